@@ -1,0 +1,2 @@
+"""Every derivative rule."""
+from . import elementwise, reductions, shaping, linear_algebra

@@ -1,0 +1,161 @@
+"""Rules of operations that work element by element, from simple to tricky.
+
+Each formula reads ``(adjoint, out, *operands) -> contribution``. Where the derivative of a two-sided limit differs
+from side to side (abs at 0, ties of maximum) the value is the mean of both, which is also what a central
+difference sees.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..registry import elementwise, general
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+# ------------------------------------------------------------------------------------------ arithmetic
+
+add_grad = elementwise("add", lambda g, out, x, y: g, lambda g, out, x, y: g)
+sub_grad = elementwise("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g)
+mul_grad = elementwise("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x)
+div_grad = elementwise("div", lambda g, out, x, y: g / y, lambda g, out, x, y: -g * out / y)
+neg_grad = elementwise("neg", lambda g, out, x: -g)
+positive_grad = elementwise("positive", lambda g, out, x: g)
+conj_grad = elementwise("conj", lambda g, out, x: np.conjugate(g))
+real_grad = elementwise("real", lambda g, out, x: g)
+imag_grad = elementwise("imag", lambda g, out, x: -1j * g)
+square_grad = elementwise("square", lambda g, out, x: g * (2 * x))
+reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out)
+deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180))
+radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180))
+rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi))
+degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi))
+
+# x = floor(x / y) * y + x % y; fmod truncates instead.
+remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y))
+fmod_grad = elementwise("fmod", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.trunc(x / y))
+divmod_grad = general(
+    "divmod",
+    lambda g, out, x, y: g[1] if g[1] is not None else np.zeros_like(out[1]),
+    lambda g, out, x, y: -g[1] * out[0] if g[1] is not None else np.zeros_like(out[1]),
+).tangent(
+    lambda t, out, x, y: (None, t),
+    lambda t, out, x, y: (None, -t * out[0]),
+)
+
+# --------------------------------------------------------------------------------- powers, exponentials
+
+
+def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """y x^(y - 1), and 0 for y = 0 also where x = 0."""
+    if isinstance(y, (int, float)):
+        return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
+    constant = y == 0
+    return g * (y * x ** np.where(constant, 1, y - 1))
+
+
+def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """x^y log x, and 0 where x = 0."""
+    return g * (out * np.log(np.where(x == 0, 1, x)))
+
+
+pow_grad = elementwise("pow", _power_base, _power_exponent)
+float_power_grad = elementwise("float_power", _power_base, _power_exponent)
+sqrt_grad = elementwise("sqrt", lambda g, out, x: 0.5 * g / out)
+cbrt_grad = elementwise("cbrt", lambda g, out, x: g / (3 * out * out))
+exp_grad = elementwise("exp", lambda g, out, x: g * out)
+exp2_grad = elementwise("exp2", lambda g, out, x: g * out * LN2)
+expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1))
+log_grad = elementwise("log", lambda g, out, x: g / x)
+log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2))
+log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10))
+log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x))
+logaddexp_grad = elementwise(
+    "logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out)
+)
+logaddexp2_grad = elementwise(
+    "logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out)
+)
+
+# ------------------------------------------------------------------------ trigonometric and hyperbolic
+
+sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x))
+cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x))
+tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out))
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / np.sqrt(1 - x * x))
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / np.sqrt(1 - x * x))
+arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x))
+sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x))
+cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x))
+tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out))
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / np.sqrt(x * x + 1))
+arccosh_grad = elementwise("arccosh", lambda g, out, x: g / np.sqrt((x - 1) * (x + 1)))
+arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x)))
+arctan2_grad = elementwise(
+    "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))
+)
+
+# ------------------------------------------------------------------------------------- corners and ties
+
+
+def _over(x: Any, length: Any) -> Any:
+    """x / length, and 0 where the length is 0."""
+    return x / np.where(length == 0, 1, length)
+
+
+def wins(x: Any, out: Any) -> Any:
+    """Where x is the extremum `out`; a nan is that of a nan."""
+    return (x == out) | ((x != x) & (out != out))
+
+
+def _share(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """The share of the first of two in a maximum or minimum: all, nothing, or half of a tie."""
+    mine = wins(x, out)
+    return g * (mine / np.maximum(1.0 * mine + wins(y, out), 1)).astype(out.dtype)
+
+
+def _share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
+    return _share(g, out, y, x)
+
+
+abs_grad = elementwise("abs", lambda g, out, x: g * np.conjugate(np.sign(x)))
+fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x))
+hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out))
+maximum_grad = elementwise("maximum", _share, _share_second)
+minimum_grad = elementwise("minimum", _share, _share_second)
+fmax_grad = elementwise("fmax", _share, _share_second)
+fmin_grad = elementwise("fmin", _share, _share_second)
+where_grad = elementwise(
+    "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
+)
+
+
+# clip(x, low, high) is minimum(maximum(x, low), high), where None leaves a side open.
+
+
+def _clip_low(g: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The value raised to `low`, and its adjoint."""
+    raised = x if low is None else np.maximum(x, low)
+    return raised, g if high is None else _share(g, np.minimum(raised, high), raised, high)
+
+
+def _clip_x(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+    raised, g = _clip_low(g, x, low, high)
+    return g if low is None else _share(g, raised, x, low)
+
+
+def _clip_min(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+    raised, g = _clip_low(g, x, low, high)
+    return _share(g, raised, low, x)
+
+
+def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+    raised = x if low is None else np.maximum(x, low)
+    return _share(g, out, high, raised)
+
+
+clip_grad = elementwise("clip", _clip_x, _clip_min, _clip_max)

@@ -1,0 +1,92 @@
+"""Rules of reductions: the partial derivatives of the result with respect to each element.
+
+``weights(out, x, axis, ...)``: `out` has kept its reduced axes, with length one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..registry import reduction
+from .elementwise import wins
+
+
+def _mask(where: Any) -> Any:
+    """1 where an element takes part, 0 elsewhere."""
+    return 1 if where is True else np.where(where, 1, 0)
+
+
+def _count(x: Any, axis: Any, where: Any) -> Any:
+    """How many elements each result is made of."""
+    if where is not True:
+        return np.sum(np.broadcast_to(_mask(where), x.shape), axis=axis, keepdims=True)
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(x.shape[i] for i in axes) if x.ndim else 1
+
+
+def _sum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    return np.broadcast_to(_mask(where), x.shape)
+
+
+def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    return np.broadcast_to(_mask(where) / _count(x, axis, where), x.shape)
+
+
+def _extremum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    winners = np.where(wins(x, out), _mask(where), 0)
+    return winners / np.maximum(np.sum(winners, axis=axis, keepdims=True), 1)
+
+
+def _central(x: Any, axis: Any, where: Any, mean: Any) -> Any:
+    """x less its mean, zero where masked."""
+    if mean is None:
+        mean = np.mean(x, axis=axis, keepdims=True, where=where)
+    return np.conjugate(x - mean) * _mask(where)
+
+
+def _var(
+    out: Any, x: Any, axis: Any = None, ddof: Any = 0, correction: Any = None, where: Any = True, mean: Any = None, **_: Any
+) -> Any:
+    freedom = _count(x, axis, where) - (ddof if correction is None else correction)
+    return _central(x, axis, where, mean) * (2 / freedom)
+
+
+def _std(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    """Half the variance's over the deviation; 0 where all elements are equal."""
+    return _var(out, x, axis, **options) / np.where(out == 0, 1, 2 * out)
+
+
+def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 1, **_: Any) -> Any:
+    """The product of all the other elements, exact where some are zero."""
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    x = x if where is True else np.where(where, x, 1)
+    moved = np.moveaxis(x, axes, last)
+    flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
+    others = _before(flat) * _before(flat[..., ::-1])[..., ::-1]
+    return np.moveaxis(np.reshape(others, moved.shape), last, axes) * (_mask(where) * initial)
+
+
+def _before(x: Any) -> Any:
+    """The product of the elements before each along the last axis, by a scan that doubles its reach."""
+    ones = np.ones((*x.shape[:-1], 1), x.dtype)
+    products = np.concatenate([ones, x[..., :-1]], axis=-1)
+    reach = 1
+    while reach < x.shape[-1]:
+        padding = np.ones((*x.shape[:-1], reach), x.dtype)
+        products = products * np.concatenate([padding, products[..., :-reach]], axis=-1)
+        reach *= 2
+    return products
+
+
+sum_grad = reduction("sum", _sum)
+mean_grad = reduction("mean", _mean)
+max_grad = reduction("max", _extremum)
+min_grad = reduction("min", _extremum)
+prod_grad = reduction("prod", _prod)
+var_grad = reduction("var", _var)
+std_grad = reduction("std", _std)

@@ -1,0 +1,71 @@
+"""Rules of operations that move elements: each is linear, and its adjoint moves them back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.operations import getitem
+
+from ..deferred import Scatter
+from ..registry import general, linear
+
+
+def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
+    return g
+
+
+def _reshaped(g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
+    return np.reshape(g, x.shape, order=order)
+
+
+def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
+    return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
+
+
+def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    """The part of a concatenation's adjoint that belongs to one operand."""
+    along = 0 if axis is None else axis % out.ndim
+    size = (lambda x: math.prod(x.shape)) if axis is None else lambda x: x.shape[along]
+    start = sum(size(np.asarray(x)) for x in operands[:position])
+    part = g[(slice(None),) * along + (slice(start, start + size(operands[position])),)]
+    return np.reshape(part, operands[position].shape)
+
+
+astype_grad = linear("astype", _same)
+input_grad = linear("input", _same)
+copy_grad = linear("copy", _same)
+broadcast_to_grad = linear("broadcast_to", _same)
+reshape_grad = linear("reshape", _reshaped)
+ravel_grad = linear("ravel", _reshaped)
+flatten_grad = linear("flatten", _reshaped)
+squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape))
+expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape))
+transpose_grad = linear("transpose", _transposed)
+swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
+moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source))
+concatenate_grad = linear("concatenate", variadic=_joined)
+stack_grad = linear(
+    "stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)]
+)
+
+# ------------------------------------------------------------------------------------------- indexing
+
+getitem_grad = general("getitem", lambda g, out, x, *index: Scatter(g, index)).tangent(
+    lambda t, out, x, *index: getitem(t, *index)
+)
+
+
+def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """The part of the adjoint of a scatter that belongs to one piece."""
+    start = 1
+    for count in layout:
+        if start == position:
+            return getitem(g, *flat[start : start + count])
+        start += 1 + count
+    return None  # the array that only gave the shape
+
+
+scatter_grad = general("scatter", variadic=_scattered)

@@ -1,0 +1,266 @@
+"""Operators on functions: a function of arrays becomes a function that returns its derivatives.
+
+The arguments a function is differentiated with respect to are replaced by input nodes, the function is called once,
+and the graph it recorded is swept. If an argument is a node itself, or the function uses an outer variable, the
+derivatives are nodes too, connected to it; that is how operators nest. Values that carry tangents of an outer `jvp`
+keep them: differentiation is linear, so the gradient of a primal with a tangent is the gradient of the primal with
+the gradient of the tangent.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.nodes import InputNode, Node, VariableNode, describe, is_recording, leaf, record
+from compgraph.operations import input_of
+
+from .forward import TangentNode, as_argument, jvp, lost_graph
+from .reverse import collect, connected_zeros, owned, recording_on, sweep
+
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+
+Function = Callable[..., Any]
+
+
+class Trace:
+    """One call of a function on input nodes, and the graph it left.
+
+    Attributes
+    ----------
+    inputs : list of Node
+        What stood in for the arguments, tangents of outer derivatives stripped.
+    out : Node
+        What the function returned.
+    outer : bool
+        Whether operations around this trace are recorded, so that derivatives may have to be nodes.
+    """
+
+    def __init__(self, operator: str, f: Function, args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any]) -> None:
+        self.operator = operator
+        self.outer = is_recording()
+        full = list(args)
+        self.inputs: list[Any] = []
+        self.arguments: list[Any] = []
+        with recording_on():
+            for position in argnums:
+                argument = as_argument(args[position])
+                if isinstance(argument, Node) and not self.outer:
+                    argument = argument.plain
+                full[position], primal = _input(argument)
+                self.inputs.append(primal)
+                self.arguments.append(argument)
+            self.result = f(*full, **kwargs)
+
+    def output(self, result: Any) -> Any:
+        """`result`, if it is a node that can be differentiated."""
+        if not isinstance(result, Node):
+            raise TypeError(lost_graph(self.operator, result))
+        if result.dtype.kind not in "fc":
+            raise TypeError(f"{self.operator}: the {describe(result)} that the function returned is not floating or complex")
+        return result
+
+    def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
+        """The adjoints of the inputs, given that of `out` (ones by default)."""
+        if isinstance(out, TangentNode):
+            return self._pull_both(out, adjoint)
+        if isinstance(adjoint, TangentNode):
+            parts = zip(self.pull(out, adjoint.primal), self.pull(out, adjoint.tangent), strict=True)
+            return [TangentNode.create_using(p, t, adjoint.level) for p, t in parts]
+        nodes = collect(out, stop=self.inputs)
+        if not self._live(nodes) and not (isinstance(adjoint, Node) and self.outer):
+            seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
+            found = owned(sweep(nodes, out, seed, set(self.inputs), False), self.inputs, adjoint)
+            return [found[x] for x in self.inputs]
+        with recording_on():
+            seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
+            swept = sweep(nodes, out, seed, set(self.inputs), True)
+            return [swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs]
+
+    def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
+        """The gradient of a value with a tangent: both parts have one."""
+        if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
+            primals = self.pull(out.primal, adjoint.primal)
+            tangents = [a + b for a, b in zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)]
+        else:
+            primals, tangents = self.pull(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
+        return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]
+
+    def _pull_any(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`; a tangent that is a plain array does not depend on the inputs."""
+        if isinstance(out, Node):
+            return self.pull(out, adjoint)
+        return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
+
+    def _live(self, nodes: list[Any]) -> bool:
+        """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
+        inputs = set(self.inputs)
+        return self.outer and any(
+            (n.__class__ is VariableNode or n.__class__ is InputNode) and (n not in inputs or bool(n.args)) for n in nodes
+        )
+
+    def value(self, out: Any) -> Any:
+        """`out` for the caller: a plain array unless it depends on something recorded outside."""
+        if isinstance(out, TangentNode):
+            return TangentNode.create_using(self.value(out.primal), out.tangent if self.outer else out.tangent, out.level)
+        return out if self._live(collect(out, stop=self.inputs)) else out.plain
+
+
+def _input(argument: Any) -> tuple[Any, Any]:
+    """What stands in for an argument, and the node within it to differentiate with respect to."""
+    if isinstance(argument, TangentNode):
+        stand_in, primal = _input(argument.primal)
+        return TangentNode.create_using(stand_in, argument.tangent, argument.level), primal
+    if isinstance(argument, Node):
+        node = record(input_of, (argument,))
+        node = InputNode.of(node)
+    else:
+        node = leaf(np.asarray(argument), InputNode, None)
+    return node, node
+
+
+def _positions(operator: str, argnums: int | Sequence[int], count: int) -> list[int]:
+    positions = [argnums] if isinstance(argnums, (int, np.integer)) else list(argnums)
+    for position in positions:
+        if not -count <= position < count:
+            raise ValueError(f"{operator}: argnums asks for argument {position}, but {count} were given by position")
+    return [p % count for p in positions]
+
+
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The function that returns the value of `f` and its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns a scalar (an array of shape ``()``), or with `has_aux` a pair of it and
+        anything else.
+    argnums : int or sequence of int
+        The positions of the arguments to differentiate with respect to.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> (value, gradient)``, or ``((value, aux), gradient)``. The gradient is an array of the shape
+        of the argument; a tuple of them if `argnums` is a sequence.
+
+    Raises
+    ------
+    TypeError
+        When called: if an argument is an integer array, or `f` returns no node.
+    ValueError
+        When called: if the result is not a scalar, or `argnums` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, g = value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    >>> float(value), g
+    (5.0, array([2., 4.]))
+    """
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        trace = Trace("grad", f, args, _positions("grad", argnums, len(args)), kwargs)
+        result, aux = trace.result if has_aux else (trace.result, None)
+        out = trace.output(result)
+        if out.shape != ():
+            raise ValueError(
+                f"grad: the function returned shape {out.shape}, not a scalar; sum it, or use vjp or jvp for "
+                "functions of several results"
+            )
+        adjoints = trace.pull(out)
+        found = tuple(adjoints) if not isinstance(argnums, (int, np.integer)) else adjoints[0]
+        value = trace.value(out)
+        return ((value, aux), found) if has_aux else (value, found)
+
+    return differentiated
+
+
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The function that returns the gradient of `f`.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns a scalar (an array of shape ``()``), or with `has_aux` a pair of it and
+        anything else.
+    argnums : int or sequence of int
+        The positions of the arguments to differentiate with respect to.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(gradient, aux)``.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> gradient``: an array of the shape of the argument, or a tuple of them if `argnums` is a
+        sequence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `value_and_grad` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> print(grad(lambda x: x**3)(2.0), grad(grad(lambda x: x**3))(2.0))
+    12.0 12.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return differentiated
+
+
+def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
+    """The value of a function, and the function that takes adjoints back through it.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array.
+    *primals : array_like
+        The arguments.
+
+    Returns
+    -------
+    value : array
+        ``f(*primals)``.
+    pull : callable
+        ``pull(adjoint)`` returns the tuple of the arguments' adjoints (vector-Jacobian products), given that of the
+        value, of its shape. It can be called again.
+
+    Raises
+    ------
+    TypeError
+        If an argument is an integer array, or `f` returns no node.
+    ValueError
+        From `pull`, if the adjoint has another shape than the value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, pull = vjp(lambda x: x**2, np.array([1.0, 2.0]))
+    >>> pull(np.array([1.0, 10.0]))
+    (array([ 2., 40.]),)
+    """
+    trace = Trace("vjp", f, primals, range(len(primals)), {})
+    out = trace.output(trace.result)
+
+    def pull(adjoint: Any) -> tuple[Any, ...]:
+        adjoint = as_argument(adjoint)
+        if adjoint.shape != out.shape:
+            raise ValueError(f"vjp: the adjoint has shape {adjoint.shape}, the value {out.shape}")
+        return tuple(trace.pull(out, adjoint))
+
+    return trace.value(out), pull

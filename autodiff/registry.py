@@ -1,0 +1,254 @@
+"""Rules: how a derivative is declared, and how it is found.
+
+A rule says, for each operand, how the adjoint of the output becomes a contribution to the operand's adjoint::
+
+    formula(adjoint, out, *operands, **options) -> contribution
+
+Formulas are pure mathematics on arrays (or on nodes, for higher orders). They do not undo broadcasting, and do
+not convert dtypes; `broadcasting.conform` does both, once, for all of them. A formula of None says that the
+derivative is zero.
+
+The kind of a rule gives its tangent rule for nothing:
+
+============  ==========================================================================================
+elementwise   the Jacobian is diagonal: the same formula, fed the tangent
+linear        linear in all its operands together: the operation itself, applied to the tangents
+multilinear   linear in each operand: the operation with one operand replaced by its tangent, summed
+reduction     ``out = sum(weight * x)`` to first order: one formula, the weights, serves both modes
+general       the tangent formulas are written beside the rule, one for each operand
+============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.nodes import Node
+
+from .broadcasting import conform, spread
+from .deferred import Parts
+
+Formula = Callable[..., Any]
+
+
+class Rule:
+    """The derivative of one operation.
+
+    Attributes
+    ----------
+    opname : str
+        The operation.
+    kind : str
+        One of the kinds above.
+    formulas : sequence
+        For each operand, its formula, or None where the derivative is zero.
+    tangents : sequence
+        For each operand, ``(tangent, out, *operands, **options) -> tangent of the output``.
+    """
+
+    def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
+        self.opname = opname
+        self.kind = kind
+        self.formulas = formulas
+        self.tangents = tangents
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} rule of {self.opname}>"
+
+    def __call__(self, adjoint: Any, node: Node) -> list[Any]:
+        """Return the adjoints of all operands of `node`, given its own; of a unary one ``[adjoint, None]``.
+
+        Parameters
+        ----------
+        adjoint : array_like
+            The adjoint of `node`, of its shape.
+        node : Node
+            A node of this operation.
+
+        Returns
+        -------
+        list
+            An array of the shape and dtype of each operand, None for those without a derivative.
+        """
+        count = operations.operand_count(node.function, len(node.args))
+        values = plain_operands(node)
+        found = []
+        for position, value in enumerate(values[:count]):
+            formula = self.formulas[position] if position < len(self.formulas) else None
+            value = np.asarray(value)
+            if formula is None or value.dtype.kind not in "fc":
+                found.append(None)
+                continue
+            contribution = formula(adjoint, node.plain, *values, **node.options)
+            if hasattr(contribution, "settle"):
+                contribution = contribution.settle(node.args[position])
+            found.append(conform(contribution, value))
+        return found if count > 1 else [*found, None]
+
+    def tangent(self, *formulas: Formula | None) -> Rule:
+        """Give the tangent formulas of a general rule; returns the rule."""
+        self.tangents = formulas
+        return self
+
+
+class Variadic(Sequence[Formula]):
+    """Formulas of an operation with any number of operands, made from one that takes the position too."""
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, position: Any) -> Formula:
+        formula = self.formula
+        return lambda adjoint, out, *operands, **options: formula(position, adjoint, out, *operands, **options)
+
+
+def plain_operands(node: Any) -> list[Any]:
+    """The operands of a node as plain arrays."""
+    args = node.args
+    if len(args) == 1:
+        return [args[0].plain]
+    return [a.plain if isinstance(a, Node) else a for a in args]
+
+
+# --------------------------------------------------------------------------------------- declarations
+
+rules: dict[str, Rule] = {}
+
+
+def declare(rule: Rule) -> Rule:
+    """Enter a rule under its opname."""
+    rules[rule.opname] = rule
+    by_function.clear()
+    return rule
+
+
+def elementwise(opname: str, *formulas: Formula | None) -> Rule:
+    """Declare an operation whose Jacobian with respect to each operand is diagonal."""
+    return declare(Rule(opname, "elementwise", formulas, formulas))
+
+
+def linear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
+    """Declare an operation that is linear in all its operands together."""
+    return declare(Rule(opname, "linear", Variadic(variadic) if variadic else formulas, ()))
+
+
+def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
+    """Declare an operation that is linear in each of its operands."""
+    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()))
+
+
+def reduction(opname: str, *weights: Formula | None) -> Rule:
+    """Declare a reduction along ``axis`` by its partial derivatives.
+
+    For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
+    respect to each element of the operand, in a form that broadcasts against it; `out` keeps the reduced axes,
+    with length one.
+    """
+    pairs = [_reduction_formulas(w) if w else (None, None) for w in weights]
+    return declare(Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs]))
+
+
+def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
+    def formula(adjoint: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        kept = spread(out, x, axis, keepdims)
+        return spread(adjoint, x, axis, keepdims) * weights(kept, x, *others, axis=axis, **options)
+
+    def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        kept = spread(out, x, axis, keepdims)
+        return np.sum(tangent * weights(kept, x, *others, axis=axis, **options), axis=axis, keepdims=bool(keepdims))
+
+    return formula, tangent
+
+
+def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
+    """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
+    return declare(Rule(opname, "general", Variadic(variadic) if variadic else formulas, ()))
+
+
+# -------------------------------------------------------------------------------------------- look-up
+
+
+class _ByFunction(dict[Any, Rule]):
+    """Rules by the function a node carries, found by opname the first time."""
+
+    def __missing__(self, function: Any) -> Rule:
+        if isinstance(function, operations.Keyworded):
+            rule = _with_keywords(self[function.function], function.names)
+        elif isinstance(function, operations.Output):
+            rule = _output_rule(function.index)
+        else:
+            opname = operations.opname_of(function)
+            if opname not in rules:
+                raise TypeError(
+                    f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
+                    "passing with cg.stop_gradient"
+                )
+            rule = rules[opname]
+        self[function] = rule
+        return rule
+
+
+def _with_keywords(rule: Rule, names: tuple[str, ...]) -> Rule:
+    """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
+
+    def named(formula: Formula | None) -> Formula | None:
+        if formula is None:
+            return None
+
+        def call(adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            cut = len(operands) - len(names)
+            return formula(adjoint, out, *operands[:cut], **dict(zip(names, operands[cut:], strict=True)), **options)
+
+        return call
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise TypeError(f"{rule.opname}: the derivative with respect to {', '.join(names)} is not known; give a plain value")
+
+    return Rule(
+        rule.opname, rule.kind, [*map(named, rule.formulas), *[refused] * len(names)], [*map(named, rule.tangents), *[refused] * len(names)]
+    )
+
+
+def _output_rule(index: int) -> Rule:
+    """The rule of one output of several: its adjoint is gathered with those of the others."""
+    return Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ())
+
+
+by_function = _ByFunction()
+
+
+# ------------------------------------------------------------------------------------- special points
+
+
+def naming_errors(at_work: list[Any]) -> np.errstate:
+    """A context in which floating-point errors in rules warn with the name of the operation, and what to do.
+
+    Parameters
+    ----------
+    at_work : list
+        Its only element is the function whose rule runs.
+
+    Notes
+    -----
+    Kinds of error that the user has set to be ignored or raised (``numpy.errstate``) stay so.
+    """
+
+    def warn(error: str, flag: int) -> None:
+        warnings.warn(
+            f"{error} in the derivative of {operations.opname_of(at_work[0])}: it is infinite or undefined at this "
+            "value. Keep the value away from the point, or choose another before the operation: "
+            "f(np.where(safe, x, 1)), not np.where(safe, f(x), 0)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    kinds: dict[str, Any] = {kind: "call" for kind, action in np.geterr().items() if action == "warn"}
+    return np.errstate(call=warn, **kinds)

@@ -1,0 +1,563 @@
+"""Nodes: NumPy arrays that remember the operation that made them.
+
+A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the arguments it
+was computed from, and the moment (``tick``) it was made; that is the whole graph. Nodes know nothing of
+derivatives, and nothing of NumPy's protocols: `protocol` installs the operators and methods that end here,
+in `record`.
+
+The kinds of node are told apart by their class, because a look at a class is the cheapest test there is:
+
+================  =============================================================================
+VariableNode      a leaf one differentiates with respect to; may be updated in place
+ConstantNode      a leaf that never changes; no adjoint reaches it
+OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
+ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
+InertNode         an OperationalNode no adjoint passes: comparisons, floor, what has only constants
+================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from . import operations
+
+ndarray = np.ndarray
+_new_view: Callable[..., Any] = ndarray.view
+next_tick = itertools.count(1).__next__
+NO_OPTIONS: dict[str, Any] = {}
+
+recording: ContextVar[bool] = ContextVar("recording", default=True)
+is_recording = recording.get
+
+
+class Node(np.ndarray):
+    """An array that is part of a computation graph.
+
+    Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
+
+    Attributes
+    ----------
+    plain : numpy.ndarray or numpy.generic
+        The value as NumPy gave it, with no graph: what rules and NumPy's own code compute on.
+    function : callable or None
+        What computed the value from `args`; None for a leaf.
+    args : tuple
+        The operands as they were given: nodes, and raw arrays held by reference.
+    options : dict
+        Keyword arguments of `function`.
+    edges : tuple of int
+        The positions in `args` that hold nodes.
+    tick : int
+        When the node was made (for a variable: last written); operands are always older.
+    memory : None
+        Room for the log of writes into this node's buffer.
+    """
+
+    __slots__ = ("_name", "args", "edges", "function", "memory", "options", "plain", "tick")
+
+    level: int = 0
+    is_scalar: bool = False
+    kind: ClassVar[str] = "node"
+
+    plain: Any
+    function: Any
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    edges: tuple[int, ...]
+    tick: int
+    memory: None
+    _name: str | None
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Reached only when ordinary look-up fails: a slot that was never filled, or a misspelling.
+        if attribute in Node.__slots__:
+            raise TypeError(
+                "this array is a view or copy of a node that NumPy made without the graph being told; "
+                "its history is lost. Use the NumPy function or method that makes it (np.copy, x[...], "
+                "x.reshape), or np.asarray(x) when a plain array is meant."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """The plain array of this node, sharing its memory."""
+        return np.asarray(self.plain)
+
+    @property
+    def opname(self) -> str | None:
+        """The name of the operation that made the node; None for a leaf."""
+        return operations.opname_of(self.function) if self.function is not None else None
+
+    @property
+    def name(self) -> str:
+        """The name given by the user, or one made from the operation's name and a process-wide count."""
+        if self._name is None:
+            self._name = automatic_name(self.opname or self.kind)
+        return self._name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """All operands, as nodes. Raw arrays become ConstantNodes the first time they are looked at."""
+        wanted = operations.operand_count(self.function, len(self.args))
+        if any(not isinstance(a, Node) and a is not None for a in self.args[:wanted]):
+            self.args = tuple(
+                a if isinstance(a, Node) or a is None or i >= wanted else ConstantNode.hold(a)
+                for i, a in enumerate(self.args)
+            )
+        return tuple(a for a in self.args if isinstance(a, Node))
+
+    @property
+    def operand_a(self) -> Node | None:
+        """The first operand, or None for a leaf."""
+        return next(iter(self.operands), None)
+
+    @property
+    def operand_b(self) -> Node | None:
+        """The second operand, or None for a leaf or a unary operation."""
+        return next(iter(self.operands[1:]), None)
+
+    def __repr__(self) -> str:
+        body = np.array2string(self.value, separator=", ", threshold=50, prefix=f"{type(self).__name__}(")
+        return f"{type(self).__name__}({body}, name={self.name!r}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{describe(self)} cannot be pickled or deep-copied yet: its graph would be lost. "
+            "Use node.value for the numbers alone."
+        )
+
+    __deepcopy__ = None  # type: ignore[assignment]
+
+    def __copy__(self) -> Any:
+        return record(operations.copy, (self,))
+
+
+class VariableNode(Node):
+    """A leaf of the graph that one differentiates with respect to. Made by `variable`."""
+
+    __slots__ = ()
+    kind = "var"
+
+    @classmethod
+    def create_using(cls, value: ArrayLike, name: str | None = None) -> VariableNode:
+        """Make a variable from a value; the same as ``variable(value, name)``."""
+        return variable(value, name)
+
+    def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
+        """Let `write` change the variable's own array; the variable is born again, younger than its readers."""
+        if is_recording() and any(isinstance(v, Node) for v in values):
+            raise TypeError(
+                f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
+                "would lose where its value came from. To update it by plain numbers, write inside "
+                "`with cg.no_graph():`, or write node.value."
+            )
+        write(self.plain)
+        self.tick = next_tick()
+        return self
+
+
+class ConstantNode(Node):
+    """A leaf of the graph whose value never changes; no adjoint is computed for it. Made by `constant`."""
+
+    __slots__ = ()
+    kind = "const"
+
+    @classmethod
+    def create_using(cls, value: ArrayLike, name: str | None = None) -> ConstantNode:
+        """Make a constant from a value; the same as ``constant(value, name)``."""
+        return constant(value, name)
+
+    @classmethod
+    def hold(cls, value: Any) -> ConstantNode:
+        """A constant that holds a raw operand by reference, as the operation that used it does."""
+        array = np.asarray(value)
+        node = leaf(array, cls, None)
+        node._name = automatic_name(cls.kind)
+        return node
+
+
+class OperationalNode(Node):
+    """The result of an operation on nodes."""
+
+    __slots__ = ()
+    kind = "op"
+
+    @classmethod
+    def create_using(
+        cls,
+        opresult: ArrayLike,
+        opname: str,
+        operand_a: Any,
+        operand_b: Any = None,
+        name: str | None = None,
+    ) -> Any:
+        """Make the node of an operation whose result is already known.
+
+        Parameters
+        ----------
+        opresult : array_like
+            The value of the operation.
+        opname : str
+            The name of a recorded operation of one or two operands (``"add"``, ``"exp"``).
+        operand_a, operand_b : array_like or Node
+            The operands; `operand_b` is None for a unary operation.
+        name : str, optional
+            A name for the node.
+
+        Returns
+        -------
+        OperationalNode
+
+        Raises
+        ------
+        ValueError
+            If no operation has that name.
+
+        Examples
+        --------
+        >>> import compgraph as cg
+        >>> x = cg.variable([1.0, 2.0])
+        >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
+        'add'
+        """
+        function = operations.function_named(opname)
+        if function is None:
+            raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
+        args = (operand_a,) if operand_b is None else (operand_a, operand_b)
+        node = attach(np.asarray(opresult)[()], function, args)
+        node._name = name
+        return node
+
+
+class ScalarNode(OperationalNode):
+    """An OperationalNode where NumPy returns a scalar: it is 0-d, and in-place operators rebind the name."""
+
+    __slots__ = ()
+    is_scalar = True
+
+
+class InputNode(OperationalNode):
+    """What stands in for an argument while a function is differentiated."""
+
+    __slots__ = ()
+    kind = "input"
+
+    @classmethod
+    def of(cls, node: Any) -> Any:
+        """An input with the value and history of `node`."""
+        made: Any = _new_view(node.value, cls)
+        made.plain = node.plain
+        return fill(made, node.function, node.args, node.edges, node.options)
+
+
+class InertNode(OperationalNode):
+    """An OperationalNode that no adjoint passes: piecewise constant, or computed from constants only."""
+
+    __slots__ = ()
+
+
+class InertScalarNode(InertNode):
+    """An InertNode where NumPy returns a scalar."""
+
+    __slots__ = ()
+    is_scalar = True
+
+
+class Joint:
+    """The record of an operation with several outputs; each output is an `Output` of it."""
+
+    __slots__ = ("args", "edges", "function", "options", "plain", "tick")
+    level = 0
+
+    plain: Any
+    function: Any
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    edges: tuple[int, ...]
+    tick: int
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operands that are nodes."""
+        return tuple(self.args[p] for p in self.edges)
+
+
+ACTIVE = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
+INERT = frozenset({ConstantNode, InertNode, InertScalarNode})
+EDGES = tuple(tuple(range(n)) for n in range(9))
+
+
+# ------------------------------------------------------------------------------------------- recording
+
+
+def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """Compute ``function(*args, **options)`` and remember it: the one door into the graph.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays.
+    args : tuple
+        Its operands: nodes and raw arrays. Nodes among the options are not seen; see `operations.Keyworded`.
+    options : dict
+        Everything else it is given.
+
+    Returns
+    -------
+    Node, tuple of Node, or plain NumPy result
+        What `function` returns, as a node; as it is under `no_graph` or when no argument is a node.
+    """
+    top: Any = None
+    for operand in args:
+        if isinstance(operand, Node) and (top is None or operand.level > top.level):
+            top = operand
+    if top is not None and top.level:
+        return type(top).carry(top.level, function, args, options)
+    value = function(*[a.plain if isinstance(a, Node) else a for a in args], **options)
+    if top is None or not is_recording():
+        return value
+    return attach(value, function, args, options)
+
+
+def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """The node, or tuple of nodes, of an operation that has been computed."""
+    edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
+    if isinstance(value, (tuple, list)):
+        return _outputs(value, function, args, options, edges, active)
+    return fill(_wrapped(value, active), function, args, edges, options)
+
+
+def _wrapped(value: Any, active: bool) -> Any:
+    """A value as a node without history; integers and booleans are always inert."""
+    active = active and value.dtype.kind in "fc"
+    if isinstance(value, np.ndarray):
+        value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
+        node: Any = _new_view(value, OperationalNode if active else InertNode)
+        node.plain = value
+        return node
+    return scalar(value, ScalarNode if active else InertScalarNode)
+
+
+def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """Give a fresh node its history."""
+    node.function = function
+    node.args = args
+    node.edges = edges
+    node.options = options
+    node.tick = next_tick()
+    node.memory = node._name = None
+    return node
+
+
+def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """The node of an operation on active operands, without options: `attach` for the commonest case."""
+    if value.__class__ is ndarray:
+        node = _new_view(value, OperationalNode)
+        node.plain = value
+    else:
+        node = scalar(value, ScalarNode)
+    node.function = function
+    node.args = args
+    node.edges = edges
+    node.options = NO_OPTIONS
+    node.tick = next_tick()
+    node.memory = node._name = None
+    return node
+
+
+def scalar(value: Any, kind: type[Node]) -> Any:
+    """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
+    array = np.asarray(value)
+    node: Any = _new_view(array, kind)
+    node.plain = value if value.__class__ in operations.SAME_BITS else array
+    return node
+
+
+def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
+    """A node without operands over `array`."""
+    node: Any = _new_view(array, kind)
+    node.plain = array
+    fill(node, None, (), ())
+    node._name = name
+    return node
+
+
+def _outputs(
+    value: Any,
+    function: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    edges: tuple[int, ...],
+    active: bool,
+) -> Any:
+    """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
+    joint = Joint()
+    joint.plain = tuple(value)
+    joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
+    joint.tick = next_tick()
+    nodes = [
+        fill(_wrapped(part, active), operations.output(k), (joint,), (0,))
+        for k, part in enumerate(value)
+    ]
+    return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
+
+
+# --------------------------------------------------------------------------------------------- leaves
+
+
+def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:
+    """Make a variable: a leaf of the graph to differentiate with respect to.
+
+    Parameters
+    ----------
+    value : array_like
+        Its value, of any shape. Integers and booleans become float64, since only real and complex numbers have
+        derivatives; float16, float32, longdouble and complex stay what they are.
+    name : str, optional
+        Its name; ``var_0``, ``var_1`` ... if not given.
+    dtype : dtype, optional
+        A floating or complex dtype to convert to.
+    copy : bool
+        Whether to copy `value` (the default). With ``copy=False`` the variable shares the memory of the array it
+        is given, and an update in place is seen in both.
+
+    Returns
+    -------
+    VariableNode
+
+    Raises
+    ------
+    TypeError
+        If the value has no derivative (strings, objects, dates), or is a masked array or a matrix.
+    ValueError
+        If ``copy=False`` but an array would have to be converted.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([1, 2, 3], "x")
+    >>> x.dtype, x.name
+    (dtype('float64'), 'x')
+    >>> x -= 0.5
+    >>> print(x)
+    [0.5 1.5 2.5]
+    """
+    array = _plain_array(value)
+    target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
+    if target.kind not in "fc":
+        raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
+    if not copy and isinstance(value, np.ndarray) and target != array.dtype:
+        raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
+    array = np.array(array, dtype=target, copy=True if copy else None)
+    return leaf(array, VariableNode, name if name is not None else automatic_name("var"))  # type: ignore[no-any-return]
+
+
+def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
+    """Make a constant: a leaf that never changes and that no derivative is computed for.
+
+    Parameters
+    ----------
+    value : array_like
+        Its value, of any shape and dtype; it is copied, and the copy cannot be written to.
+    name : str, optional
+        Its name; ``const_0``, ``const_1`` ... if not given.
+
+    Returns
+    -------
+    ConstantNode
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.constant(2, "two") * cg.variable(4.0)
+    ScalarNode(8., name='mul_0', dtype=float64)
+    """
+    array = _plain_array(value).copy()
+    array.flags.writeable = False
+    return leaf(array, ConstantNode, name if name is not None else automatic_name("const"))  # type: ignore[no-any-return]
+
+
+def _plain_array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, Node):
+        return value.value
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
+    return array
+
+
+# ---------------------------------------------------------------------------------------------- names
+
+_counts: dict[str, Iterator[int]] = {}
+_counts_lock = threading.Lock()
+
+
+def automatic_name(stem: str) -> str:
+    """The next of ``stem_0``, ``stem_1``, ... in this process."""
+    with _counts_lock:
+        return f"{stem}_{next(_counts.setdefault(stem, itertools.count()))}"
+
+
+def reset() -> None:
+    """Start the counts of automatic names anew.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.reset()
+    >>> cg.variable(1.0).name, cg.variable(1.0).name
+    ('var_0', 'var_1')
+    """
+    _counts.clear()
+
+
+def describe(node: Any) -> str:
+    """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
+    what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), f"result of {node.opname}")
+    name = f" {node._name!r}" if node._name is not None else ""
+    return f"{what}{name} (shape {node.plain.shape}, {node.plain.dtype})"
+
+
+# ------------------------------------------------------------------------------------------ no graph
+
+
+@contextmanager
+def no_graph() -> Iterator[None]:
+    """Compute without recording: inside, operations on nodes give plain NumPy results.
+
+    A context manager, and a decorator. It holds for the current thread or asyncio task only.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(3.0)
+    >>> with cg.no_graph():
+    ...     type(x * 2).__name__
+    'float64'
+    """
+    token = recording.set(False)
+    try:
+        yield
+    finally:
+        recording.reset(token)

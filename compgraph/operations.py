@@ -1,0 +1,353 @@
+"""Data: which callables become nodes, under which opname, with which operands.
+
+Nothing here computes. A NumPy function is recorded by entering it in one of the tables below; its derivative
+is declared in `autodiff.grads` under the same opname. The tables are also the policy: what is in none of them
+is refused by `protocol` with a TypeError.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# ------------------------------------------------------------------------------------------- adapters
+# How a recorded function is called when the operands do not simply come first, one by one.
+
+
+class Packed:
+    """A function that takes its operands as one sequence: ``concatenate((a, b), axis=0)``."""
+
+    __slots__ = ("__name__", "function")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the function with the operands packed."""
+        return self.function(operands, **options)
+
+
+class Keyworded:
+    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Callable[..., Any], names: tuple[str, ...]) -> None:
+        self.function = function
+        self.names = names
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the function, naming the last operands."""
+        cut = len(operands) - len(self.names)
+        return self.function(*operands[:cut], **dict(zip(self.names, operands[cut:], strict=True)), **options)
+
+
+keyworded = functools.cache(Keyworded)
+
+
+class Output:
+    """Picks one output of an operation that has several."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __call__(self, outputs: tuple[Any, ...]) -> Any:
+        """Return the output."""
+        return outputs[self.index]
+
+
+output = functools.cache(Output)
+
+
+def getitem(x: Any, *index: Any) -> Any:
+    """``x[index]``; an index of several parts may come spread, so that each part can be a node."""
+    return x[index[0] if len(index) == 1 else index]
+
+
+def astype(x: Any, dtype: Any, **options: Any) -> Any:
+    """``x.astype(dtype)``."""
+    return x.astype(dtype, **options)
+
+
+def copy(x: Any, order: Any = "C") -> Any:
+    """``x.copy(order)``."""
+    return x.copy(order)
+
+
+def flatten(x: Any, order: Any = "C") -> Any:
+    """``x.flatten(order)``."""
+    return x.flatten(order)
+
+
+def power(x: Any, y: Any) -> Any:
+    """``x ** y`` as arrays compute it: NumPy squares for ``** 2`` where the ufunc would call pow."""
+    return np.asarray(x) ** y if isinstance(x, np.generic) else x ** (np.asarray(y) if isinstance(y, np.generic) else y)
+
+
+def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
+    """``numpy.einsum`` with its subscripts as an option."""
+    return np.einsum(subscripts, *operands, **options)
+
+
+def input_of(x: Any) -> Any:
+    """The value of `x`, as the argument of a function that is differentiated."""
+    return x
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of `x`; no derivative passes."""
+    return x[()] if np.ndim(x) else x
+
+
+# --------------------------------------------------------------------------------------------- ufuncs
+
+UFUNC_OPNAMES: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.subtract: "sub",
+    np.multiply: "mul",
+    np.divide: "div",
+    np.power: "pow",
+    np.negative: "neg",
+    np.absolute: "abs",
+    np.conjugate: "conj",
+}
+
+# Ufuncs with a derivative that is not zero everywhere.
+SMOOTH_UFUNCS: frozenset[np.ufunc] = frozenset(
+    {
+        np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.negative, np.positive,
+        np.absolute, np.fabs, np.square, np.sqrt, np.cbrt, np.reciprocal, np.conjugate,
+        np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.logaddexp, np.logaddexp2,
+        np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot,
+        np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
+        np.deg2rad, np.rad2deg, np.degrees, np.radians,
+        np.maximum, np.minimum, np.fmax, np.fmin, np.remainder, np.fmod, np.divmod, np.matmul,
+    }
+)  # fmt: skip
+
+# Recorded, with a derivative of zero wherever there is one.
+PIECEWISE_UFUNCS: frozenset[np.ufunc] = frozenset(
+    {
+        np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+        np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.bitwise_count,
+        np.floor, np.ceil, np.trunc, np.rint, np.sign, np.signbit, np.floor_divide, np.heaviside,
+        np.isnan, np.isinf, np.isfinite, np.isnat, np.gcd, np.lcm, np.nextafter, np.spacing,
+    }
+)  # fmt: skip
+
+# The operators: special method -> (ufunc it records, what computes it on plain arrays).
+# On NumPy's float scalars Python's own operators have the bits of the ufunc and cost a quarter of it.
+BINARY_OPERATORS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "add": (np.add, operator.add),
+    "sub": (np.subtract, operator.sub),
+    "mul": (np.multiply, operator.mul),
+    "truediv": (np.divide, operator.truediv),
+    "pow": (power, power),
+    "floordiv": (np.floor_divide, np.floor_divide),
+    "mod": (np.remainder, np.remainder),
+    "divmod": (np.divmod, np.divmod),
+    "matmul": (np.matmul, np.matmul),
+    "and": (np.bitwise_and, np.bitwise_and),
+    "or": (np.bitwise_or, np.bitwise_or),
+    "xor": (np.bitwise_xor, np.bitwise_xor),
+    "lshift": (np.left_shift, np.left_shift),
+    "rshift": (np.right_shift, np.right_shift),
+}
+COMPARISONS: dict[str, Any] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+SAME_BITS = frozenset({np.float64, np.float32})
+
+# ------------------------------------------------------------------------------------------ functions
+# NumPy functions with a derivative: the parameters that may be nodes, the ones the others follow.
+
+SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
+    np.sum: "a initial where",
+    np.mean: "a where",
+    np.prod: "a initial where",
+    np.max: "a initial where",
+    np.min: "a initial where",
+    np.var: "a where mean",
+    np.std: "a where mean",
+    np.clip: "a a_min a_max",
+    np.where: "condition x y",
+    np.dot: "a b",
+    np.inner: "a b",
+    np.outer: "a b",
+    np.vdot: "a b",
+    np.tensordot: "a b",
+    np.reshape: "a",
+    np.ravel: "a",
+    np.transpose: "a",
+    np.squeeze: "a",
+    np.expand_dims: "a",
+    np.swapaxes: "a",
+    np.moveaxis: "a",
+    np.broadcast_to: "array",
+    np.real: "val",
+    np.imag: "val",
+}
+
+# The same, with the operands packed in a sequence that comes first.
+PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in (np.concatenate, np.stack)}
+
+# Recorded, with a derivative of zero: they decide, count, or find positions.
+PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
+    np.argmax: "a",
+    np.argmin: "a",
+    np.argsort: "a",
+    np.all: "a where",
+    np.any: "a where",
+    np.round: "a",
+    np.fix: "x",
+    np.count_nonzero: "a",
+    np.searchsorted: "a v",
+    np.isclose: "a b",
+    np.nonzero: "a",
+    np.flatnonzero: "a",
+    np.zeros_like: "a",
+    np.ones_like: "a",
+    np.isposinf: "x",
+    np.isneginf: "x",
+    np.digitize: "x bins",
+}
+
+# Other names of a recorded function.
+ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.amax: np.max,
+    np.amin: np.min,
+    np.around: np.round,
+    np.linalg.outer: np.outer,
+    np.linalg.matmul: np.matmul,
+    np.linalg.tensordot: np.tensordot,
+}
+
+# NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
+COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+    {
+        np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
+        np.vstack, np.hstack, np.dstack, np.column_stack, np.unstack,
+        np.matrix_transpose, np.linalg.matrix_transpose, np.rollaxis,
+        np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.append,
+    }
+)  # fmt: skip
+
+# They ask about an array or print it; the answer is no part of the graph.
+PLAIN_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+    {
+        np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.can_cast,
+        np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory,
+        np.save, np.savetxt, np.savez, np.savez_compressed, np.allclose, np.array_equal, np.array_equiv,
+        np.einsum_path, np.empty_like,
+    }
+)  # fmt: skip
+
+# --------------------------------------------------------------------------------------- array methods
+# ndarray methods that are the NumPy function with the array as its first argument.
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "var": np.var,
+    "std": np.std,
+    "dot": np.dot,
+    "ravel": np.ravel,
+    "squeeze": np.squeeze,
+    "swapaxes": np.swapaxes,
+    "clip": np.clip,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "argsort": np.argsort,
+    "all": np.all,
+    "any": np.any,
+    "round": np.round,
+    "nonzero": np.nonzero,
+    "searchsorted": np.searchsorted,
+    "conj": np.conjugate,
+    "conjugate": np.conjugate,
+}
+# Methods that give plain values, as their names say.
+PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
+# Methods that write into the array: a variable takes them as an update.
+WRITING_METHODS = frozenset({"fill", "put", "sort", "partition"})
+REFUSED_METHODS: dict[str, str] = {
+    "byteswap": "astype(x.dtype.newbyteorder()) makes a node of other byte order",
+    "getfield": "x.real and x.imag give the parts of a complex node",
+    "setfield": "make a new array instead",
+    "resize": "np.resize makes a new node",
+    "setflags": "flags of a node are its own affair; node.value is the plain array",
+    "view": "x.astype converts, node.value is the plain array",
+    "choose": "np.where or x[index] choose",
+    "compress": "x[mask] selects",
+    "cumprod": "np.prod of slices is supported",
+    "cumsum": "a product with np.tri(n) sums cumulatively",
+    "diagonal": "x[i, i] with i = np.arange(n) is the diagonal",
+    "take": "x[index] takes",
+    "trace": "np.einsum('ii', x) is the trace",
+    "repeat": "x[np.repeat(np.arange(n), k)] repeats",
+    "argpartition": "np.argsort is supported",
+    "__array_wrap__": "a node is made by the operations on it",
+    "__setstate__": "a node cannot be unpickled; use node.value",
+}
+
+# ---------------------------------------------------------------------------------------- derived data
+
+SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
+    getitem: "getitem",
+    astype: "astype",
+    copy: "copy",
+    flatten: "flatten",
+    input_of: "input",
+    power: "pow",
+    einsum: "einsum",
+    **{packed: packed.__name__ for packed in PACKED_FUNCTIONS.values()},
+}
+PIECEWISE: set[Any] = {*PIECEWISE_UFUNCS, *PIECEWISE_FUNCTIONS, stop_gradient}
+OPNAMES: dict[Any, str] = {
+    **{f: f.__name__ for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
+    **UFUNC_OPNAMES,
+    **SMOOTH_SPECIALS,
+    stop_gradient: "stop_gradient",
+}
+
+
+def opname_of(function: Any) -> str:
+    """The opname under which a function is recorded."""
+    opname = OPNAMES.get(function)
+    if opname is not None:
+        return opname
+    if isinstance(function, Keyworded):
+        return opname_of(function.function)
+    return "output" if isinstance(function, Output) else str(function.opname)
+
+
+@functools.cache
+def _functions_by_opname() -> dict[str, Any]:
+    return {opname: function for function, opname in reversed(OPNAMES.items())}
+
+
+def function_named(opname: str) -> Any:
+    """The recorded function of an opname, or None."""
+    return _functions_by_opname().get(opname)
+
+
+def operand_count(function: Any, given: int) -> int:
+    """How many of the arguments given to a recorded function are operands (an index is none)."""
+    return 1 if function is getitem else given
