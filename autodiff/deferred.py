@@ -42,11 +42,8 @@ class Scatter:
         flat: list[Any] = []
         for piece, index in zip(self.pieces, self.indices, strict=True):
             flat += (piece, *index)
-        layout = tuple(map(len, self.indices))
-        if any(isinstance(piece, Node) for piece in flat):
-            scattered = record(scatter, (node, *flat), {"layout": layout})
-        else:
-            scattered = scatter(node.plain, *flat, layout=layout)
+        like = node if any(isinstance(piece, Node) for piece in flat) else node.plain
+        scattered = record(scatter, (like, *flat), {"layout": tuple(map(len, self.indices))})
         return scattered if self.dense is None else scattered + self.dense
 
 
@@ -76,7 +73,7 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
-operations.OPNAMES[scatter] = "scatter"
+operations.enter(scatter, "scatter")
 
 
 class Parts:

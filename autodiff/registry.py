@@ -21,6 +21,7 @@ general       the tangent formulas are written beside the rule, one for each ope
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -96,18 +97,23 @@ class Rule:
         return self
 
 
-class Variadic(Sequence[Formula]):
-    """Formulas of an operation with any number of operands, made from one that takes the position too."""
+class Variadic(Sequence[Formula | None]):
+    """Formulas of an operation with any number of operands, made from one that takes the position too.
 
-    def __init__(self, formula: Formula) -> None:
+    The first `fixed` operands have no derivative.
+    """
+
+    def __init__(self, formula: Formula, fixed: int = 0) -> None:
         self.formula = formula
+        self.fixed = fixed
 
     def __len__(self) -> int:
-        return 1 << 30
+        return sys.maxsize
 
-    def __getitem__(self, position: Any) -> Formula:
-        formula = self.formula
-        return lambda adjoint, out, *operands, **options: formula(position, adjoint, out, *operands, **options)
+    def __getitem__(self, position: Any) -> Any:
+        if position < self.fixed:
+            return None
+        return lambda adjoint, out, *operands, **options: self.formula(position, adjoint, out, *operands, **options)
 
 
 def plain_operands(node: Any) -> list[Any]:
@@ -168,9 +174,9 @@ def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
     return formula, tangent
 
 
-def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
+def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
-    return declare(Rule(opname, "general", Variadic(variadic) if variadic else formulas, ()))
+    return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()))
 
 
 # -------------------------------------------------------------------------------------------- look-up

@@ -1,3 +1,58 @@
+"""Computation graphs of NumPy expressions: arrays that remember how they were computed.
 
-from . import protocol
-from .nodes import variable, constant, no_graph, reset, Node, VariableNode, ConstantNode, OperationalNode
+Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is
+also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``. The package `autodiff`
+gives derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import operations, protocol
+from .functions import (
+    log_softmax,
+    logsumexp,
+    named,
+    primitive,
+    relu,
+    sigmoid,
+    sigmoid_cross_entropy,
+    softmax,
+    softmax_cross_entropy,
+    softplus,
+    stop_gradient,
+)
+from .nodes import ConstantNode, Node, OperationalNode, VariableNode, constant, no_graph, reset, variable
+
+__all__ = [
+    "ConstantNode",
+    "Node",
+    "OperationalNode",
+    "VariableNode",
+    "constant",
+    "log_softmax",
+    "logsumexp",
+    "no_graph",
+    "primitive",
+    "relu",
+    "reset",
+    "sigmoid",
+    "sigmoid_cross_entropy",
+    "softmax",
+    "softmax_cross_entropy",
+    "softplus",
+    "stop_gradient",
+    "variable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    function = operations.public_functions().get(name)
+    if function is None:
+        raise AttributeError(f"compgraph has no {name!r}")
+    return globals().setdefault(name, named(function))
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *operations.public_functions()})

@@ -335,19 +335,35 @@ def opname_of(function: Any) -> str:
         return opname
     if isinstance(function, Keyworded):
         return opname_of(function.function)
-    return "output" if isinstance(function, Output) else str(function.opname)
+    return "output" if isinstance(function, Output) else getattr(function, "__name__", str(function))
 
 
-@functools.cache
-def _functions_by_opname() -> dict[str, Any]:
-    return {opname: function for function, opname in reversed(OPNAMES.items())}
+_by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
 
 
 def function_named(opname: str) -> Any:
     """The recorded function of an opname, or None."""
-    return _functions_by_opname().get(opname)
+    return _by_opname.get(opname)
+
+
+def enter(function: Any, opname: str) -> None:
+    """Let a function of arrays be recorded under an opname."""
+    OPNAMES[function] = opname
+    _by_opname[opname] = function
 
 
 def operand_count(function: Any, given: int) -> int:
     """How many of the arguments given to a recorded function are operands (an index is none)."""
     return 1 if function is getitem else given
+
+
+@functools.cache
+def public_functions() -> dict[str, Any]:
+    """NumPy's functions that can be recorded, under the names NumPy gives them."""
+    recorded = {*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PACKED_FUNCTIONS, *PIECEWISE_FUNCTIONS, *COMPOSED_FUNCTIONS}
+    recorded |= {*ALIASES, np.einsum}
+    return {name: f for name in np.__all__ if callable(f := getattr(np, name)) and _hashable(f) and f in recorded}
+
+
+def _hashable(f: Any) -> bool:
+    return f.__hash__ is not None

@@ -1,2 +1,2 @@
 """Every derivative rule."""
-from . import elementwise, reductions, shaping, linear_algebra
+from . import elementwise, linear_algebra, networks, reductions, shaping

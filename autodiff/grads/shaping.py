@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.nodes import record
 from compgraph.operations import getitem
 
-from ..deferred import Scatter
-from ..registry import general, linear
+from ..deferred import Scatter, scatter
+from ..registry import Variadic, general, linear
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -58,14 +59,27 @@ getitem_grad = general("getitem", lambda g, out, x, *index: Scatter(g, index)).t
 )
 
 
-def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    """The part of the adjoint of a scatter that belongs to one piece."""
+def _parts_at(position: int, layout: tuple[int, ...]) -> int:
+    """How many parts the index of the piece at a position has."""
     start = 1
     for count in layout:
         if start == position:
-            return getitem(g, *flat[start : start + count])
+            return count
         start += 1 + count
-    return None  # the array that only gave the shape
+    raise IndexError(f"no piece stands at position {position}")
 
 
-scatter_grad = general("scatter", variadic=_scattered)
+def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """The part of the adjoint of a scatter that belongs to one piece: what its index finds."""
+    return getitem(g, *flat[position : position + _parts_at(position, layout)])
+
+
+def _scattered_tangent(position: int, t: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """One piece's tangent, scattered alone."""
+    count = _parts_at(position, layout)
+    return record(scatter, (like, t, *flat[position : position + count]), {"layout": (count,)})
+
+
+# The first operand of scatter only gives the shape.
+scatter_grad = general("scatter", variadic=_scattered, fixed=1)
+scatter_grad.tangents = Variadic(_scattered_tangent, fixed=1)

@@ -1,0 +1,55 @@
+"""Rules of what networks need and NumPy lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.functions import class_probabilities, log_softmax, sigmoid, softmax
+
+from ..registry import elementwise, general, reduction
+
+relu_grad = elementwise("relu", lambda g, out, x: g * (out > 0))
+sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out)))
+softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x))
+
+logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(np.isfinite(out), out, 0)))
+
+
+def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
+    return out * (g - np.sum(g * out, axis=axis, keepdims=True))
+
+
+softmax_grad = general("softmax", _softmax).tangent(_softmax)
+log_softmax_grad = general(
+    "log_softmax", lambda g, out, x, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
+).tangent(lambda t, out, x, axis=-1: t - np.sum(np.exp(out) * t, axis=axis, keepdims=True))
+
+
+def _batch(x: Any, rank: int) -> int:
+    """How many examples a loss is averaged over: all axes but the last `rank`."""
+    return max(1, math.prod(x.shape[: x.ndim - rank]))
+
+
+def _towards_labels(out: Any, logits: Any, labels: Any, axis: Any = None) -> Any:
+    """(sum(labels) softmax(logits) - labels) / batch; the labels of one example need not sum to one."""
+    probabilities = class_probabilities(labels, logits)
+    predicted = softmax(logits)
+    if labels.ndim == logits.ndim:
+        predicted = predicted * np.sum(labels, axis=-1, keepdims=True)
+    return (predicted - probabilities) / _batch(logits, 1)
+
+
+softmax_cross_entropy_grad = reduction(
+    "softmax_cross_entropy",
+    _towards_labels,
+    lambda out, logits, labels, axis=None: log_softmax(logits) / -_batch(logits, 1),
+)
+sigmoid_cross_entropy_grad = reduction(
+    "sigmoid_cross_entropy",
+    lambda out, logits, labels, axis=None: (sigmoid(logits) - labels) / _batch(logits, 0),
+    lambda out, logits, labels, axis=None: logits / -_batch(logits, 0),
+)

@@ -1,0 +1,424 @@
+"""What NumPy lacks, and the named versions of what it has.
+
+Each function here that has a derivative of its own is a `primitive`: one node of the graph, computed by plain NumPy,
+with its rule in `autodiff.grads`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import operations
+from .nodes import Node, constant, record
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+# ------------------------------------------------------------------------------------------ primitives
+
+
+class Primitive:
+    """A function of arrays that is one node of the graph. Made by `primitive`."""
+
+    def __init__(self, function: Callable[..., Any], opname: str | None = None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.opname = opname or function.__name__
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+        """Apply the function; a node among the operands makes the result one."""
+        bound = self._signature.bind(*args, **options)
+        for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
+            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
+        args, options = bound.args, bound.kwargs
+        if name is None and not any(isinstance(a, Node) for a in args):
+            return self.function(*args, **options)
+        return _called(name, record(self.function, _some_node(args, name), options))
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.opname}>"
+
+
+@overload
+def primitive(function: F) -> F: ...
+@overload
+def primitive(*, opname: str) -> Callable[[F], F]: ...
+
+
+def primitive(function: Any = None, *, opname: str | None = None) -> Any:
+    """Make a function of arrays one node of the graph.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays that returns an array, or a tuple of arrays. Its positional parameters are operands,
+        which may be nodes; its keyword-only parameters are options, which may not.
+    opname : str, optional
+        The name of the operation; by default that of the function.
+
+    Returns
+    -------
+    callable
+        The same function, for plain arrays and for nodes, with one more argument ``name=``. Its derivative is declared
+        with ``autodiff.rule``.
+
+    Raises
+    ------
+    ValueError
+        If another operation has that name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> @cg.primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> y = cube(cg.variable(2.0, "x"))
+    >>> print(y, y.opname)
+    8.0 cube
+    """
+    if function is None:
+        return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
+    made = Primitive(function, opname)
+    known = operations.function_named(made.opname)
+    if known is not None and getattr(known, "__module__", None) != function.__module__:
+        raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
+    operations.enter(function, made.opname)
+    return made
+
+
+def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
+    """The arguments; if a name is asked for and none is a node, the first becomes one."""
+    if name is None or any(isinstance(a, Node) for a in args):
+        return args
+    return (constant(args[0]), *args[1:])
+
+
+def _called(name: str | None, result: Any) -> Any:
+    """`result` with its name."""
+    if name is not None:
+        several = isinstance(result, (tuple, list))
+        for k, node in enumerate(result if several else [result]):
+            if isinstance(node, Node):
+                node._name = f"{name}_{k}" if several else name
+    return result
+
+
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy function with one more argument ``name=``, the name of the node it makes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        if name is None:
+            return function(*args, **kwargs)
+        before = {id(a) for a in args}
+        result = function(*_some_node_within(args), **kwargs)
+        if id(result) in before:  # NumPy handed an argument back, which keeps its own name
+            result = np.copy(result)
+        return _called(name, result)
+
+    return call
+
+
+def _some_node_within(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the first numeric one a node if none is, also inside a sequence."""
+    flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else [a])]
+    if any(isinstance(x, Node) for x in flat):
+        return args
+    found = list(args)
+    for i, a in enumerate(found):
+        if isinstance(a, (list, tuple)) and all(isinstance(x, np.ndarray) for x in a) and a:
+            found[i] = [constant(a[0]), *a[1:]]
+            break
+        if not isinstance(a, str):
+            found[i] = constant(a)
+            break
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------ activations
+
+
+@primitive
+def relu(x: ArrayLike) -> Any:
+    """The positive part of x, element by element.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        ``max(x, 0)``, of the shape and dtype of `x`. The derivative at 0 is taken to be 0.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.relu([-1.0, 2.0])
+    array([0., 2.])
+    """
+    return np.maximum(x, 0)
+
+
+@primitive
+def sigmoid(x: ArrayLike) -> Any:
+    """The logistic function ``1 / (1 + exp(-x))``, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, between 0 and 1.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.sigmoid([-1000.0, 0.0, 1000.0])
+    array([0. , 0.5, 1. ])
+    """
+    x = np.asarray(x)
+    decay = np.exp(-np.abs(x))
+    return (np.where(x >= 0, 1, decay) / (1 + decay))[()]
+
+
+@primitive
+def softplus(x: ArrayLike) -> Any:
+    """A smooth relu, ``log(1 + exp(x))``, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.softplus([-1000.0, 0.0, 1000.0]).round(4)
+    array([   0.    ,    0.6931, 1000.    ])
+    """
+    return np.logaddexp(x, 0)
+
+
+@primitive
+def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
+    """The logarithm of the sum of exponentials, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes to sum over; all by default.
+    keepdims : bool
+        Whether these axes stay, with length one.
+
+    Returns
+    -------
+    array
+        ``log(sum(exp(x)))``.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> float(cg.logsumexp([1000.0, 1000.0]).round(4))
+    1000.6931
+    """
+    x = np.asarray(x)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis=axis)[()]
+
+
+@primitive
+def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
+    """Exponentials divided by their sum, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes along which the results sum to one; the last by default.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.softmax([1000.0, 1000.0])
+    array([0.5, 0.5])
+    """
+    x = np.asarray(x)
+    raised = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return raised / np.sum(raised, axis=axis, keepdims=True)
+
+
+@primitive
+def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
+    """The logarithm of `softmax`, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes along which the exponentials sum to one; the last by default.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.log_softmax([10000.0, 0.0])
+    array([     0., -10000.])
+    """
+    x = np.asarray(x)
+    below = x - np.max(x, axis=axis, keepdims=True)
+    return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
+
+
+# --------------------------------------------------------------------------------------------- losses
+
+
+def class_probabilities(labels: Any, logits: Any) -> Any:
+    """Labels as probabilities of the shape of `logits`: class numbers become one-hot."""
+    if labels.ndim == logits.ndim:
+        return labels
+    return (labels[..., None] == np.arange(logits.shape[-1])).astype(logits.dtype)
+
+
+@primitive
+def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
+    """The cross-entropy of `softmax(logits)` relative to labels, averaged over the batch.
+
+    Parameters
+    ----------
+    logits : array_like
+        Scores, of shape ``(..., classes)``.
+    labels : array_like
+        Probabilities or one-hot labels of the shape of `logits`, or integer class numbers of shape ``(...)``.
+
+    Returns
+    -------
+    scalar
+        The mean over the batch of ``-sum(labels * log_softmax(logits))``, in nats. It is finite, and so is its
+        gradient, for logits of any finite size.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match, or a class number is out of range.
+    TypeError
+        If class numbers are not integers.
+
+    Notes
+    -----
+    C. M. Bishop, *Pattern Recognition and Machine Learning*, Springer 2006, eq. (4.108).
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> round(float(cg.softmax_cross_entropy([[1e4, 0.0], [0.0, 0.0]], [0, 1])), 4)
+    0.3466
+    """
+    logits, labels = np.asarray(logits), np.asarray(labels)
+    classes = logits.shape[-1] if logits.ndim else 0
+    if labels.shape == logits.shape[:-1] and logits.ndim:
+        if labels.dtype.kind not in "iu":
+            raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")
+        if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+            raise ValueError(f"softmax_cross_entropy: class numbers must be from 0 to {classes - 1}")
+        below = logits - np.max(logits, axis=-1, keepdims=True)
+        chosen = np.take_along_axis(below, labels[..., None], axis=-1)[..., 0]
+        return np.mean(np.log(np.sum(np.exp(below), axis=-1)) - chosen)
+    if labels.shape != logits.shape or not logits.ndim:
+        raise ValueError(
+            f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class numbers of "
+            f"shape {logits.shape[:-1]}, not {labels.shape}"
+        )
+    terms = labels * log_softmax.function(logits)  # type: ignore[attr-defined]
+    return -np.sum(terms) / max(1, logits.size // classes)
+
+
+@primitive
+def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
+    """The cross-entropy of `sigmoid(logits)` relative to labels, averaged over all elements.
+
+    Parameters
+    ----------
+    logits : array_like
+        Scores, of any shape.
+    labels : array_like
+        Probabilities from 0 to 1, of the same shape.
+
+    Returns
+    -------
+    scalar
+        The mean of ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, in nats, without
+        overflow.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> round(float(cg.sigmoid_cross_entropy([0.0, 1e4], [1.0, 1.0])), 4)
+    0.3466
+    """
+    logits, labels = np.asarray(logits), np.asarray(labels)
+    if labels.shape != logits.shape:
+        raise ValueError(f"sigmoid_cross_entropy: logits have shape {logits.shape}, labels {labels.shape}")
+    return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of `x` as a node that no derivative passes.
+
+    Parameters
+    ----------
+    x : array_like or Node
+        Of any shape.
+
+    Returns
+    -------
+    array or Node
+        The same value. The graph still shows where it came from, and a graph that is run again computes it again.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable(3.0)
+    >>> gradient(x * cg.stop_gradient(x))[x]
+    np.float64(3.0)
+    """
+    return record(operations.stop_gradient, (x,))
