@@ -1,4 +1,35 @@
-"""Derivatives"""
-from . import grads
-from .forward import jvp
-from .operators import grad, value_and_grad, vjp
+"""Derivatives of NumPy expressions.
+
+The operators turn a function of arrays into one that returns its derivatives; they are named and shaped as in JAX and
+compose to any depth, in both modes. `autodiff.reverse` differentiates graphs recorded with ``cg.variable``.
+
+Complex numbers
+---------------
+The gradient of a real result f with respect to ``z = x + iy`` is ``df/dx - i df/dy``, as in JAX and HIPS/autograd;
+for an analytic function the rule is that of the real one, with no conjugation. The direction of steepest ascent, and
+PyTorch's gradient, is its conjugate, ``np.conj(g)``.
+"""
+
+from __future__ import annotations
+
+from compgraph.functions import stop_gradient
+
+from . import checks, forward, grads, numeric, reverse
+from .checks import check_grads
+from .operators import grad, jvp, value_and_grad, vjp
+from .registry import rule
+
+__all__ = [
+    "check_grads",
+    "checks",
+    "forward",
+    "grad",
+    "grads",
+    "jvp",
+    "numeric",
+    "reverse",
+    "rule",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]

@@ -92,6 +92,8 @@ def push(
         if rule.kind == "multilinear":
             part = record(function, (*primals[:position], tangent, *primals[position + 1 :]), options)
         else:
+            if not len(rule.tangents):
+                raise TypeError(f"{rule.opname} has no tangent rule; declare one with autodiff.rule(..., tangents=...)")
             formula = rule.tangents[position]
             if formula is None:
                 continue

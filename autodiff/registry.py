@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.functions import Primitive
 from compgraph.nodes import Node
 
 from .broadcasting import conform, spread
-from .deferred import Parts
+from .deferred import DEFERRED, Parts
 
 Formula = Callable[..., Any]
 
@@ -76,20 +77,22 @@ class Rule:
         list
             An array of the shape and dtype of each operand, None for those without a derivative.
         """
-        count = operations.operand_count(node.function, len(node.args))
-        values = plain_operands(node)
-        found = []
-        for position, value in enumerate(values[:count]):
+        record: Any = node
+        if isinstance(node.function, operations.Output):
+            record = node.args[0]
+            adjoint = Parts({node.function.index: adjoint}).settle(record)
+        values = plain_operands(record)
+        found: list[Any] = []
+        for position, value in enumerate(map(np.asarray, values[: operations.operand_count(record.function, len(values))])):
             formula = self.formulas[position] if position < len(self.formulas) else None
-            value = np.asarray(value)
             if formula is None or value.dtype.kind not in "fc":
                 found.append(None)
                 continue
-            contribution = formula(adjoint, node.plain, *values, **node.options)
-            if hasattr(contribution, "settle"):
-                contribution = contribution.settle(node.args[position])
+            contribution = formula(adjoint, record.plain, *values, **record.options)
+            if contribution.__class__ in DEFERRED:
+                contribution = contribution.settle(record.args[position])
             found.append(conform(contribution, value))
-        return found if count > 1 else [*found, None]
+        return found if len(found) > 1 else [*found, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:
         """Give the tangent formulas of a general rule; returns the rule."""
@@ -177,6 +180,69 @@ def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
     return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()))
+
+
+KINDS = ("elementwise", "linear", "multilinear", "general")
+
+
+def rule(
+    function: Callable[..., Any],
+    *formulas: Formula | None,
+    kind: str = "general",
+    tangents: Sequence[Formula | None] = (),
+) -> Any:
+    """Declare the derivative of a user's own operation.
+
+    Parameters
+    ----------
+    function : callable
+        A function made by ``cg.primitive``.
+    *formulas : callable or None
+        For each operand, ``(adjoint, out, *operands, **options) -> contribution`` to the adjoint of the operand; None
+        where the derivative is zero. Without any, `rule` is a decorator of the formula of the first operand.
+    kind : {"elementwise", "linear", "multilinear", "general"}
+        What the operation is like: *elementwise* if each element of the result depends on the element of each operand
+        at the same place (after broadcasting); *linear* in all operands together; *multilinear*, linear in each of
+        them; else *general*.
+    tangents : sequence of callable or None
+        Of a general operation, for forward mode: ``(tangent, out, *operands, **options) -> tangent of the output`` for
+        each operand.
+
+    Returns
+    -------
+    Rule or callable
+        The rule; a decorator that returns it if no formula is given.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not a primitive.
+    ValueError
+        If the kind is unknown, or tangents are given for a kind that needs none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> import autodiff
+    >>> @cg.primitive
+    ... def bell(x):
+    ...     return np.exp(-x * x)
+    >>> @autodiff.rule(bell, kind="elementwise")
+    ... def bell_grad(adjoint, out, x):
+    ...     return -2 * x * out * adjoint
+    >>> print(autodiff.grad(autodiff.grad(bell))(0.0), autodiff.jvp(bell, (0.0,), (1.0,))[1])
+    -2.0 -0.0
+    """
+    if not isinstance(function, Primitive):
+        raise TypeError(f"rule: {function!r} is not an operation yet; decorate it with cg.primitive first")
+    if kind not in KINDS:
+        raise ValueError(f"rule: kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    if tangents and kind != "general":
+        raise ValueError(f"rule: the tangents of a rule of kind {kind!r} follow from its kind; leave them out")
+    if not formulas:
+        return lambda formula: rule(function, formula, kind=kind, tangents=tangents)
+    return declare(Rule(function.opname, kind, formulas, formulas if kind == "elementwise" else tangents))
 
 
 # -------------------------------------------------------------------------------------------- look-up

@@ -85,7 +85,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     """
     needed = _depending_on(nodes, wanted)
     operands_of = _node_operands if create_graph else plain_operands
-    adjoints = {output: seed}
+    adjoints: dict[Any, Any] = {output: seed}
     found: dict[Any, Any] = {}
     at_work: list[Any] = [None]
     with naming_errors(at_work):
@@ -129,7 +129,8 @@ def _sum(earlier: Any, contribution: Any) -> Any:
     if contribution.__class__ is np.ndarray and getrefcount(contribution) == 3 and contribution.base is None:
         contribution += earlier
         return contribution
-    if earlier.__class__ is np.ndarray and getrefcount(earlier) == 4 and earlier.base is None:
+    fresh = earlier.__class__ is np.ndarray and getrefcount(earlier) == 4 and earlier.base is None
+    if fresh and contribution.__class__ not in DEFERRED:
         earlier += contribution
         return earlier
     return earlier + contribution
@@ -313,7 +314,7 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any) -> list[Any]:
         return [n for n in reversed(nodes) if n.__class__ is VariableNode]
     asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
     present = set(nodes)
-    found = []
+    found: list[Any] = []
     for key in asked:
         if isinstance(key, str):
             named = [n for n in nodes if n.__class__ is VariableNode and n.name == key]

@@ -97,7 +97,10 @@ class Node(np.ndarray):
     @property
     def opname(self) -> str | None:
         """The name of the operation that made the node; None for a leaf."""
-        return operations.opname_of(self.function) if self.function is not None else None
+        function = self.function
+        if isinstance(function, operations.Output):
+            function = self.args[0].function
+        return None if function is None else operations.opname_of(function)
 
     @property
     def name(self) -> str:
@@ -113,13 +116,8 @@ class Node(np.ndarray):
     @property
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes. Raw arrays become ConstantNodes the first time they are looked at."""
-        wanted = operations.operand_count(self.function, len(self.args))
-        if any(not isinstance(a, Node) and a is not None for a in self.args[:wanted]):
-            self.args = tuple(
-                a if isinstance(a, Node) or a is None or i >= wanted else ConstantNode.hold(a)
-                for i, a in enumerate(self.args)
-            )
-        return tuple(a for a in self.args if isinstance(a, Node))
+        record = self.args[0] if isinstance(self.function, operations.Output) else self
+        return _operand_nodes(record)
 
     @property
     def operand_a(self) -> Node | None:
@@ -186,11 +184,9 @@ class ConstantNode(Node):
         return constant(value, name)
 
     @classmethod
-    def hold(cls, value: Any) -> ConstantNode:
+    def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
         """A constant that holds a raw operand by reference, as the operation that used it does."""
-        array = np.asarray(value)
-        node = leaf(array, cls, None)
-        node._name = automatic_name(cls.kind)
+        node: ConstantNode = leaf(np.asarray(value), cls, name if name is not None else automatic_name(cls.kind))
         return node
 
 
@@ -295,9 +291,24 @@ class Joint:
     tick: int
 
     @property
+    def opname(self) -> str:
+        """The name of the operation."""
+        return operations.opname_of(self.function)
+
+    @property
     def operands(self) -> tuple[Node, ...]:
-        """The operands that are nodes."""
-        return tuple(self.args[p] for p in self.edges)
+        """All operands, as nodes."""
+        return _operand_nodes(self)
+
+
+def _operand_nodes(record: Any) -> tuple[Node, ...]:
+    """All operands of a node or joint; raw ones become constants, once."""
+    wanted = operations.operand_count(record.function, len(record.args))
+    if any(not isinstance(a, Node) and a is not None for a in record.args[:wanted]):
+        record.args = tuple(
+            a if isinstance(a, Node) or a is None or i >= wanted else ConstantNode.hold(a) for i, a in enumerate(record.args)
+        )
+    return tuple(a for a in record.args if isinstance(a, Node))
 
 
 ACTIVE = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
@@ -468,7 +479,8 @@ def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | No
     if not copy and isinstance(value, np.ndarray) and target != array.dtype:
         raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
     array = np.array(array, dtype=target, copy=True if copy else None)
-    return leaf(array, VariableNode, name if name is not None else automatic_name("var"))  # type: ignore[no-any-return]
+    node: VariableNode = leaf(array, VariableNode, name if name is not None else automatic_name("var"))
+    return node
 
 
 def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
@@ -493,7 +505,7 @@ def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
     """
     array = _plain_array(value).copy()
     array.flags.writeable = False
-    return leaf(array, ConstantNode, name if name is not None else automatic_name("const"))  # type: ignore[no-any-return]
+    return ConstantNode.hold(array, name)
 
 
 def _plain_array(value: Any) -> np.ndarray[Any, Any]:

@@ -31,7 +31,8 @@ log_softmax_grad = general(
 
 def _batch(x: Any, rank: int) -> int:
     """How many examples a loss is averaged over: all axes but the last `rank`."""
-    return max(1, math.prod(x.shape[: x.ndim - rank]))
+    count: int = math.prod(x.shape[: x.ndim - rank])
+    return max(1, count)
 
 
 def _towards_labels(out: Any, logits: Any, labels: Any, axis: Any = None) -> Any:

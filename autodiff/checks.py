@@ -1,0 +1,247 @@
+"""Checks of a function or a graph against central differences, that say which operation is off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.nodes import Joint, Node, describe
+
+from . import numeric
+from .broadcasting import conform
+from .deferred import DEFERRED
+from .forward import jvp, push
+from .operators import vjp
+from .registry import by_function, plain_operands
+from .reverse import collect
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One operand of one operation whose rule disagrees with a central difference.
+
+    Attributes
+    ----------
+    opname : str
+        The operation.
+    position : int
+        The position of the operand, from 0.
+    mode : str
+        ``"reverse"`` or ``"forward"``.
+    expected, found : float
+        The directional derivative by a central difference, and by the rule.
+    node : str
+        The node in words.
+    """
+
+    opname: str
+    position: int
+    mode: str
+    expected: float
+    found: float
+    node: str
+
+    def __str__(self) -> str:
+        return (
+            f"operand {self.position} of {self.opname}, {self.mode} mode: the rule gives {self.found:.8g}, a central "
+            f"difference {self.expected:.8g} ({self.node})"
+        )
+
+
+def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 0) -> list[Finding]:
+    """Check the rule of every operation that `node` was computed by, each by itself, in both modes.
+
+    Parameters
+    ----------
+    node : Node
+        The output of a graph.
+    rtol, atol : float
+        How far a rule and a central difference may be apart, relatively and absolutely.
+    seed : int
+        Of the random directions.
+
+    Returns
+    -------
+    list of Finding
+        What is off; empty if nothing is. At kinks (abs at 0) and discontinuities an entry means only that.
+
+    Raises
+    ------
+    TypeError
+        If an operation has no rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> check_graph(np.sin(cg.variable(0.5)) ** 2)
+    []
+    """
+    rng = np.random.default_rng(seed)
+    findings = []
+    for operation in collect(node):
+        function = operation.function
+        if function is None or function in operations.PIECEWISE or isinstance(function, operations.Output):
+            continue
+        for position in operation.edges:
+            if operation.args[position].plain.dtype.kind in "fc":
+                findings += _check_operand(operation, position, rng, rtol, atol)
+    return findings
+
+
+def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: float) -> list[Finding]:
+    """Compare one formula of one operation, in both modes, with a central difference along one direction."""
+    values = plain_operands(operation)
+    rule = by_function[operation.function]
+    out = operation.plain
+    direction = _direction(values[position], rng)
+
+    def moved(operand: Any) -> Any:
+        changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
+        return _flat(changed)
+
+    slope = numeric.directional(moved, [values[position]], [direction])
+    weights = _weights(out, rng)
+    expected = _product(_flat(weights), slope)
+    formula = rule.formulas[position]
+    contribution: Any = None if formula is None else formula(weights, out, *values, **operation.options)
+    if contribution.__class__ in DEFERRED:
+        contribution = contribution.settle(operation.args[position])
+    reverse = 0.0 if contribution is None else _product(conform(contribution, np.asarray(values[position])), direction)
+    tangents = [direction if i == position else None for i in range(len(values))]
+    tangent = push(rule, tangents, out, operation.function, tuple(values), operation.options)
+    forward = 0.0 if tangent is None else _product(_flat(weights), _flat(_filled(tangent, out)))
+    words = rule.opname if isinstance(operation, Joint) else describe(operation)
+    pairs = (("reverse", reverse), ("forward", forward))
+    return [
+        Finding(rule.opname, position, mode, expected, found, words)
+        for mode, found in pairs
+        if not abs(found - expected) <= atol + rtol * max(abs(expected), float(np.sum(np.abs(slope))))
+    ]
+
+
+def _direction(value: Any, rng: Any) -> Any:
+    """A random direction of the shape and dtype of a value."""
+    value = np.asarray(value)
+    direction = rng.normal(size=value.shape)
+    if value.dtype.kind == "c":
+        direction = direction + 1j * rng.normal(size=value.shape)
+    return direction.astype(value.dtype)
+
+
+def _weights(out: Any, rng: Any) -> Any:
+    """Random weights for a result; of several outputs, for each that has derivatives."""
+    if isinstance(out, tuple):
+        return tuple(_direction(o, rng) if np.asarray(o).dtype.kind in "fc" else None for o in out)
+    return _direction(out, rng)
+
+
+def _filled(tangent: Any, out: Any) -> Any:
+    """A tangent of the shape of the output; of several outputs, zeros where there is none."""
+    if isinstance(out, tuple):
+        return tuple(np.zeros(np.shape(o)) if t is None else conform(t, o) for t, o in zip(tangent, out, strict=True))
+    return conform(tangent, out)
+
+
+def _flat(value: Any) -> Any:
+    """All numbers of a result in one row; of several outputs, of those that have derivatives."""
+    parts = value if isinstance(value, (tuple, list)) else [value]
+    rows = [np.ravel(p) for p in parts if p is not None and np.asarray(p).dtype.kind in "fc"]
+    return np.concatenate(rows) if rows else np.zeros(0)
+
+
+def _product(adjoint: Any, tangent: Any) -> float:
+    """What an adjoint makes of a tangent: the real part of the sum of products, not conjugated."""
+    return float(np.real(np.sum(np.asarray(adjoint) * np.asarray(tangent))))
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("fwd", "rev"),
+    rtol: float = 1e-4,
+    atol: float = 1e-6,
+    seed: int = 0,
+) -> None:
+    """Check value and derivatives of a function against plain NumPy and central differences.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array.
+    args : sequence of array_like
+        The point.
+    order : int
+        Up to which order derivatives are checked.
+    modes : sequence of {"fwd", "rev"}
+        Which modes; from the second order on, each is applied to the derivatives of the same mode.
+    rtol, atol : float
+        How far derivatives may be apart, relatively and absolutely.
+    seed : int
+        Of the random directions.
+
+    Raises
+    ------
+    AssertionError
+        If the recorded value differs from NumPy's, or a derivative from the central difference; the message names the
+        mode, the order, and the operations whose rules are off.
+    ValueError
+        If a mode is unknown, or the order is less than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_grads(lambda x, y: np.sin(x) * y, [0.5, [1.0, 2.0]], order=3)
+    """
+    if order < 1 or not set(modes) <= {"fwd", "rev"}:
+        raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
+    args = [numeric.plain(a) for a in args]
+    rng = np.random.default_rng(seed)
+    directions = [_direction(a, rng) for a in args]
+    expected = np.asarray(f(*args))
+    value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
+    if not np.array_equal(np.asarray(value), expected, equal_nan=expected.dtype.kind in "fc"):
+        raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
+    slope = numeric.directional(f, args, directions)
+    weights = _direction(expected, rng)
+    for mode in modes:
+        if mode == "fwd":
+            found, wanted = _product(weights, tangent), _product(weights, slope)
+        else:
+            adjoints = vjp(f, *args)[1](weights)
+            found, wanted = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True)), _product(weights, slope)
+        if not abs(found - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
+            raise AssertionError(_explanation(f, args, mode, found, wanted))
+        if order > 1:
+            check_grads(_derivative(f, mode, directions, weights), args, order - 1, (mode,), rtol, atol, seed + 1)
+
+
+def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: Any) -> Callable[..., Any]:
+    """The derivative along fixed directions, as a function of the point."""
+    if mode == "fwd":
+        return lambda *args: jvp(f, args, directions)[1]
+
+    def reverse(*args: Any) -> Any:
+        adjoints = vjp(f, *args)[1](weights)
+        return sum(np.sum(np.real(a * d)) for a, d in zip(adjoints, directions, strict=True))
+
+    return reverse
+
+
+def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, found: float, wanted: float) -> str:
+    """What to say of a wrong derivative: which operations are off."""
+    from_graph: list[str] = []
+
+    def recorded(*nodes: Any) -> Any:
+        out = f(*nodes)
+        from_graph.extend(map(str, check_graph(out)))
+        return out
+
+    vjp(recorded, *args)
+    culprits = "; ".join(from_graph) or "no rule is off by itself: look for values that left the graph"
+    return f"derivative in mode {mode!r} is {found:.8g}, a central difference gives {wanted:.8g}; {culprits}"
