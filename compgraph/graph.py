@@ -1,0 +1,80 @@
+"""The graph behind a node, as lists: pure functions of the operands, none of them recursive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from .nodes import Joint, Node
+
+GraphNode: TypeAlias = Node | Joint
+
+
+def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
+    """What a node was computed from, one entry for each use; raw arrays as ConstantNodes.
+
+    An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands.
+    """
+    if isinstance(node, Joint):
+        # It keeps its function and arguments as a node does, so a node's own property reads them, raw arrays included.
+        found: tuple[Node, ...] = vars(Node)["operands"].fget(node)
+        return found
+    first = node.args[0] if node.args else None
+    return (first,) if isinstance(first, Joint) else node.operands
+
+
+def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, the nearest first.
+
+    Parameters
+    ----------
+    *outputs : Node or Joint
+        Where to start.
+
+    Returns
+    -------
+    list of Node or Joint
+        The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
+        between them and its operands, as one Joint.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import breadth_first
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in breadth_first(x * x - x)]
+    ['sub', 'mul', 'x']
+    """
+    found = dict.fromkeys(outputs)
+    order = list(found)
+    for node in order:  # the list grows while it is walked
+        for operand in operands_of(node):
+            if operand not in found:
+                found[operand] = None
+                order.append(operand)
+    return order
+
+
+def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, operands before what is computed from them.
+
+    Parameters
+    ----------
+    outputs : iterable of Node or Joint
+        Where the graph ends; the order of the outputs does not matter.
+
+    Returns
+    -------
+    list of Node or Joint
+        The leaves, then the operations in the order in which they were recorded.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import topological_order
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in topological_order([x * x - x])]
+    ['x', 'mul', 'sub']
+    """
+    # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
+    return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else 0)

@@ -1,0 +1,80 @@
+"""Data flows one way: which module may import which."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# For each module, the modules of the project that it may import.
+COMPGRAPH = {
+    "operations": set(),
+    "nodes": {"operations"},
+    "protocol": {"operations", "nodes"},
+    "functions": {"operations", "nodes", "protocol"},
+    "graph": {"operations", "nodes"},
+    "visualizer": {"operations", "nodes", "graph"},
+    "executor": {"operations", "nodes", "graph"},
+}
+COMPGRAPH_ALL = set(COMPGRAPH)
+REGISTRY = {"deferred", "broadcasting"}
+AUTODIFF = {
+    "broadcasting": set(),
+    "deferred": set(),
+    "registry": REGISTRY,
+    "numeric": {"registry"},
+    "grads": {"registry", "deferred", "broadcasting"},
+    "reverse": {"numeric", "registry", "deferred", "broadcasting"},
+    "forward": {"numeric", "registry", "deferred", "broadcasting"},
+    "operators": {"reverse", "forward", "broadcasting", "registry", "numeric"},
+}
+AUTODIFF_LOW = set(AUTODIFF)
+LAST = {"checks", "optimizers", "visualize"}
+
+
+def modules() -> list[Path]:
+    """All modules of both packages but the ``__init__`` ones, which gather what is public."""
+    return [p for package in ("compgraph", "autodiff") for p in sorted((ROOT / package).rglob("*.py")) if p.name != "__init__.py"]
+
+
+def imported(path: Path) -> set[str]:
+    """The project's modules that a module imports, as ``package.module``."""
+    package = path.relative_to(ROOT).parts[:-1]
+    found = set()
+    for statement in ast.walk(ast.parse(path.read_text())):
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom):
+            base = list(package[: len(package) - statement.level + 1]) if statement.level else []
+            module = ".".join([*base, *([statement.module] if statement.module else [])])
+            is_package = (ROOT / Path(*module.split("."))).is_dir()
+            names = [f"{module}.{alias.name}" for alias in statement.names] if is_package else [module]
+        else:
+            continue
+        found |= {".".join(name.split(".")[:2]) for name in names if name.split(".")[0] in ("compgraph", "autodiff")}
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: "/".join(p.relative_to(ROOT).parts))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    package, name = path.relative_to(ROOT).parts[:2]
+    name = name.removesuffix(".py")
+    if (package, name) == ("compgraph", "stubs"):
+        return  # a program, not a part: it reads the finished package
+    others = {i for i in imported(path) if i != f"{package}.{name}"}
+    if package == "compgraph":
+        assert name in COMPGRAPH, f"{name} has no place among the arrows"
+        assert others <= {f"compgraph.{m}" for m in COMPGRAPH[name]}
+    else:
+        assert name in AUTODIFF_LOW | LAST, f"{name} has no place among the arrows"
+        allowed = AUTODIFF[name] if name in AUTODIFF else AUTODIFF_LOW
+        assert {o for o in others if o.startswith("autodiff")} <= {f"autodiff.{m}" for m in allowed}
+
+
+def test_the_walk_sees_imports() -> None:
+    assert "compgraph.nodes" in imported(ROOT / "compgraph" / "protocol.py")
+    assert "autodiff.registry" in imported(ROOT / "autodiff" / "grads" / "elementwise.py")
+    assert "compgraph.operations" in imported(ROOT / "autodiff" / "reverse.py")

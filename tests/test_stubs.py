@@ -1,0 +1,27 @@
+"""The stub file says what the package has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from compgraph import operations, stubs
+
+
+def test_the_stub_file_is_current() -> None:
+    assert Path(cg.__file__).with_suffix(".pyi").read_text() == stubs.stub_text()
+
+
+@pytest.mark.parametrize("name", sorted(operations.public_functions()))
+def test_every_public_function_is_there_under_its_own_name(name: str) -> None:
+    assert callable(getattr(cg, name))
+    assert name in dir(cg)
+
+
+def test_unknown_names_raise() -> None:
+    with pytest.raises(AttributeError, match="no 'sine'"):
+        getattr(cg, "si" + "ne")
+    assert np.sin is not cg.sin
