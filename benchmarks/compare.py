@@ -1,0 +1,277 @@
+"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(
+    OMP_NUM_THREADS="1",
+    OPENBLAS_NUM_THREADS="1",
+    MKL_NUM_THREADS="1",
+    NPROC="1",
+    JAX_PLATFORMS="cpu",
+    XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+)
+
+import argparse
+import gc
+import importlib.metadata
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from peers import PEERS, Peer, Run
+from tasks import Task, all_tasks
+from tqdm import tqdm
+
+README = Path(__file__).with_name("README.md")
+MARKERS = ("<!-- table: begin -->", "<!-- table: end -->")
+SHORTEST = 0.02  # seconds that one measurement lasts at least
+RATIOS = ("numpy", "autograd", "torch")
+
+Times = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """That this package takes at most `limit` times what `peer` takes, or what itself takes on the task `of`."""
+
+    task: str
+    peer: str
+    limit: float
+    of: str | None = None
+
+
+TARGETS = [
+    Target("chain-1", "autograd", 0.35),
+    Target("chain-1", "torch", 0.75),
+    Target("chain-1000", "torch", 1.0),
+    Target("chain-1000000", "numpy", 1.2),
+    Target("network-composed", "numpy", 1.8),
+    Target("network-composed", "torch", 1.0),
+    Target("network-fused", "numpy", 1.4),
+    Target("loop-2000", "torch", 0.4),
+    Target("loop-4000", "compgraph", 2.5, of="loop-2000"),
+]
+
+
+# ------------------------------------------------------------------------------------------ measuring
+
+
+def available(names: Iterable[str]) -> tuple[dict[str, Peer], list[str]]:
+    """Make the peers that are installed; return them, and the names of the others."""
+    found, missing = {}, []
+    for name in names:
+        try:
+            found[name] = PEERS[name][0]()
+        except ImportError:
+            missing.append(name)
+    return found, missing
+
+
+def check(task: Task, name: str, peer: Peer, reference: Peer) -> None:
+    """Raise ValueError if a peer's value or gradients differ from those by hand, now or after one step."""
+    run, expected = task.start(name, peer), task.start("numpy", reference)
+    for when in ("at first", "after one step"):
+        (value, gradients), (right_value, right_gradients) = run(), expected()
+        for what, a, b in [
+            ("value", value, right_value),
+            *((f"gradient {i}", *pair) for i, pair in enumerate(zip(gradients, right_gradients, strict=True))),
+        ]:
+            if np.shape(_plain(a)) != np.shape(b) or not np.allclose(_plain(a), b, rtol=1e-8, atol=1e-11):
+                raise ValueError(f"{task.name}: the {what} that {name} gives {when} is wrong")
+
+
+def _plain(value: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(value.detach() if hasattr(value, "detach") else value)
+
+
+def seconds(run: Run, number: int) -> float:
+    """Time `number` calls, with the garbage collector on and nothing left for it from before."""
+    gc.collect()
+    start = time.perf_counter()
+    for _ in range(number):
+        run()
+    return time.perf_counter() - start
+
+
+def calibrated(run: Run, shortest: float) -> int:
+    """Find how many calls last at least `shortest` seconds: a power of two. The first call, which may compile, is not counted."""
+    run()
+    number = 1
+    while seconds(run, number) < shortest:
+        number *= 2
+    return number
+
+
+def race(task: Task, peers: dict[str, Peer], rounds: int, shortest: float = SHORTEST, bar: Any = None) -> dict[str, float]:
+    """Check the peers, then time them in rounds, each in a new order.
+
+    Parameters
+    ----------
+    task : Task
+        What is computed.
+    peers : dict
+        Who takes part, by name.
+    rounds : int
+        How often each peer is measured.
+    shortest : float
+        How many seconds one measurement lasts at least.
+    bar : tqdm, optional
+        Is told of each round.
+
+    Returns
+    -------
+    dict
+        The median time of one call in microseconds, by name.
+    """
+    reference = PEERS["numpy"][0]()
+    racing = [name for name in peers if not task.peers or name in task.peers]
+    for name in racing:
+        check(task, name, peers[name], reference)
+    runs = {name: task.start(name, peers[name]) for name in racing}
+    numbers = {name: calibrated(run, shortest) for name, run in runs.items()}
+    found: dict[str, list[float]] = {name: [] for name in racing}
+    order = random.Random(0)
+    for _ in range(rounds):
+        for name in order.sample(racing, len(racing)):
+            found[name].append(seconds(runs[name], numbers[name]) / numbers[name])
+        if bar is not None:
+            bar.update()
+    return {name: 1e6 * statistics.median(times) for name, times in found.items()}
+
+
+# ------------------------------------------------------------------------------------------ reporting
+
+
+def ratio(times: Times, target: Target) -> float | None:
+    """Divide the two times a target is about; None if one was not measured."""
+    ours = times.get(target.task, {}).get("compgraph")
+    theirs = times.get(target.of or target.task, {}).get(target.peer)
+    return ours / theirs if ours and theirs else None
+
+
+def time_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
+    """Make the table of times and ratios, its header first."""
+    names = [name for name in PEERS if any(name in row for row in times.values())]
+    against = [name for name in RATIOS if name in names and "compgraph" in names]
+    rows = [["task", *(PEERS[n][1] for n in names), *(f"compgraph / {PEERS[n][1]}" for n in against)]]
+    for task, row in times.items():
+        quotients = [ratio(times, Target(task, n, 0)) for n in against]
+        rows.append([titles[task], *(_digits(row.get(n)) for n in names), *(_digits(q) for q in quotients)])
+    return rows
+
+
+def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
+    """List the targets that were measured and whether they are reached, the header first."""
+    rows = [["target", "at most", "measured", "reached"]]
+    for target in TARGETS:
+        quotient = ratio(times, target)
+        if quotient is not None:
+            to = f"itself, {titles[target.of]}" if target.of else PEERS[target.peer][1]
+            reached = "yes" if quotient <= target.limit else "no"
+            rows.append([f"{titles[target.task]}: compgraph / {to}", f"{target.limit:g}", _digits(quotient), reached])
+    return rows
+
+
+def _digits(number: float | None) -> str:
+    """Show three significant digits, or all that are before the point."""
+    if number is None:
+        return "-"
+    return f"{number:,.0f}" if number >= 100 else f"{number:#.3g}"
+
+
+def layout(rows: list[list[str]], markdown: bool) -> str:
+    """Set rows of cells as text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (w - 1) + (":" if markdown else "-") for w in widths[1:])]
+    lines = [[row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))] for row in rows]
+    lines.insert(1, rule)
+    return "\n".join(f"| {' | '.join(line)} |" if markdown else "  ".join(line) for line in lines)
+
+
+def report(times: Times, titles: dict[str, str], missing: Sequence[str], rounds: int, markdown: bool = False) -> str:
+    """Write the caption, with what was left out, and both tables."""
+    text = f"Microseconds for value and gradient: medians of {rounds} interleaved rounds on one thread, float64.\n{machine()}."
+    if missing:
+        text += f"\nNot installed, and left out: {', '.join(PEERS[name][1] for name in missing)}."
+    targets = target_table(times, titles)
+    tables = [time_table(times, titles), *([targets] if len(targets) > 1 else [])]
+    return "\n\n".join([text, *(layout(table, markdown) for table in tables)])
+
+
+def machine() -> str:
+    """Name the processor, and the versions of Python and the packages."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        processor = platform.processor() or platform.machine()
+    versions = [f"Python {platform.python_version()}"]
+    for name in ("numpy", "autograd", "mygrad", "torch", "jax"):
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return f"{processor}; {', '.join(versions)}"
+
+
+def update(table: str, readme: Path = README) -> None:
+    """Write the table between the markers of the README."""
+    before, rest = readme.read_text(encoding="utf-8").split(MARKERS[0])
+    after = rest.split(MARKERS[1])[1]
+    readme.write_text(f"{before}{MARKERS[0]}\n\n{table}\n\n{MARKERS[1]}{after}", encoding="utf-8")
+
+
+# --------------------------------------------------------------------------------------- command line
+
+
+def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="how often each is measured (default 15)")
+    parser.add_argument(
+        "--only", action="append", choices=tasks, metavar="NAME", help=f"one task of {', '.join(tasks)}; repeatable"
+    )
+    parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help="who takes part (default %(default)s)")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--update", action="store_true", help="write the table into the README as well")
+    options = parser.parse_args(given)
+    options.peers = options.peers.split(",")
+    unknown = set(options.peers) - set(PEERS)
+    if unknown:
+        parser.error(f"unknown peers: {', '.join(sorted(unknown))}; known: {', '.join(PEERS)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    if options.update and (options.only or set(options.peers) != set(PEERS)):
+        parser.error("--update needs all tasks and all peers")
+    return options
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Run the race and print what came of it."""
+    tasks = all_tasks()
+    options = arguments(given, [task.name for task in tasks])
+    tasks = [task for task in tasks if not options.only or task.name in options.only]
+    peers, missing = available(options.peers)
+    gc.freeze()  # the objects of the imported packages are nobody's garbage
+    times = {}
+    with tqdm(total=options.rounds * len(tasks), file=sys.stderr) as bar:
+        for task in tasks:
+            bar.set_description(task.name)
+            times[task.name] = race(task, peers, options.rounds, bar=bar)
+    titles = {task.name: task.title for task in tasks}
+    print(report(times, titles, missing, options.rounds, options.markdown))
+    if options.update:
+        update(report(times, titles, missing, options.rounds, markdown=True))
+
+
+if __name__ == "__main__":
+    main()

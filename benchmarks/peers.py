@@ -1,0 +1,188 @@
+"""The packages that are raced: how each takes a function of arrays to its value and gradients.
+
+A peer that is not installed raises ImportError when it is made, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+Run = Callable[[], tuple[Any, Sequence[Any]]]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One package.
+
+    Attributes
+    ----------
+    xp : module
+        Its namespace of functions under NumPy's names.
+    prepare : callable
+        ``prepare(function, parameters, data, rate)`` makes what does not belong to the measurement (leaves, compiled
+        functions) and returns the function to be timed: it evaluates ``function(*parameters, *data)``, a scalar, and
+        its gradients with respect to the parameters, and, if `rate` is not zero, takes ``rate`` times each gradient
+        off its parameter.
+    relu : callable or None
+        Its relu for the composed network, where ``xp.maximum(h, 0)`` does not work.
+    fused_relu, fused_loss : callable or None
+        Its own relu and softmax cross entropy from logits and integer labels, where it has them.
+    """
+
+    xp: Any
+    prepare: Callable[[Callable[..., Any], Arrays, Arrays, float], Run]
+    relu: Callable[[Any], Any] | None = None
+    fused_relu: Callable[[Any], Any] | None = None
+    fused_loss: Callable[[Any, Any], Any] | None = None
+
+
+def by_hand() -> Peer:
+    """NumPy alone; the functions it is given return gradients too."""
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [p.copy() for p in parameters]
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            value, gradients = function(*leaves, *data)
+            if rate:
+                for p, g in zip(leaves, gradients, strict=True):
+                    p -= rate * g
+            return value, gradients
+
+        return run
+
+    return Peer(np, prepare)
+
+
+def compgraph() -> Peer:
+    """Ordinary NumPy on the variables of this package."""
+    import compgraph as cg
+    from autodiff.reverse import gradient
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [cg.variable(p) for p in parameters]
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            loss = function(*leaves, *data)
+            found = gradient(loss)
+            gradients = [found[p] for p in leaves]
+            if rate:
+                for p, g in zip(leaves, gradients, strict=True):
+                    p -= rate * g
+            return loss, gradients
+
+        return run
+
+    # Looked up when called, so that a task without them runs on a package without them.
+    return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels))
+
+
+def autograd() -> Peer:
+    """HIPS/autograd."""
+    import autograd.numpy as anp
+    from autograd import value_and_grad
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [p.copy() for p in parameters]
+        derivative = value_and_grad(function, argnum=tuple(range(len(leaves))))
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            value, gradients = derivative(*leaves, *data)
+            if rate:
+                for p, g in zip(leaves, gradients, strict=True):
+                    p -= rate * g
+            return value, gradients
+
+        return run
+
+    return Peer(anp, prepare)
+
+
+def mygrad() -> Peer:
+    """MyGrad."""
+    import mygrad as mg
+    from mygrad.nnet import relu, softmax_crossentropy
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [mg.tensor(p) for p in parameters]
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            loss = function(*leaves, *data)
+            loss.backward()
+            gradients: list[Any] = [p.grad for p in leaves]
+            if rate:
+                for p, g in zip(leaves, gradients, strict=True):
+                    p.data -= rate * g
+            return loss, gradients
+
+        return run
+
+    return Peer(mg, prepare, None, relu, softmax_crossentropy)
+
+
+def torch() -> Peer:
+    """Eager PyTorch, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [torch.tensor(p, requires_grad=True) for p in parameters]
+        tensors = [torch.tensor(d) for d in data]
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            loss = function(*leaves, *tensors)
+            gradients = torch.autograd.grad(loss, leaves)
+            if rate:
+                with torch.no_grad():
+                    for p, g in zip(leaves, gradients, strict=True):
+                        p -= rate * g
+            return loss, gradients
+
+        return run
+
+    return Peer(torch, prepare, torch.relu, torch.relu, torch.nn.functional.cross_entropy)
+
+
+def jax() -> Peer:
+    """Jitted JAX, in double precision; a step of training is one compiled function."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [jnp.asarray(p) for p in parameters]
+        tensors = [jnp.asarray(d) for d in data]
+        derivative = jax.value_and_grad(function, argnums=tuple(range(len(leaves))))
+
+        def step(leaves: Any, tensors: Any) -> Any:
+            value, gradients = derivative(*leaves, *tensors)
+            return value, gradients, [p - rate * g for p, g in zip(leaves, gradients, strict=True)] if rate else leaves
+
+        compiled = jax.jit(step)
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            nonlocal leaves
+            value, gradients, leaves = jax.block_until_ready(compiled(leaves, tensors))
+            return value, gradients
+
+        return run
+
+    return Peer(jnp, prepare)
+
+
+# What is typed on the command line -> how it is made, and what it is called in the table.
+PEERS: dict[str, tuple[Callable[[], Peer], str]] = {
+    "numpy": (by_hand, "NumPy"),
+    "compgraph": (compgraph, "compgraph"),
+    "autograd": (autograd, "autograd"),
+    "mygrad": (mygrad, "MyGrad"),
+    "torch": (torch, "PyTorch"),
+    "jax": (jax, "JAX (jit)"),
+}

@@ -1,0 +1,209 @@
+"""What is computed: each task once over any package's NumPy-like namespace, and once by hand.
+
+The version by hand is what a good NumPy programmer writes who derives the gradient on paper: it keeps what the
+derivative needs, in plain expressions. All other peers are checked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from peers import Arrays, Peer, Run
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A computation whose value and gradients are timed.
+
+    Attributes
+    ----------
+    name, title : str
+        What it is called on the command line, and in the table.
+    parameters, data : sequence of arrays
+        What is differentiated with respect to, and what is not.
+    by_hand : callable
+        ``by_hand(*parameters, *data)`` returns the value and the list of gradients.
+    function : callable
+        ``function(peer)`` returns the function of the same arguments that returns the value.
+    rate : float
+        The rate of the step down the gradients that follows; zero for none.
+    special : dict
+        For a peer that needs another function, by its name.
+    peers : tuple of str
+        Who takes part; everybody if empty.
+    """
+
+    name: str
+    title: str
+    parameters: Arrays
+    data: Arrays
+    by_hand: Callable[..., tuple[Any, list[Array]]]
+    function: Callable[[Peer], Callable[..., Any]]
+    rate: float = 0.0
+    special: dict[str, Callable[[Peer], Callable[..., Any]]] = field(default_factory=dict)
+    peers: tuple[str, ...] = ()
+
+    def start(self, name: str, peer: Peer) -> Run:
+        """Make the function to be timed for a peer."""
+        function = self.by_hand if name == "numpy" else self.special.get(name, self.function)(peer)
+        return peer.prepare(function, self.parameters, self.data, self.rate)
+
+
+# ---------------------------------------------------------------------------------------------- chain
+
+
+def chain(size: int) -> Task:
+    """Fifty-one operations, one after the other, on an array of `size` elements."""
+    x = np.random.default_rng(1).standard_normal(size)
+    return Task(f"chain-{size}", f"chain of 51 operations on {size:,}", [x], [], _chain_by_hand, _chain)
+
+
+def _chain(peer: Peer) -> Callable[..., Any]:
+    xp = peer.xp
+
+    def value(x: Any) -> Any:
+        for _ in range(10):
+            x = xp.tanh(1.01 * x) + 0.5 * xp.sin(x)
+        return x.sum()
+
+    return value
+
+
+def _chain_by_hand(x: Array) -> tuple[Any, list[Array]]:
+    kept = []
+    for _ in range(10):
+        t = np.tanh(1.01 * x)
+        kept.append((x, t))
+        x = t + 0.5 * np.sin(x)
+    adjoint = np.ones_like(x)
+    for before, t in reversed(kept):
+        adjoint = adjoint * (1.01 * (1 - t * t) + 0.5 * np.cos(before))
+    return x.sum(), [adjoint]
+
+
+# -------------------------------------------------------------------------------------------- network
+
+
+def network(fused: bool, sizes: tuple[int, int, int] = (784, 64, 10), batch: int = 32) -> Task:
+    """One training step of a ReLU network with softmax cross entropy.
+
+    Parameters
+    ----------
+    fused : bool
+        Whether to use each package's own relu and loss, where it has them, or to compose them.
+    sizes : tuple of int
+        The widths of the input, the hidden layer and the output.
+    batch : int
+        How many examples.
+    """
+    rng = np.random.default_rng(2)
+    inputs, hidden, outputs = sizes
+    parameters = [
+        rng.standard_normal((inputs, hidden)) / np.sqrt(inputs),
+        0.1 * rng.standard_normal(hidden),
+        rng.standard_normal((hidden, outputs)) / np.sqrt(hidden),
+        0.1 * rng.standard_normal(outputs),
+    ]
+    labels = rng.integers(outputs, size=batch)
+    data = [rng.random((batch, inputs)), labels, np.eye(outputs)[labels]]
+    kind = "fused" if fused else "composed"
+    title = f"network {'-'.join(map(str, sizes))}, {kind} loss"
+    function = _network_fused if fused else _network_composed
+    return Task(f"network-{kind}", title, parameters, data, _network_by_hand, function, rate=1e-3)
+
+
+def _network_composed(peer: Peer) -> Callable[..., Any]:
+    xp = peer.xp
+    relu = peer.relu or (lambda h: xp.maximum(h, 0))
+
+    def loss(w1: Any, b1: Any, w2: Any, b2: Any, images: Any, labels: Any, one_hot: Any) -> Any:
+        logits = relu(images @ w1 + b1) @ w2 + b2
+        shifted = logits - xp.amax(logits, axis=1, keepdims=True)
+        return (xp.log(xp.exp(shifted).sum(axis=1)) - (one_hot * shifted).sum(axis=1)).mean()
+
+    return loss
+
+
+def _network_fused(peer: Peer) -> Callable[..., Any]:
+    relu, cross_entropy = peer.fused_relu, peer.fused_loss
+    if relu is None or cross_entropy is None:
+        return _network_composed(peer)
+
+    def loss(w1: Any, b1: Any, w2: Any, b2: Any, images: Any, labels: Any, one_hot: Any) -> Any:
+        return cross_entropy(relu(images @ w1 + b1) @ w2 + b2, labels)
+
+    return loss
+
+
+def _network_by_hand(
+    w1: Array, b1: Array, w2: Array, b2: Array, images: Array, labels: Array, one_hot: Array
+) -> tuple[Any, list[Array]]:
+    h = np.maximum(images @ w1 + b1, 0)
+    logits = h @ w2 + b2
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    e = np.exp(shifted)
+    total = e.sum(axis=1, keepdims=True)
+    loss = (np.log(total).sum() - (one_hot * shifted).sum()) / len(images)
+    d_logits = (e / total - one_hot) / len(images)
+    d_h = (d_logits @ w2.T) * (h > 0)
+    return loss, [images.T @ d_h, d_h.sum(axis=0), h.T @ d_logits, d_logits.sum(axis=0)]
+
+
+# ----------------------------------------------------------------------------------------------- loop
+
+
+def loop(length: int, peers: tuple[str, ...] = ()) -> Task:
+    """Add products of neighbouring elements in a Python loop; by hand it is a loop as well."""
+    x = np.random.default_rng(3).standard_normal(length + 1)
+    special = {"jax": lambda peer: _loop_compiled(length)}
+    return Task(
+        f"loop-{length}",
+        f"loop of {length:,}",
+        [x],
+        [],
+        _loop_by_hand,
+        lambda peer: _loop,
+        special=special,
+        peers=peers,
+    )
+
+
+def _loop(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1):
+        total = total + x[i] * x[i + 1]
+    return total
+
+
+def _loop_compiled(length: int) -> Callable[..., Any]:
+    from jax import lax
+
+    return lambda x: lax.fori_loop(0, length, lambda i, total: total + x[i] * x[i + 1], 0.0)
+
+
+def _loop_by_hand(x: Array) -> tuple[Any, list[Array]]:
+    total = 0.0
+    adjoint = np.zeros_like(x)
+    for i in range(len(x) - 1):
+        total = total + x[i] * x[i + 1]
+        adjoint[i] += x[i + 1]
+        adjoint[i + 1] += x[i]
+    return total, [adjoint]
+
+
+def all_tasks() -> list[Task]:
+    """List the tasks of the table, in its order."""
+    return [
+        chain(1),
+        chain(1000),
+        chain(1_000_000),
+        network(fused=False),
+        network(fused=True),
+        loop(2000),
+        loop(4000, peers=("numpy", "compgraph")),
+    ]
