@@ -95,4 +95,4 @@ class Parts:
         return tuple(self.found.get(k) for k in range(len(joint.plain)))
 
 
-DEFERRED: frozenset[type] = frozenset({Scatter, Parts})
+DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import NO_OPTIONS, Node, _new_view, record
+from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, _new_view, record
 
 from .broadcasting import conform
 from .registry import Rule, by_function, naming_errors
@@ -154,10 +154,18 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         inputs.append(TangentNode.create_using(primal, conform(tangent, primal), level))
     out = f(*inputs)
     if isinstance(out, TangentNode) and out.level == level:
-        return out.primal, out.tangent
+        return out.primal, _connected(out.tangent, out.primal)
     if not isinstance(out, Node):
         raise TypeError(lost_graph("jvp", out))
-    return out, np.zeros(out.shape, out.dtype)[()]
+    return out, _connected(np.zeros(out.shape, out.dtype)[()], out)
+
+
+def _connected(tangent: Any, primal: Any) -> Any:
+    """A tangent that is constant, as a node of the primal's graph if there is one."""
+    if isinstance(tangent, Node) or not isinstance(primal, Node):
+        return tangent
+    tangent = np.ones_like(primal) * tangent
+    return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
 
 
 def as_argument(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import Node, no_graph
+from compgraph.nodes import Node
 
 
 def plain(value: Any) -> Any:
@@ -44,14 +44,13 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     6.0
     """
     args = [plain(a) for a in args]
-    with no_graph():
-        size = max([1.0, *(float(np.max(np.abs(a), initial=0)) for a in args)])
-        h = size * (step or max(step_of(a.dtype) for a in args))
-        ahead, behind = (
-            f(*[a if d is None else (a + sign * h * np.asarray(d)).astype(a.dtype) for a, d in zip(args, directions, strict=True)])
-            for sign in (1, -1)
-        )
-    return (np.asarray(ahead) - np.asarray(behind)) / (2 * h)
+    size = max([1.0, *(float(np.max(np.abs(a), initial=0)) for a in args)])
+    h = size * (step or max(step_of(a.dtype) for a in args))
+    ends = []
+    for sign in (1, -1):
+        moved = [a if d is None else (a + sign * h * np.asarray(d)).astype(a.dtype) for a, d in zip(args, directions, strict=True)]
+        ends.append(np.asarray(f(*moved)))
+    return (ends[0] - ends[1]) / (2 * h)
 
 
 def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, step: float | None = None) -> list[Any]:
@@ -100,12 +99,11 @@ def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, 
     argument = args[position]
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))
     ends, points = [], []
-    with no_graph():
-        for sign in (1, -1):
-            moved = argument.copy()
-            moved[index] += sign * h * unit
-            points.append(moved[index])
-            ends.append(np.asarray(f(*args[:position], moved, *args[position + 1 :])))
+    for sign in (1, -1):
+        moved = argument.copy()
+        moved[index] += sign * h * unit
+        points.append(moved[index])
+        ends.append(np.asarray(f(*args[:position], moved, *args[position + 1 :])))
     difference = ends[0] - ends[1]
     if weights is not None:
         difference = difference * weights

@@ -85,7 +85,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     """
     needed = _depending_on(nodes, wanted)
     operands_of = _node_operands if create_graph else plain_operands
-    adjoints: dict[Any, Any] = {output: seed}
+    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     found: dict[Any, Any] = {}
     at_work: list[Any] = [None]
     with naming_errors(at_work):

@@ -186,7 +186,7 @@ class ConstantNode(Node):
     @classmethod
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
         """A constant that holds a raw operand by reference, as the operation that used it does."""
-        node: ConstantNode = leaf(np.asarray(value), cls, name if name is not None else automatic_name(cls.kind))
+        node: ConstantNode = leaf(np.asarray(value), cls, name)
         return node
 
 
@@ -505,7 +505,7 @@ def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
     """
     array = _plain_array(value).copy()
     array.flags.writeable = False
-    return ConstantNode.hold(array, name)
+    return ConstantNode.hold(array, name if name is not None else automatic_name("const"))
 
 
 def _plain_array(value: Any) -> np.ndarray[Any, Any]:

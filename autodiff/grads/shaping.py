@@ -29,9 +29,8 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
 def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
     """The part of a concatenation's adjoint that belongs to one operand."""
     along = 0 if axis is None else axis % out.ndim
-    size = (lambda x: math.prod(x.shape)) if axis is None else lambda x: x.shape[along]
-    start = sum(size(np.asarray(x)) for x in operands[:position])
-    part = g[(slice(None),) * along + (slice(start, start + size(operands[position])),)]
+    sizes = [math.prod(np.shape(x)) if axis is None else np.shape(x)[along] for x in operands[: position + 1]]
+    part = g[(slice(None),) * along + (slice(sum(sizes[:-1]), sum(sizes)),)]
     return np.reshape(part, operands[position].shape)
 
 

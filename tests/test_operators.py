@@ -1,0 +1,283 @@
+"""grad, value_and_grad, vjp, jvp: nesting, closures, mixed modes, errors."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import grad, jvp, value_and_grad, vjp
+from autodiff.reverse import gradient
+
+
+def d_forward(f: Any) -> Any:
+    """The derivative of a function of one number, by forward mode."""
+    return lambda x: jvp(f, (x,), (1.0,))[1]
+
+
+MODES = pytest.mark.parametrize("d", [grad, d_forward], ids=["reverse", "forward"])
+BOTH = pytest.mark.parametrize(
+    ("outer", "inner"), [(a, b) for a in (grad, d_forward) for b in (grad, d_forward)], ids=["rr", "rf", "fr", "ff"]
+)
+
+
+class TestNesting:
+    @BOTH
+    def test_second_derivative(self, outer: Any, inner: Any) -> None:
+        assert np.isclose(float(outer(inner(lambda x: np.sin(x) * x))(0.7)), 2 * np.cos(0.7) - 0.7 * np.sin(0.7))
+
+    @BOTH
+    def test_inner_does_not_take_the_outer_perturbation(self, outer: Any, inner: Any) -> None:
+        # d/dx (x * d/dy (x + y)) = d/dx (x * 1) = 1; confusion gives 2
+        assert float(outer(lambda x: x * inner(lambda y: x + y)(1.0))(1.0)) == 1.0
+
+    @BOTH
+    def test_inner_product_of_outer(self, outer: Any, inner: Any) -> None:
+        # d/dx (x * d/dy (x * y) at 2) = d/dx x^2 = 2x
+        assert float(outer(lambda x: x * inner(lambda y: x * y)(2.0))(3.0)) == 6.0
+
+    @BOTH
+    def test_inner_at_the_outer_point(self, outer: Any, inner: Any) -> None:
+        # d/dx [d/dy (x y^2) at y = x] = d/dx 2 x^2 = 4x
+        assert float(outer(lambda x: inner(lambda y: x * y * y)(x))(3.0)) == 12.0
+
+    @MODES
+    def test_third_of_mixed(self, d: Any) -> None:
+        for a in (grad, d_forward):
+            for b in (grad, d_forward):
+                assert np.isclose(float(d(a(b(lambda x: x**4)))(1.5)), 24 * 1.5)
+
+    @MODES
+    def test_a_gradient_of_a_constant_is_zero_at_every_level(self, d: Any) -> None:
+        assert float(grad(d(lambda x: 3.0 * x))(2.0)) == 0.0
+        assert float(d_forward(d(lambda x: 3.0 * x))(2.0)) == 0.0
+
+    def test_hessian_vector_product_of_arrays(self) -> None:
+        rng = np.random.default_rng(0)
+        a = rng.normal(size=(4, 4))
+        x, v = rng.normal(size=4), rng.normal(size=4)
+
+        def f(x: Any) -> Any:
+            return np.sum(np.sin(a @ x) ** 2) + np.prod(x)
+
+        forward_over_reverse = jvp(grad(f), (x,), (v,))[1]
+        reverse_over_reverse = grad(lambda x: np.sum(grad(f)(x) * v))(x)
+        reverse_over_forward = grad(lambda x: jvp(f, (x,), (v,))[1])(x)
+        assert np.allclose(forward_over_reverse, reverse_over_reverse, rtol=1e-12)
+        assert np.allclose(forward_over_reverse, reverse_over_forward, rtol=1e-12)
+
+    def test_results_are_plain_at_the_outermost_level(self) -> None:
+        assert type(grad(lambda x: np.sum(x * x))(np.ones(2))) is np.ndarray
+        assert type(grad(lambda x: x * x)(2.0)) is np.float64
+        value, pull = vjp(lambda x: x * x, np.ones(2))
+        assert type(value) is np.ndarray
+        assert type(pull(np.ones(2))[0]) is np.ndarray
+        assert all(type(part) is np.ndarray for part in jvp(lambda x: x * x, (np.ones(2),), (np.ones(2),)))
+        assert all(type(part) is np.ndarray for part in jvp(grad(lambda x: np.sum(x**3)), (np.ones(2),), (np.ones(2),)))
+
+
+class TestClosures:
+    def test_over_a_variable(self) -> None:
+        w = cg.variable(3.0, "w")
+        g = grad(lambda x: w * x * x)(2.0)
+        assert float(g) == 12.0
+        assert float(gradient(g)["w"]) == 4.0
+
+    def test_over_a_variable_by_jvp(self) -> None:
+        w = cg.variable(3.0, "w")
+        value, tangent = jvp(lambda x: w * x * x, (2.0,), (1.0,))
+        assert float(value) == 12.0
+        assert float(gradient(tangent)["w"]) == 4.0
+
+    def test_of_a_variable(self) -> None:
+        x = cg.variable(2.0, "x")
+        g = grad(lambda v: v**3)(x)
+        assert float(g) == 12.0
+        assert float(gradient(g)["x"]) == 12.0
+
+    def test_no_graph_outside_gives_plain_derivatives(self) -> None:
+        x, w = cg.variable(2.0, "x"), cg.variable(3.0, "w")
+        with cg.no_graph():
+            g = grad(lambda v: w * v**3)(x)
+        assert float(g) == 36.0
+        assert not isinstance(g, cg.Node)
+
+    def test_no_graph_inside_is_kept(self) -> None:
+        def f(x: Any) -> Any:
+            with cg.no_graph():
+                weight = x * 10
+            return x * weight
+
+        assert float(grad(f)(2.0)) == 20.0
+
+    def test_stop_gradient(self) -> None:
+        assert float(grad(lambda x: x * cg.stop_gradient(x))(3.0)) == 3.0
+        assert float(d_forward(lambda x: x * cg.stop_gradient(x))(3.0)) == 3.0
+
+    def test_control_flow_follows_values(self) -> None:
+        def f(x: Any) -> Any:
+            y = x
+            while y < 100:
+                y = y * x
+            return y if x > 2 else -y
+
+        assert float(grad(f)(3.0)) == 5 * 81.0
+        assert float(grad(f)(2.0)) == -7 * 64.0
+
+
+class TestArguments:
+    def test_argnums(self) -> None:
+        def f(x: Any, y: Any, z: float) -> Any:
+            return np.sum(x * y**2) * z
+
+        x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+        assert np.array_equal(grad(f, argnums=1)(x, y, 2.0), 4 * x * y)
+        gx, gz = grad(f, argnums=(0, 2))(x, y, 2.0)
+        assert np.array_equal(gx, 2 * y**2)
+        assert float(gz) == 41.0
+        assert float(grad(f, argnums=-1)(x, y, 2.0)) == 41.0
+        with pytest.raises(ValueError, match="argnums asks for argument 3, but 3 were given"):
+            grad(f, argnums=3)(x, y, 2.0)
+
+    def test_keywords_are_passed_on(self) -> None:
+        assert float(grad(lambda x, *, power: x**power)(2.0, power=3)) == 12.0
+
+    def test_has_aux(self) -> None:
+        def f(x: Any) -> Any:
+            return x**2, {"twice": 2 * x}
+
+        g, aux = grad(f, has_aux=True)(3.0)
+        assert float(g) == 6.0
+        assert float(aux["twice"]) == 6.0
+        (value, _), g = value_and_grad(f, has_aux=True)(3.0)
+        assert (float(value), float(g)) == (9.0, 6.0)
+
+    def test_python_numbers_become_floats_and_integer_arrays_are_refused(self) -> None:
+        assert float(grad(lambda x: x**2)(3)) == 6.0
+        with pytest.raises(TypeError, match=r"dtype int64 has no derivatives.*astype\(float\)"):
+            grad(np.sum)(np.array([1, 2]))
+        with pytest.raises(TypeError, match="dtype int64 has no derivatives"):
+            jvp(np.sum, (np.array([1, 2]),), (np.array([1.0, 2.0]),))
+
+    def test_float32_stays(self) -> None:
+        x = np.ones(2, np.float32)
+        assert grad(lambda x: np.sum(np.sin(x) * 2.0))(x).dtype == np.float32
+        value, tangent = jvp(lambda x: np.sin(x) * 2.0, (x,), (x,))
+        assert (value.dtype, tangent.dtype) == (np.float32, np.float32)
+
+    def test_the_argument_is_left_alone(self) -> None:
+        x = np.array([1.0, 2.0])
+        g = grad(lambda x: np.sum(x * 1.0))(x)
+        g += 1
+        assert np.array_equal(x, [1.0, 2.0])
+
+
+class TestErrors:
+    @pytest.mark.parametrize("operator", [grad, value_and_grad])
+    def test_non_scalar(self, operator: Any) -> None:
+        with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar; sum it, or use vjp or jvp"):
+            operator(lambda x: x * 2)(np.ones(2))
+
+    @pytest.mark.parametrize("call", [lambda f: grad(f)(1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: vjp(f, 1.0)])
+    def test_lost_graph_and_none(self, call: Any) -> None:
+        with pytest.raises(TypeError, match="returned None"):
+            call(lambda x: None)
+        with pytest.raises(TypeError, match="returned a plain float.*graph was lost"):
+            call(lambda x: float(x) ** 2)
+
+    def test_a_result_that_does_not_depend_on_the_argument(self) -> None:
+        assert float(grad(lambda x: cg.constant(3.0))(1.0)) == 0.0
+        assert float(jvp(lambda x: cg.constant(3.0), (1.0,), (1.0,))[1]) == 0.0
+
+    def test_tangents_must_match(self) -> None:
+        with pytest.raises(ValueError, match="1 primals need as many tangents, 2"):
+            jvp(np.sin, (1.0,), (1.0, 2.0))
+        with pytest.raises(ValueError, match="tangent 0 has shape"):
+            jvp(np.sin, (np.ones(2),), (np.ones(3),))
+
+    def test_adjoints_must_match(self) -> None:
+        with pytest.raises(ValueError, match=r"the adjoint has shape \(3,\), the value \(2,\)"):
+            vjp(np.sin, np.ones(2))[1](np.ones(3))
+
+    def test_an_operation_without_a_tangent_rule(self) -> None:
+        from autodiff import rule
+
+        @cg.primitive
+        def oneway(x: Any) -> Any:
+            return x * 2
+
+        rule(oneway, lambda g, out, x: 2 * g)
+        assert float(grad(oneway)(1.0)) == 2.0
+        with pytest.raises(TypeError, match="oneway has no tangent rule"):
+            jvp(oneway, (1.0,), (1.0,))
+
+
+class TestForwardMode:
+    def test_stores_no_graph(self) -> None:
+        import weakref
+
+        ghosts = []
+
+        def f(x: Any) -> Any:
+            for _ in range(5):
+                x = np.sin(x)
+                ghosts.append(weakref.ref(x))
+            return x
+
+        def watched(x: Any) -> Any:
+            out = f(x)
+            assert [ghost() is None for ghost in ghosts] == [True] * 4 + [False]
+            return out
+
+        jvp(watched, (1.0,), (1.0,))
+
+    def test_several_outputs(self) -> None:
+        def f(x: Any) -> Any:
+            q, r = divmod(x, 3.0)
+            return q * 10 + r * r
+
+        assert float(d_forward(f)(7.5)) == 3.0
+        assert float(grad(f)(7.5)) == 3.0
+
+    def test_composed_functions(self) -> None:
+        x = np.arange(6.0)
+        value, tangent = jvp(lambda x: np.vstack(np.split(x, 2)) ** 2, (x,), (np.ones(6),))
+        assert np.array_equal(value, x.reshape(2, 3) ** 2)
+        assert np.array_equal(tangent, 2 * x.reshape(2, 3))
+
+    def test_scalars_rebind_in_place(self) -> None:
+        def f(x: Any) -> Any:
+            s = x * 1.0
+            s += x
+            s *= 2
+            return s
+
+        assert float(d_forward(f)(3.0)) == 4.0
+
+
+def test_vjp_can_be_pulled_again() -> None:
+    value, pull = vjp(lambda x, y: x * y, np.array([1.0, 2.0]), 3.0)
+    assert np.array_equal(value, [3.0, 6.0])
+    for _ in range(2):
+        gx, gy = pull(np.array([1.0, 10.0]))
+        assert np.array_equal(gx, [3.0, 30.0])
+        assert float(gy) == 21.0
+
+
+def test_vjp_of_the_adjoint() -> None:
+    # the pull is linear in the adjoint, and differentiable by it
+    x = np.array([1.0, 2.0])
+    assert np.array_equal(grad(lambda u: np.sum(vjp(np.sin, x)[1](u)[0]))(np.ones(2)), np.cos(x))
+    assert np.array_equal(jvp(lambda u: vjp(np.sin, x)[1](u)[0], (np.ones(2),), (np.ones(2),))[1], np.cos(x))
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    def work(k: int) -> list[float]:
+        return [float(grad(lambda x: x * grad(lambda y: x * y * k)(2.0))(float(i))) for i in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for k, found in enumerate(pool.map(work, range(8))):
+            assert found == [2.0 * k * i for i in range(50)]
