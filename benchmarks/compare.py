@@ -111,12 +111,12 @@ def calibrated(run: Run, shortest: float) -> int:
     return number
 
 
-def race(task: Task, peers: dict[str, Peer], rounds: int, shortest: float = SHORTEST, bar: Any = None) -> dict[str, float]:
-    """Check the peers, then time them in rounds, each in a new order.
+def race(tasks: Sequence[Task], peers: dict[str, Peer], rounds: int, shortest: float = SHORTEST) -> Times:
+    """Check the peers, then time them in rounds: each goes through all tasks and peers, in a new order.
 
     Parameters
     ----------
-    task : Task
+    tasks : sequence of Task
         What is computed.
     peers : dict
         Who takes part, by name.
@@ -124,28 +124,27 @@ def race(task: Task, peers: dict[str, Peer], rounds: int, shortest: float = SHOR
         How often each peer is measured.
     shortest : float
         How many seconds one measurement lasts at least.
-    bar : tqdm, optional
-        Is told of each round.
 
     Returns
     -------
     dict
-        The median time of one call in microseconds, by name.
+        The median time of one call in microseconds, by names of task and peer.
     """
     reference = PEERS["numpy"][0]()
-    racing = [name for name in peers if not task.peers or name in task.peers]
-    for name in racing:
-        check(task, name, peers[name], reference)
-    runs = {name: task.start(name, peers[name]) for name in racing}
-    numbers = {name: calibrated(run, shortest) for name, run in runs.items()}
-    found: dict[str, list[float]] = {name: [] for name in racing}
+    runs: dict[str, dict[str, tuple[Run, int]]] = {task.name: {} for task in tasks}
+    for task in tqdm(tasks, "checking", file=sys.stderr):
+        for name in (name for name in peers if not task.peers or name in task.peers):
+            check(task, name, peers[name], reference)
+            run = task.start(name, peers[name])
+            runs[task.name][name] = run, calibrated(run, shortest)
+    found: dict[str, dict[str, list[float]]] = {task: {name: [] for name in runs[task]} for task in runs}
     order = random.Random(0)
-    for _ in range(rounds):
-        for name in order.sample(racing, len(racing)):
-            found[name].append(seconds(runs[name], numbers[name]) / numbers[name])
-        if bar is not None:
-            bar.update()
-    return {name: 1e6 * statistics.median(times) for name, times in found.items()}
+    for _ in tqdm(range(rounds), "rounds", file=sys.stderr):
+        for task_name in order.sample(list(runs), len(runs)):
+            for name in order.sample(list(runs[task_name]), len(runs[task_name])):
+                run, number = runs[task_name][name]
+                found[task_name][name].append(seconds(run, number) / number)
+    return {task: {name: 1e6 * statistics.median(times) for name, times in row.items()} for task, row in found.items()}
 
 
 # ------------------------------------------------------------------------------------------ reporting
@@ -262,11 +261,7 @@ def main(given: Sequence[str] | None = None) -> None:
     tasks = [task for task in tasks if not options.only or task.name in options.only]
     peers, missing = available(options.peers)
     gc.freeze()  # the objects of the imported packages are nobody's garbage
-    times = {}
-    with tqdm(total=options.rounds * len(tasks), file=sys.stderr) as bar:
-        for task in tasks:
-            bar.set_description(task.name)
-            times[task.name] = race(task, peers, options.rounds, bar=bar)
+    times = race(tasks, peers, options.rounds)
     titles = {task.name: task.title for task in tasks}
     print(report(times, titles, missing, options.rounds, options.markdown))
     if options.update:
