@@ -74,6 +74,7 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
 operations.enter(scatter, "scatter")
+operations.INDEXED.add(scatter)
 
 
 class Parts:

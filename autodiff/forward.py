@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, _new_view, record
+from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, _new_view, inert, record
 
 from .broadcasting import conform
 from .registry import Rule, by_function, naming_errors
@@ -63,7 +63,7 @@ class TangentNode(Node):
         tangents = [a.tangent if c else None for a, c in zip(args, carried, strict=True)]
         out = record(function, primals, options)
         if function in operations.PIECEWISE:
-            return out
+            return cls._constant(out)
         rule = by_function[function]
         with naming_errors([function]):
             tangent = push(rule, tangents, out, function, primals, options)
@@ -75,8 +75,15 @@ class TangentNode(Node):
     @classmethod
     def _carrying(cls, out: Any, tangent: Any, level: int) -> Any:
         if tangent is None or out.dtype.kind not in "fc":
-            return out
+            return cls._constant(out)
         return cls.create_using(out, conform(tangent, out), level)
+
+    @classmethod
+    def _constant(cls, out: Any) -> Any:
+        """A result without tangent; a node like any other, so that it is seen not to have lost its graph."""
+        if isinstance(out, (tuple, list)):
+            return type(out)(cls._constant(o) for o in out)
+        return out if isinstance(out, Node) else inert(out)
 
 
 def push(

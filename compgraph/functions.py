@@ -122,7 +122,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         before = {id(a) for a in args}
         result = function(*_some_node_within(args), **kwargs)
         if id(result) in before:  # NumPy handed an argument back, which keeps its own name
-            result = np.copy(result)
+            result = record(operations.copy, (result,))
         return _called(name, result)
 
     return call

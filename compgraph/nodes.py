@@ -338,14 +338,27 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     """
     top: Any = None
     for operand in args:
-        if isinstance(operand, Node) and (top is None or operand.level > top.level):
-            top = operand
+        if isinstance(operand, Node):
+            if top is None or operand.level > top.level:
+                top = operand
+        elif (operand.__class__ is list or operand.__class__ is tuple) and function not in operations.INDEXED:
+            return record(function, tuple([gathered(a) for a in args]), options)
     if top is not None and top.level:
         return type(top).carry(top.level, function, args, options)
     value = function(*[a.plain if isinstance(a, Node) else a for a in args], **options)
     if top is None or not is_recording():
         return value
     return attach(value, function, args, options)
+
+
+def gathered(operand: Any) -> Any:
+    """An operand given as a list or tuple, as one array; as a node if there is one in it."""
+    if not isinstance(operand, (list, tuple)):
+        return operand
+    parts = [gathered(part) for part in operand]
+    if any(isinstance(part, Node) for part in parts):
+        return record(operations.stack, tuple(parts))
+    return np.asarray(operand)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
@@ -401,6 +414,11 @@ def scalar(value: Any, kind: type[Node]) -> Any:
     node: Any = _new_view(array, kind)
     node.plain = value if value.__class__ in operations.SAME_BITS else array
     return node
+
+
+def inert(value: Any) -> Any:
+    """A value that no derivative passes, as a node without operands."""
+    return fill(_wrapped(value, False), None, (), ())
 
 
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:

@@ -205,6 +205,8 @@ SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
 # The same, with the operands packed in a sequence that comes first.
 PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in (np.concatenate, np.stack)}
 
+stack = PACKED_FUNCTIONS[np.stack]
+
 # Recorded, with a derivative of zero: they decide, count, or find positions.
 PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.argmax: "a",
@@ -319,6 +321,8 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     einsum: "einsum",
     **{packed: packed.__name__ for packed in PACKED_FUNCTIONS.values()},
 }
+# The arguments after the first are indices, which are taken as they are.
+INDEXED: set[Any] = {getitem}
 PIECEWISE: set[Any] = {*PIECEWISE_UFUNCS, *PIECEWISE_FUNCTIONS, stop_gradient}
 OPNAMES: dict[Any, str] = {
     **{f: f.__name__ for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
@@ -354,7 +358,7 @@ def enter(function: Any, opname: str) -> None:
 
 def operand_count(function: Any, given: int) -> int:
     """How many of the arguments given to a recorded function are operands (an index is none)."""
-    return 1 if function is getitem else given
+    return 1 if function in INDEXED else given
 
 
 @functools.cache

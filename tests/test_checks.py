@@ -1,0 +1,83 @@
+"""The checkers find what is wrong, and say where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import check_grads, rule
+from autodiff.checks import check_graph
+from autodiff.reverse import check_gradient
+
+
+@cg.primitive
+def slightly_off(x: Any, y: Any) -> Any:
+    return np.sin(x) * y
+
+
+rule(slightly_off, lambda g, out, x, y: g * np.cos(x) * y, lambda g, out, x, y: g * np.sin(x) * 1.001, kind="elementwise")
+
+
+@cg.primitive
+def wrong_tangent(x: Any) -> Any:
+    return np.sum(x * x)
+
+
+rule(wrong_tangent, lambda g, out, x: 2 * g * x, tangents=[lambda t, out, x: np.sum(t * x)])
+
+
+@cg.primitive
+def wrong_second(x: Any) -> Any:
+    return x**3
+
+
+rule(wrong_second, lambda g, out, x: g * 3 * cg.stop_gradient(x) * x, kind="elementwise")
+
+
+def test_right_functions_pass() -> None:
+    check_grads(lambda x, y: np.tanh(x) @ y, [np.ones((2, 3)), np.ones(3)], order=3)
+    x = cg.variable([0.5, 1.5], "x")
+    assert check_graph(np.sum(np.exp(x[::-1]) * x / np.prod(x)) + divmod(x, 2.0)[1]) == []
+    z = cg.variable([1 + 2j, 0.5 - 1j], "z")
+    assert check_graph(np.real(np.exp(z) * np.conj(z)) + np.abs(z)) == []
+
+
+def test_the_operand_of_the_operation_is_named() -> None:
+    x, y = cg.variable([1.0, 2.0], "x"), cg.variable(3.0, "y")
+    findings = check_graph(np.sum(np.exp(slightly_off(np.cos(x), y))))
+    assert {(f.opname, f.position, f.mode) for f in findings} == {("slightly_off", 1, "reverse"), ("slightly_off", 1, "forward")}
+    assert all(abs(f.found / f.expected - 1.001) < 1e-6 for f in findings)
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_check_grads_names_it_too(mode: str) -> None:
+    with pytest.raises(AssertionError, match=f"mode '{mode}'.*operand 1 of slightly_off"):
+        check_grads(lambda x, y: slightly_off(np.cos(x), y), [1.0, 2.0], modes=(mode,), rtol=1e-6)
+
+
+def test_a_wrong_tangent_is_found_only_by_forward_mode() -> None:
+    check_grads(wrong_tangent, [[1.0, 2.0]], order=1, modes=("rev",))
+    with pytest.raises(AssertionError, match="operand 0 of wrong_tangent, forward mode"):
+        check_grads(wrong_tangent, [[1.0, 2.0]], order=1)
+
+
+def test_a_wrong_second_derivative_is_found_by_the_second_order() -> None:
+    check_grads(wrong_second, [2.0], order=1)
+    with pytest.raises(AssertionError):
+        check_grads(wrong_second, [2.0], order=2)
+
+
+def test_a_lost_graph_is_found() -> None:
+    with pytest.raises(AssertionError, match="no rule is off by itself: look for values that left the graph"):
+        check_grads(lambda x: x * np.asarray(x), [2.0])
+    assert not check_gradient(lambda x: x * np.asarray(x), [2.0])
+
+
+def test_bad_requests() -> None:
+    with pytest.raises(ValueError, match="order must be at least 1"):
+        check_grads(np.sin, [1.0], order=0)
+    with pytest.raises(ValueError, match="modes among"):
+        check_grads(np.sin, [1.0], modes=("reverse",))

@@ -1,0 +1,203 @@
+"""What NumPy lacks, primitives, named functions, users' own rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import compgraph as cg
+from autodiff import check_grads, grad, jvp, rule
+from autodiff.reverse import check_gradient, gradient
+
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(size=(5, 3))
+CLASSES = np.array([0, 2, 1, 1, 0])
+ONE_HOT = np.eye(3)[CLASSES]
+SOFT = special.softmax(RNG.normal(size=(5, 3)), axis=1)
+
+
+class TestActivations:
+    @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1)])
+    def test_against_scipy(self, axis: Any) -> None:
+        assert np.allclose(cg.softmax(LOGITS, axis=axis), special.softmax(LOGITS, axis=axis), rtol=1e-14)
+        assert np.allclose(cg.log_softmax(LOGITS, axis=axis), special.log_softmax(LOGITS, axis=axis), rtol=1e-14)
+        for keepdims in (False, True):
+            expected = special.logsumexp(LOGITS, axis=axis, keepdims=keepdims)
+            assert np.allclose(cg.logsumexp(LOGITS, axis=axis, keepdims=keepdims), expected, rtol=1e-14)
+
+    def test_extremes(self) -> None:
+        x = np.array([-1e4, -1.0, 0.0, 1.0, 1e4])
+        assert np.allclose(cg.sigmoid(x), special.expit(x), rtol=1e-14)
+        assert np.allclose(cg.softplus(x), [0, np.log1p(np.exp(-1)), np.log(2), np.log1p(np.exp(1)), 1e4], rtol=1e-14)
+        assert np.array_equal(gradient(cg.softplus(cg.variable(x, "x")))["x"], cg.sigmoid(x))
+        assert np.array_equal(gradient(cg.sigmoid(cg.variable(x, "x")))["x"][[0, -1]], [0.0, 0.0])
+        assert np.array_equal(gradient(cg.relu(cg.variable(x, "x")))["x"], [0, 0, 0, 1, 1])
+        assert float(cg.logsumexp([-np.inf, -np.inf, 3.0])) == 3.0
+
+    @pytest.mark.parametrize("f", [cg.relu, cg.sigmoid, cg.softplus, cg.softmax, cg.log_softmax, cg.logsumexp])
+    def test_dtype_and_plainness(self, f: Any) -> None:
+        x = np.ones((2, 3), np.float32)
+        assert f(x).dtype == np.float32
+        assert not isinstance(f(x), cg.Node)
+        node = f(cg.variable(x), name="out")
+        assert node.dtype == np.float32
+        assert node.name == "out"
+        assert node.opname == f.opname
+        assert np.array_equal(node.value, f(x))
+
+
+class TestLosses:
+    @pytest.mark.parametrize("labels", [CLASSES, ONE_HOT, SOFT, CLASSES.astype(np.uint8), 3 * SOFT], ids=str)
+    def test_softmax_cross_entropy(self, labels: Any) -> None:
+        weights = np.eye(3)[labels] if labels.ndim == 1 else labels
+        expected = -np.mean(np.sum(weights * special.log_softmax(LOGITS, axis=1), axis=1))
+        assert np.isclose(float(cg.softmax_cross_entropy(LOGITS, labels)), expected, rtol=1e-14)
+        check_grads(lambda x: cg.softmax_cross_entropy(x, labels), [LOGITS], order=3)
+
+    def test_labels_have_a_derivative_too(self) -> None:
+        check_grads(cg.softmax_cross_entropy, [LOGITS, SOFT], order=2)
+        check_grads(cg.sigmoid_cross_entropy, [LOGITS, SOFT], order=2)
+
+    def test_shapes(self) -> None:
+        x = RNG.normal(size=(2, 4, 3))
+        labels = RNG.integers(0, 3, size=(2, 4))
+        assert np.isclose(cg.softmax_cross_entropy(x, labels), cg.softmax_cross_entropy(x.reshape(8, 3), labels.ravel()))
+        assert np.isclose(cg.softmax_cross_entropy(x[0, 0], labels[0, 0]), -special.log_softmax(x[0, 0])[labels[0, 0]])
+        assert check_gradient(lambda v: cg.softmax_cross_entropy(v, labels), [x])
+
+    def test_logits_of_ten_thousand(self) -> None:
+        x = cg.variable([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4]], "x")
+        for labels in ([1, 0], np.eye(3)[[1, 0]]):
+            loss = cg.softmax_cross_entropy(x, labels)
+            assert np.isclose(float(loss), (2e4 + 2e4 + np.log(2)) / 2, rtol=1e-12)
+            assert np.allclose(gradient(loss)["x"], [[0.5, -0.5, 0], [-0.5, 0.25, 0.25]])
+        y = cg.variable([1e4, -1e4], "y")
+        loss = cg.sigmoid_cross_entropy(y, [0.0, 1.0])
+        assert float(loss) == 1e4
+        assert np.array_equal(gradient(loss)["y"], [0.5, -0.5])
+
+    def test_bad_labels(self) -> None:
+        with pytest.raises(ValueError, match="from 0 to 2"):
+            cg.softmax_cross_entropy(LOGITS, CLASSES + 1)
+        with pytest.raises(ValueError, match="from 0 to 2"):
+            cg.softmax_cross_entropy(LOGITS, CLASSES - 1)
+        with pytest.raises(TypeError, match="must be integers"):
+            cg.softmax_cross_entropy(LOGITS, CLASSES * 1.0)
+        with pytest.raises(ValueError, match=r"logits of shape \(5, 3\) need labels"):
+            cg.softmax_cross_entropy(LOGITS, CLASSES[:4])
+        with pytest.raises(ValueError, match="labels"):
+            cg.sigmoid_cross_entropy(LOGITS, CLASSES)
+
+
+class TestPrimitive:
+    def test_one_decorated_function_and_a_rule(self) -> None:
+        @cg.primitive
+        def cube(x: Any) -> Any:
+            return x**3
+
+        @rule(cube, kind="elementwise")
+        def cube_grad(adjoint: Any, out: Any, x: Any) -> Any:
+            return 3 * x**2 * adjoint
+
+        check_grads(lambda x: cube(np.sin(x)), [[0.5, 1.0]], order=3)
+        node = cube(cg.variable([1.0, 2.0], "x"))
+        assert node.opname == "cube"
+        assert cube_grad(np.ones(2), node)[1] is None
+        assert np.array_equal(cube_grad(np.ones(2), node)[0], [3.0, 12.0])
+        assert cube(2.0) == 8.0
+
+    def test_options_and_several_operands(self) -> None:
+        @cg.primitive(opname="scaled_difference")
+        def scaled(a: Any, b: Any, *, scale: float = 1.0) -> Any:
+            return (a - b) * scale
+
+        rule(scaled, lambda g, out, a, b, scale=1.0: g * scale, lambda g, out, a, b, scale=1.0: -g * scale, kind="elementwise")
+        check_grads(lambda a, b: scaled(a, b, scale=3.0), [np.ones((2, 1)), np.ones(3)])
+        node = scaled(cg.variable(1.0), b=2.0)
+        assert node.opname == "scaled_difference"
+        with pytest.raises(TypeError, match="scale= is keyword-only and cannot be a node"):
+            scaled(1.0, 2.0, scale=cg.variable(1.0))
+
+    def test_several_outputs(self) -> None:
+        @cg.primitive
+        def both(x: Any) -> Any:
+            return np.sin(x), np.cos(x)
+
+        rule(
+            both,
+            lambda g, out, x: (0 if g[0] is None else g[0] * out[1]) - (0 if g[1] is None else g[1] * out[0]),
+            tangents=[lambda t, out, x: (t * out[1], -t * out[0])],
+        )
+        check_grads(lambda x: both(x)[0] * both(x)[1] ** 2, [[0.3, 0.4]], order=2)
+        check_grads(lambda x: both(x)[1], [[0.3, 0.4]], order=2)
+        s, c = both(cg.variable([0.3], "x"), name="circle")
+        assert (s.name, c.name) == ("circle_0", "circle_1")
+        assert s.opname == "both"
+        assert s.operands[0].name == "x"
+
+    def test_the_name_of_another_operation_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="'sin' exists"):
+
+            @cg.primitive
+            def sin(x: Any) -> Any:
+                return x
+
+    def test_bad_declarations(self) -> None:
+        with pytest.raises(TypeError, match=r"decorate it with cg\.primitive first"):
+            rule(lambda x: x, lambda g, out, x: g)
+
+        @cg.primitive
+        def plain_one(x: Any) -> Any:
+            return x
+
+        with pytest.raises(ValueError, match="kind must be one of elementwise, linear"):
+            rule(plain_one, lambda g, out, x: g, kind="diagonal")
+        with pytest.raises(ValueError, match="follow from its kind"):
+            rule(plain_one, lambda g, out, x: g, kind="linear", tangents=[lambda t, out, x: t])
+
+    def test_wrong_calls_name_the_function(self) -> None:
+        with pytest.raises(TypeError):
+            cg.relu()
+        with pytest.raises(TypeError):
+            cg.relu(1.0, axis=3)
+
+    def test_no_graph(self) -> None:
+        with cg.no_graph():
+            assert not isinstance(cg.relu(cg.variable([1.0])), cg.Node)
+
+
+class TestNamed:
+    def test_names_and_plain_results(self) -> None:
+        x = cg.variable([1.0, 2.0], "x")
+        assert cg.sin(x, name="s").name == "s"
+        assert type(cg.sin(1.0)) is np.float64
+        assert cg.add(1, 2) == 3
+        assert np.array_equal(cg.concatenate([x, [3.0]], name="joined").value, [1, 2, 3])
+        assert cg.where(x > 1, x, 0.0, name="chosen").name == "chosen"
+        assert [n.name for n in cg.split(x, 2, name="half")] == ["half_0", "half_1"]
+
+    def test_a_name_alone_makes_a_node(self) -> None:
+        node = cg.add(1.0, 2.0, name="three")
+        assert isinstance(node, cg.OperationalNode)
+        assert (node.name, float(node)) == ("three", 3.0)
+        assert cg.concatenate([np.ones(2), np.zeros(1)], name="j").name == "j"
+        assert cg.einsum("ij->ji", np.ones((2, 3)), name="t").shape == (3, 2)
+
+    def test_an_argument_handed_back_keeps_its_name(self) -> None:
+        x = cg.variable([1.0], "x")
+        renamed = cg.atleast_1d(x, name="y")
+        assert (x.name, renamed.name) == ("x", "y")
+        assert np.array_equal(gradient(renamed)["x"], [1.0])
+
+
+def test_stop_gradient_is_recorded() -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    stopped = cg.stop_gradient(x)
+    assert stopped.opname == "stop_gradient"
+    assert np.array_equal(stopped.value, x.value)
+    assert np.array_equal(gradient(stopped * x)["x"], [1.0, 2.0])
+    assert float(grad(lambda v: cg.stop_gradient(v) ** 2)(3.0)) == 0.0
+    assert float(jvp(lambda v: cg.stop_gradient(v) ** 2, (3.0,), (1.0,))[1]) == 0.0
