@@ -24,9 +24,11 @@ from .functions import (
     stop_gradient,
 )
 from .nodes import ConstantNode, Node, OperationalNode, VariableNode, constant, no_graph, reset, variable
+from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
     "ConstantNode",
+    "GraphPicture",
     "Node",
     "OperationalNode",
     "VariableNode",
@@ -44,6 +46,7 @@ __all__ = [
     "softplus",
     "stop_gradient",
     "variable",
+    "visualize_at",
 ]
 
 

@@ -3,6 +3,7 @@ from typing import Any
 
 from .functions import log_softmax as log_softmax, logsumexp as logsumexp, primitive as primitive, relu as relu, sigmoid as sigmoid, sigmoid_cross_entropy as sigmoid_cross_entropy, softmax as softmax, softmax_cross_entropy as softmax_cross_entropy, softplus as softplus, stop_gradient as stop_gradient
 from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode, constant as constant, no_graph as no_graph, reset as reset, variable as variable
+from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...
 def absolute(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...
