@@ -17,7 +17,7 @@ from .deferred import DEFERRED
 from .forward import jvp, push
 from .operators import vjp
 from .registry import by_function, plain_operands
-from .reverse import collect
+from .sweep import collect
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,16 @@ from compgraph.nodes import Node, record
 class Scatter:
     """Pieces of an adjoint, each with the index it belongs to."""
 
-    __slots__ = ("dense", "indices", "pieces")
+    __slots__ = ("dense", "pieces")
     __array_ufunc__ = None  # an array to the left of + leaves the addition to us
 
     def __init__(self, piece: Any, index: tuple[Any, ...]) -> None:
-        self.pieces = [piece]
-        self.indices = [index]
+        self.pieces = [(piece, index)]
         self.dense: Any = None
 
     def __add__(self, other: Any) -> Scatter:
-        if isinstance(other, Scatter):
+        if other.__class__ is Scatter:
             self.pieces += other.pieces
-            self.indices += other.indices
             other = other.dense
         if other is not None:
             self.dense = other if self.dense is None else self.dense + other
@@ -39,11 +37,13 @@ class Scatter:
 
     def settle(self, node: Any) -> Any:
         """The whole adjoint of `node`."""
-        flat: list[Any] = []
-        for piece, index in zip(self.pieces, self.indices, strict=True):
-            flat += (piece, *index)
-        like = node if any(isinstance(piece, Node) for piece in flat) else node.plain
-        scattered = record(scatter, (like, *flat), {"layout": tuple(map(len, self.indices))})
+        if any(isinstance(part, Node) for piece, index in self.pieces for part in (piece, *index)):
+            flat = [part for piece, index in self.pieces for part in (piece, *index)]
+            scattered = record(scatter, (node, *flat), {"layout": tuple(len(index) for _, index in self.pieces)})
+        else:
+            scattered = _zeros(node.plain)
+            for piece, index in self.pieces:
+                _put(scattered, piece, index)
         return scattered if self.dense is None else scattered + self.dense
 
 
@@ -59,17 +59,25 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
     layout : tuple of int
         For each piece, the number of parts of its index.
     """
-    total = np.zeros(np.shape(like), dtype=like.dtype)
+    total = _zeros(like)
     start = 0
     for count in layout:
-        piece, *parts = flat[start : start + 1 + count]
-        index = parts[0] if count == 1 else tuple(parts)
-        if all(part.__class__ in _BASIC for part in (index if isinstance(index, tuple) else (index,))):
-            total[index] += piece
-        else:
-            np.add.at(total, index, piece)
+        _put(total, flat[start], flat[start + 1 : start + 1 + count])
         start += 1 + count
     return total
+
+
+def _zeros(like: Any) -> Any:
+    return np.zeros(like.shape, like.dtype)
+
+
+def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
+    """Add a piece at an index; at places that the index names several times, as often."""
+    place = index[0] if len(index) == 1 else index
+    if place.__class__ is int or all(part.__class__ in _BASIC for part in (place if isinstance(place, tuple) else (place,))):
+        total[place] += piece
+    else:
+        np.add.at(total, place, piece)
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})

@@ -86,9 +86,7 @@ class TangentNode(Node):
         return out if isinstance(out, Node) else inert(out)
 
 
-def push(
-    rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The tangent of an operation's output, from those of its operands (None where zero), by the rule's kind."""
     if rule.kind == "linear":
         return record(function, tuple(_or_zeros(t, x) for t, x in zip(tangents, primals, strict=True)), options)

@@ -48,7 +48,9 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     h = size * (step or max(step_of(a.dtype) for a in args))
     ends = []
     for sign in (1, -1):
-        moved = [a if d is None else (a + sign * h * np.asarray(d)).astype(a.dtype) for a, d in zip(args, directions, strict=True)]
+        moved = [
+            a if d is None else (a + sign * h * np.asarray(d)).astype(a.dtype) for a, d in zip(args, directions, strict=True)
+        ]
         ends.append(np.asarray(f(*moved)))
     return (ends[0] - ends[1]) / (2 * h)
 
@@ -80,7 +82,7 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
     Examples
     --------
     >>> gradient(lambda x, y: x * y, [[1.0, 2.0], 3.0])[1].round(6)
-    array(3.)
+    np.float64(3.0)
     """
     args = [plain(a) for a in args]
     found = []

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import InputNode, Node, VariableNode, describe, is_recording, leaf, record
+from compgraph.modes import is_recording, recording_on
+from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, record
 from compgraph.operations import input_of
 
 from .forward import TangentNode, as_argument, jvp, lost_graph
-from .reverse import collect, connected_zeros, owned, recording_on, sweep
+from .sweep import collect, connected_zeros, owned, sweep
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -84,7 +85,10 @@ class Trace:
         """The gradient of a value with a tangent: both parts have one."""
         if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
             primals = self.pull(out.primal, adjoint.primal)
-            tangents = [a + b for a, b in zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)]
+            tangents = [
+                a + b
+                for a, b in zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)
+            ]
         else:
             primals, tangents = self.pull(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
         return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]

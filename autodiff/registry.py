@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.functions import Primitive
 from compgraph.nodes import Node
+from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
 from .deferred import DEFERRED, Parts
@@ -285,7 +285,10 @@ def _with_keywords(rule: Rule, names: tuple[str, ...]) -> Rule:
         raise TypeError(f"{rule.opname}: the derivative with respect to {', '.join(names)} is not known; give a plain value")
 
     return Rule(
-        rule.opname, rule.kind, [*map(named, rule.formulas), *[refused] * len(names)], [*map(named, rule.tangents), *[refused] * len(names)]
+        rule.opname,
+        rule.kind,
+        [*map(named, rule.formulas), *[refused] * len(names)],
+        [*map(named, rule.tangents), *[refused] * len(names)],
     )
 
 

@@ -1,172 +1,19 @@
-"""Breadth-first reverse accumulation.
-
-`collect` walks the graph from the output, level by level, and orders what it finds by descending creation tick:
-operands are older than what is computed from them, so when a node is reached all its adjoints have arrived.
-`sweep` then asks the rule of each node for the contributions to its operands. Neither knows any operation.
-"""
+"""Derivatives of recorded graphs, by reverse accumulation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from operator import attrgetter
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from compgraph import operations
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, recording, variable
+from compgraph.leaves import variable
+from compgraph.modes import recording_on
+from compgraph.nodes import Node, VariableNode, describe
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
-from .deferred import DEFERRED
-from .registry import by_function, naming_errors, plain_operands
-
-_by_tick = attrgetter("tick")
-
-
-def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
-    """All nodes that `output` was computed from, itself included, youngest first.
-
-    Parameters
-    ----------
-    output : Node
-        Where to start.
-    stop : iterable of Node
-        Nodes whose operands are not looked at.
-
-    Raises
-    ------
-    ValueError
-        If a variable was updated in place after it was used: the value its reader saw is gone.
-    """
-    stop = frozenset(stop)
-    found = [output]
-    seen = {output}
-    add, append = seen.add, found.append
-    for node in found:
-        if stop and node in stop:
-            continue
-        args = node.args
-        for position in node.edges:
-            operand = args[position]
-            if operand not in seen:
-                add(operand)
-                append(operand)
-            if operand.tick > node.tick:
-                raise _stale(operand, node)
-    found.sort(key=_by_tick, reverse=True)
-    return found
-
-
-def _stale(operand: Any, node: Any) -> ValueError:
-    return ValueError(
-        f"the {describe(operand)} was updated in place after {node.opname} had used its old value; "
-        "compute the output again before asking for its gradient"
-    )
-
-
-def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
-    """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
-
-    Parameters
-    ----------
-    nodes : list
-        The graph as `collect` gives it.
-    output : Node
-        Where the sweep starts.
-    seed : array or Node
-        The adjoint of `output`.
-    wanted : set
-        The nodes whose adjoints are kept. Only nodes that depend on one of them are swept.
-    create_graph : bool
-        Whether rules are given nodes, so that what they compute is recorded.
-    """
-    needed = _depending_on(nodes, wanted)
-    operands_of = _node_operands if create_graph else plain_operands
-    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
-    found: dict[Any, Any] = {}
-    at_work: list[Any] = [None]
-    with naming_errors(at_work):
-        for node in nodes:
-            adjoint = adjoints.pop(node, None)
-            if adjoint is None:
-                continue
-            if adjoint.__class__ in DEFERRED:
-                adjoint = adjoint.settle(node)
-            if node in wanted:
-                found[node] = adjoint
-            args = node.args
-            if not args:
-                continue
-            at_work[0] = function = node.function
-            formulas = by_function[function].formulas
-            options = node.options
-            out = _node_value(node) if create_graph else node.plain
-            operands = operands_of(node)
-            for position in node.edges:
-                operand = args[position]
-                if operand not in needed:
-                    continue
-                formula = formulas[position]
-                if formula is None:
-                    continue
-                contribution = formula(adjoint, out, *operands, **options)
-                if contribution.__class__ not in DEFERRED:
-                    plain = operand.plain
-                    if contribution.dtype is not plain.dtype or contribution.shape != plain.shape:
-                        contribution = conform(contribution, plain)
-                earlier = adjoints.get(operand)
-                adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
-                del contribution, earlier
-    return found
-
-
-def _sum(earlier: Any, contribution: Any) -> Any:
-    """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
-    # References: the caller's name, ours, and the call's; the earlier one is also in the dict of adjoints.
-    if contribution.__class__ is np.ndarray and getrefcount(contribution) == 3 and contribution.base is None:
-        contribution += earlier
-        return contribution
-    fresh = earlier.__class__ is np.ndarray and getrefcount(earlier) == 4 and earlier.base is None
-    if fresh and contribution.__class__ not in DEFERRED:
-        earlier += contribution
-        return earlier
-    return earlier + contribution
-
-
-def _node_operands(node: Any) -> list[Any]:
-    """The operands of a node in a form whose use is recorded."""
-    return [_node_value(a) if a.__class__ is Joint else a for a in node.args]
-
-
-def _node_value(node: Any) -> Any:
-    """A node as itself; the outputs of an operation with several, as nodes."""
-    if node.__class__ is not Joint:
-        return node
-    return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
-
-
-def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint has to pass on its way to a wanted one."""
-    needed: set[Any] = set()
-    add = needed.add
-    for node in reversed(nodes):
-        if node.__class__ in INERT:
-            continue
-        if node in wanted:
-            add(node)
-            continue
-        args = node.args
-        for position in node.edges:
-            if args[position] in needed:
-                add(node)
-                break
-    return needed
-
-
-# ---------------------------------------------------------------------------------------- public face
+from .sweep import collect, connected_zeros, owned, sweep
 
 
 class Gradients(Mapping[str, Any]):
@@ -202,7 +49,7 @@ class Gradients(Mapping[str, Any]):
         return key in self._adjoints if isinstance(key, Node) else key in self._named
 
     def __repr__(self) -> str:
-        return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()} !r})"
+        return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
 
 
 def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False) -> Gradients:
@@ -250,16 +97,13 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     """
     nodes = collect(_differentiable(node))
     wanted = _wanted(node, nodes, wrt)
-    seed = _seed(node, adjoint, create_graph)
-    if create_graph:
-        token = recording.set(True)
-        try:
-            found = sweep(nodes, node, seed, set(wanted), True)
-            return Gradients({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, node.opname)
-        finally:
-            recording.reset(token)
-    found = sweep(nodes, node, seed, set(wanted), False)
-    return Gradients(owned(found, wanted, adjoint), node.opname)
+    if not create_graph:
+        found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
+        return Gradients(owned(found, wanted, adjoint), node.opname)
+    with recording_on():
+        seed = _recorded_seed(node, adjoint)
+        found = sweep(nodes, node, seed, set(wanted), True)
+        return Gradients({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, node.opname)
 
 
 def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
@@ -332,51 +176,22 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any) -> list[Any]:
     return found
 
 
-def _seed(node: Any, adjoint: Any, create_graph: bool) -> Any:
-    """The adjoint to start from; with `create_graph` a node, which keeps what follows connected to the graph."""
+def _seed(node: Any, adjoint: Any) -> Any:
+    """The adjoint to start from, as a plain array."""
     if adjoint is None:
-        if create_graph:
-            with recording_on():
-                return np.ones_like(node)
         return np.ones_like(node.plain)[()]
-    given = adjoint if isinstance(adjoint, Node) and create_graph else np.asarray(adjoint)
+    given = np.asarray(adjoint)
     if given.shape != node.shape:
-        raise ValueError(f"the adjoint has shape {given.shape}, the {describe(node)} another")
-    given = conform(given, node)
-    if create_graph and not isinstance(given, Node):
-        with recording_on():
-            return np.ones_like(node) * given
-    return given
+        raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
+    return conform(given, node)
 
 
-@contextmanager
-def recording_on() -> Iterator[None]:
-    """Record inside, whatever is around."""
-    token = recording.set(True)
-    try:
-        yield
-    finally:
-        recording.reset(token)
-
-
-def connected_zeros(node: Any, seed: Any) -> Any:
-    """Zeros like `node` that still belong to the graph of `seed`."""
-    return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
-
-
-def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dict[Any, Any]:
-    """The adjoints found, as arrays that share memory with nothing; zeros where none arrived."""
-    results: dict[Any, Any] = {}
-    taken: set[int] = {id(seed)}
-    for node in wanted:
-        adjoint = found.get(node)
-        if adjoint is None:
-            adjoint = np.zeros_like(node.plain)
-        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > 3):
-            adjoint = adjoint.copy()
-        taken.add(id(adjoint))
-        results[node] = adjoint if adjoint.ndim else adjoint[()]
-    return results
+def _recorded_seed(node: Any, adjoint: Any) -> Any:
+    """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
+    if adjoint is None:
+        return np.ones_like(node)
+    given = adjoint if isinstance(adjoint, Node) and adjoint.shape == node.shape else _seed(node, adjoint)
+    return np.ones_like(node) * given
 
 
 def check_gradient(

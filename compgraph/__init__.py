@@ -13,8 +13,6 @@ from . import operations, protocol
 from .functions import (
     log_softmax,
     logsumexp,
-    named,
-    primitive,
     relu,
     sigmoid,
     sigmoid_cross_entropy,
@@ -23,7 +21,11 @@ from .functions import (
     softplus,
     stop_gradient,
 )
-from .nodes import ConstantNode, Node, OperationalNode, VariableNode, constant, no_graph, reset, variable
+from .leaves import constant, variable
+from .modes import no_graph
+from .names import reset
+from .nodes import ConstantNode, Node, OperationalNode, VariableNode
+from .primitives import named, primitive
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [

@@ -1,148 +1,18 @@
-"""What NumPy lacks, and the named versions of what it has.
+"""What NumPy lacks: activations, losses, and a value that no derivative passes.
 
-Each function here that has a derivative of its own is a `primitive`: one node of the graph, computed by plain NumPy,
-with its rule in `autodiff.grads`.
+Each is a `primitive`: one node of the graph, computed by plain NumPy, with its rule in `autodiff.grads`.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
-from .nodes import Node, constant, record
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-# ------------------------------------------------------------------------------------------ primitives
-
-
-class Primitive:
-    """A function of arrays that is one node of the graph. Made by `primitive`."""
-
-    def __init__(self, function: Callable[..., Any], opname: str | None = None) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.opname = opname or function.__name__
-        self._signature = inspect.signature(function)
-
-    def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
-        """Apply the function; a node among the operands makes the result one."""
-        bound = self._signature.bind(*args, **options)
-        for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
-            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
-        args, options = bound.args, bound.kwargs
-        if name is None and not any(isinstance(a, Node) for a in args):
-            return self.function(*args, **options)
-        return _called(name, record(self.function, _some_node(args, name), options))
-
-    def __repr__(self) -> str:
-        return f"<primitive {self.opname}>"
-
-
-@overload
-def primitive(function: F) -> F: ...
-@overload
-def primitive(*, opname: str) -> Callable[[F], F]: ...
-
-
-def primitive(function: Any = None, *, opname: str | None = None) -> Any:
-    """Make a function of arrays one node of the graph.
-
-    Parameters
-    ----------
-    function : callable
-        A function of plain arrays that returns an array, or a tuple of arrays. Its positional parameters are operands,
-        which may be nodes; its keyword-only parameters are options, which may not.
-    opname : str, optional
-        The name of the operation; by default that of the function.
-
-    Returns
-    -------
-    callable
-        The same function, for plain arrays and for nodes, with one more argument ``name=``. Its derivative is declared
-        with ``autodiff.rule``.
-
-    Raises
-    ------
-    ValueError
-        If another operation has that name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import compgraph as cg
-    >>> @cg.primitive
-    ... def cube(x):
-    ...     return x**3
-    >>> y = cube(cg.variable(2.0, "x"))
-    >>> print(y, y.opname)
-    8.0 cube
-    """
-    if function is None:
-        return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
-    made = Primitive(function, opname)
-    known = operations.function_named(made.opname)
-    if known is not None and getattr(known, "__module__", None) != function.__module__:
-        raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
-    operations.enter(function, made.opname)
-    return made
-
-
-def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
-    """The arguments; if a name is asked for and none is a node, the first becomes one."""
-    if name is None or any(isinstance(a, Node) for a in args):
-        return args
-    return (constant(args[0]), *args[1:])
-
-
-def _called(name: str | None, result: Any) -> Any:
-    """`result` with its name."""
-    if name is not None:
-        several = isinstance(result, (tuple, list))
-        for k, node in enumerate(result if several else [result]):
-            if isinstance(node, Node):
-                node._name = f"{name}_{k}" if several else name
-    return result
-
-
-def named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function with one more argument ``name=``, the name of the node it makes."""
-
-    @functools.wraps(function)
-    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if name is None:
-            return function(*args, **kwargs)
-        before = {id(a) for a in args}
-        result = function(*_some_node_within(args), **kwargs)
-        if id(result) in before:  # NumPy handed an argument back, which keeps its own name
-            result = record(operations.copy, (result,))
-        return _called(name, result)
-
-    return call
-
-
-def _some_node_within(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with the first numeric one a node if none is, also inside a sequence."""
-    flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else [a])]
-    if any(isinstance(x, Node) for x in flat):
-        return args
-    found = list(args)
-    for i, a in enumerate(found):
-        if isinstance(a, (list, tuple)) and all(isinstance(x, np.ndarray) for x in a) and a:
-            found[i] = [constant(a[0]), *a[1:]]
-            break
-        if not isinstance(a, str):
-            found[i] = constant(a)
-            break
-    return tuple(found)
-
+from .nodes import record
+from .primitives import primitive
 
 # ------------------------------------------------------------------------------------------ activations
 
@@ -212,8 +82,8 @@ def softplus(x: ArrayLike) -> Any:
     Examples
     --------
     >>> import compgraph as cg
-    >>> cg.softplus([-1000.0, 0.0, 1000.0]).round(4)
-    array([   0.    ,    0.6931, 1000.    ])
+    >>> cg.softplus([-1000.0, 0.0, 1000.0]).round(4).tolist()
+    [0.0, 0.6931, 1000.0]
     """
     return np.logaddexp(x, 0)
 

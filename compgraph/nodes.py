@@ -19,24 +19,20 @@ InertNode         an OperationalNode no adjoint passes: comparisons, floor, what
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import operations
+from .modes import is_recording
+from .names import automatic_name
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
-
-recording: ContextVar[bool] = ContextVar("recording", default=True)
-is_recording = recording.get
 
 
 class Node(np.ndarray):
@@ -155,9 +151,19 @@ class VariableNode(Node):
     kind = "var"
 
     @classmethod
-    def create_using(cls, value: ArrayLike, name: str | None = None) -> VariableNode:
-        """Make a variable from a value; the same as ``variable(value, name)``."""
-        return variable(value, name)
+    def create_using(
+        cls, value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True
+    ) -> VariableNode:
+        """Make a variable from a value; see `variable`."""
+        array = _plain_array(value)
+        target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
+        if target.kind not in "fc":
+            raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
+        if not copy and isinstance(value, ndarray) and target != array.dtype:
+            raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
+        array = np.array(array, dtype=target, copy=True if copy else None)
+        node: VariableNode = leaf(array, cls, name if name is not None else automatic_name(cls.kind))
+        return node
 
     def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
         """Let `write` change the variable's own array; the variable is born again, younger than its readers."""
@@ -180,8 +186,10 @@ class ConstantNode(Node):
 
     @classmethod
     def create_using(cls, value: ArrayLike, name: str | None = None) -> ConstantNode:
-        """Make a constant from a value; the same as ``constant(value, name)``."""
-        return constant(value, name)
+        """Make a constant from a value; see `constant`."""
+        array = _plain_array(value).copy()
+        array.flags.writeable = False
+        return cls.hold(array, name if name is not None else automatic_name(cls.kind))
 
     @classmethod
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
@@ -443,87 +451,8 @@ def _outputs(
     joint.plain = tuple(value)
     joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
     joint.tick = next_tick()
-    nodes = [
-        fill(_wrapped(part, active), operations.output(k), (joint,), (0,))
-        for k, part in enumerate(value)
-    ]
+    nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
-
-
-# --------------------------------------------------------------------------------------------- leaves
-
-
-def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:
-    """Make a variable: a leaf of the graph to differentiate with respect to.
-
-    Parameters
-    ----------
-    value : array_like
-        Its value, of any shape. Integers and booleans become float64, since only real and complex numbers have
-        derivatives; float16, float32, longdouble and complex stay what they are.
-    name : str, optional
-        Its name; ``var_0``, ``var_1`` ... if not given.
-    dtype : dtype, optional
-        A floating or complex dtype to convert to.
-    copy : bool
-        Whether to copy `value` (the default). With ``copy=False`` the variable shares the memory of the array it
-        is given, and an update in place is seen in both.
-
-    Returns
-    -------
-    VariableNode
-
-    Raises
-    ------
-    TypeError
-        If the value has no derivative (strings, objects, dates), or is a masked array or a matrix.
-    ValueError
-        If ``copy=False`` but an array would have to be converted.
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> x = cg.variable([1, 2, 3], "x")
-    >>> x.dtype, x.name
-    (dtype('float64'), 'x')
-    >>> x -= 0.5
-    >>> print(x)
-    [0.5 1.5 2.5]
-    """
-    array = _plain_array(value)
-    target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
-    if target.kind not in "fc":
-        raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
-    if not copy and isinstance(value, np.ndarray) and target != array.dtype:
-        raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
-    array = np.array(array, dtype=target, copy=True if copy else None)
-    node: VariableNode = leaf(array, VariableNode, name if name is not None else automatic_name("var"))
-    return node
-
-
-def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
-    """Make a constant: a leaf that never changes and that no derivative is computed for.
-
-    Parameters
-    ----------
-    value : array_like
-        Its value, of any shape and dtype; it is copied, and the copy cannot be written to.
-    name : str, optional
-        Its name; ``const_0``, ``const_1`` ... if not given.
-
-    Returns
-    -------
-    ConstantNode
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> cg.constant(2, "two") * cg.variable(4.0)
-    ScalarNode(8., name='mul_0', dtype=float64)
-    """
-    array = _plain_array(value).copy()
-    array.flags.writeable = False
-    return ConstantNode.hold(array, name if name is not None else automatic_name("const"))
 
 
 def _plain_array(value: Any) -> np.ndarray[Any, Any]:
@@ -537,57 +466,8 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-# ---------------------------------------------------------------------------------------------- names
-
-_counts: dict[str, Iterator[int]] = {}
-_counts_lock = threading.Lock()
-
-
-def automatic_name(stem: str) -> str:
-    """The next of ``stem_0``, ``stem_1``, ... in this process."""
-    with _counts_lock:
-        return f"{stem}_{next(_counts.setdefault(stem, itertools.count()))}"
-
-
-def reset() -> None:
-    """Start the counts of automatic names anew.
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> cg.reset()
-    >>> cg.variable(1.0).name, cg.variable(1.0).name
-    ('var_0', 'var_1')
-    """
-    _counts.clear()
-
-
 def describe(node: Any) -> str:
     """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
     what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), f"result of {node.opname}")
     name = f" {node._name!r}" if node._name is not None else ""
     return f"{what}{name} (shape {node.plain.shape}, {node.plain.dtype})"
-
-
-# ------------------------------------------------------------------------------------------ no graph
-
-
-@contextmanager
-def no_graph() -> Iterator[None]:
-    """Compute without recording: inside, operations on nodes give plain NumPy results.
-
-    A context manager, and a decorator. It holds for the current thread or asyncio task only.
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> x = cg.variable(3.0)
-    >>> with cg.no_graph():
-    ...     type(x * 2).__name__
-    'float64'
-    """
-    token = recording.set(False)
-    try:
-        yield
-    finally:
-        recording.reset(token)

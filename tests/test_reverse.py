@@ -12,7 +12,8 @@ import pytest
 import compgraph as cg
 from autodiff import numeric
 from autodiff.broadcasting import unbroadcast
-from autodiff.reverse import check_gradient, collect, gradient, gradients, unbroadcast_adjoint
+from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
+from autodiff.sweep import collect
 
 
 def tutorial(x: Any, y: Any, z: Any) -> Any:

@@ -74,12 +74,8 @@ log_grad = elementwise("log", lambda g, out, x: g / x)
 log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2))
 log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10))
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x))
-logaddexp_grad = elementwise(
-    "logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out)
-)
-logaddexp2_grad = elementwise(
-    "logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out)
-)
+logaddexp_grad = elementwise("logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out))
+logaddexp2_grad = elementwise("logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out))
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 

@@ -1,0 +1,197 @@
+"""Breadth-first reverse accumulation.
+
+`collect` walks the graph from the output, level by level, and orders what it finds by descending creation tick:
+operands are older than what is computed from them, so when a node is reached all its adjoints have arrived.
+`sweep` then asks the rule of each node for the contributions to its operands. Neither knows any operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.nodes import INERT, Joint, Node, attach, describe
+
+from .broadcasting import conform
+from .deferred import DEFERRED
+from .registry import by_function, naming_errors
+
+ndarray = np.ndarray
+_by_tick = attrgetter("tick")
+
+
+def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
+    """All nodes that `output` was computed from, itself included, youngest first.
+
+    Parameters
+    ----------
+    output : Node
+        Where to start.
+    stop : iterable of Node
+        Nodes whose operands are not looked at.
+
+    Raises
+    ------
+    ValueError
+        If a variable was updated in place after it was used: the value its reader saw is gone.
+    """
+    stop = frozenset(stop)
+    found = [output]
+    seen = {output}
+    add, append = seen.add, found.append
+    for node in found:
+        if stop and node in stop:
+            continue
+        args = node.args
+        for position in node.edges:
+            operand = args[position]
+            if operand not in seen:
+                add(operand)
+                append(operand)
+            if operand.tick > node.tick:
+                raise _stale(operand, node)
+    found.sort(key=_by_tick, reverse=True)
+    return found
+
+
+def _stale(operand: Any, node: Any) -> ValueError:
+    return ValueError(
+        f"the {describe(operand)} was updated in place after {node.opname} had used its old value; "
+        "compute the output again before asking for its gradient"
+    )
+
+
+def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
+    """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
+
+    Parameters
+    ----------
+    nodes : list
+        The graph as `collect` gives it.
+    output : Node
+        Where the sweep starts.
+    seed : array or Node
+        The adjoint of `output`.
+    wanted : set
+        The nodes whose adjoints are kept. Only nodes that depend on one of them are swept.
+    create_graph : bool
+        Whether rules are given nodes, so that what they compute is recorded.
+    """
+    needed = _depending_on(nodes, wanted)
+    inspect = _as_nodes if create_graph else _as_arrays
+    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
+    take, waiting = adjoints.pop, adjoints.get
+    found: dict[Any, Any] = {}
+    at_work: list[Any] = [None]
+    with naming_errors(at_work):
+        for node in nodes:
+            adjoint = take(node, None)
+            if adjoint is None:
+                continue
+            if adjoint.__class__ in DEFERRED:
+                adjoint = adjoint.settle(node)
+            if node in wanted:
+                found[node] = adjoint
+            args = node.args
+            if not args:
+                continue
+            at_work[0] = function = node.function
+            formulas = by_function[function].formulas
+            out, operands = inspect(node)
+            options = node.options
+            for position in node.edges:
+                operand = args[position]
+                if operand not in needed:
+                    continue
+                formula = formulas[position]
+                if formula is None:
+                    continue
+                contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
+                kind = contribution.__class__
+                if kind is ndarray:
+                    plain = operand.plain
+                    if contribution.dtype is not plain.dtype or contribution.shape != plain.shape:
+                        contribution = conform(contribution, plain)
+                elif kind is not operand.plain.__class__ and kind not in DEFERRED:
+                    contribution = conform(contribution, operand.plain)
+                earlier = waiting(operand)
+                adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
+                del contribution, earlier  # so that _sum sees who else holds them
+    return found
+
+
+def _sum(earlier: Any, contribution: Any) -> Any:
+    """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
+    # References: the caller's name, ours, and the call's; the earlier one is also in the dict of adjoints.
+    if contribution.__class__ is ndarray and getrefcount(contribution) == 3 and contribution.base is None:
+        if earlier.__class__ not in DEFERRED:
+            contribution += earlier
+            return contribution
+    elif earlier.__class__ is ndarray and getrefcount(earlier) == 4 and earlier.base is None:
+        if contribution.__class__ not in DEFERRED:
+            earlier += contribution
+            return earlier
+    return earlier + contribution
+
+
+def _as_arrays(node: Any) -> tuple[Any, list[Any]]:
+    """The value and the operands of a node as plain arrays."""
+    args = node.args
+    if len(args) == 1:
+        return node.plain, [args[0].plain]
+    return node.plain, [a.plain if isinstance(a, Node) else a for a in args]
+
+
+def _as_nodes(node: Any) -> tuple[Any, list[Any]]:
+    """The value and the operands of a node in a form whose use is recorded."""
+    return _node_value(node), [_node_value(a) for a in node.args]
+
+
+def _node_value(node: Any) -> Any:
+    """A node as itself; the outputs of an operation with several, as nodes."""
+    if node.__class__ is not Joint:
+        return node
+    return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
+
+
+def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint has to pass on its way to a wanted one."""
+    needed: set[Any] = set()
+    add = needed.add
+    for node in reversed(nodes):
+        if node.__class__ in INERT:
+            continue
+        if node in wanted:
+            add(node)
+            continue
+        args = node.args
+        for position in node.edges:
+            if args[position] in needed:
+                add(node)
+                break
+    return needed
+
+
+def connected_zeros(node: Any, seed: Any) -> Any:
+    """Zeros like `node` that still belong to the graph of `seed`."""
+    return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
+
+
+def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dict[Any, Any]:
+    """The adjoints found, as arrays that share memory with nothing; zeros where none arrived."""
+    results: dict[Any, Any] = {}
+    taken: set[int] = {id(seed)}
+    for node in wanted:
+        adjoint = found.get(node)
+        if adjoint is None:
+            adjoint = np.zeros_like(node.plain)
+        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > 3):
+            adjoint = adjoint.copy()
+        taken.add(id(adjoint))
+        results[node] = adjoint if adjoint.ndim else adjoint[()]
+    return results

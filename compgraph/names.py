@@ -1,0 +1,29 @@
+"""Automatic names: ``add_0``, ``add_1``, ... counted for the whole process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+
+_counts: dict[str, Iterator[int]] = {}
+_counts_lock = threading.Lock()
+
+
+def automatic_name(stem: str) -> str:
+    """The next of ``stem_0``, ``stem_1``, ... in this process."""
+    with _counts_lock:
+        return f"{stem}_{next(_counts.setdefault(stem, itertools.count()))}"
+
+
+def reset() -> None:
+    """Start the counts of automatic names anew.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.reset()
+    >>> cg.variable(1.0).name, cg.variable(1.0).name
+    ('var_0', 'var_1')
+    """
+    _counts.clear()
