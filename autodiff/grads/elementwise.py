@@ -27,7 +27,7 @@ neg_grad = elementwise("neg", lambda g, out, x: -g)
 positive_grad = elementwise("positive", lambda g, out, x: g)
 conj_grad = elementwise("conj", lambda g, out, x: np.conjugate(g))
 real_grad = elementwise("real", lambda g, out, x: g)
-imag_grad = elementwise("imag", lambda g, out, x: -1j * g)
+imag_grad = elementwise("imag", lambda g, out, x: g * -1j)
 square_grad = elementwise("square", lambda g, out, x: g * (2 * x))
 reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out)
 deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180))
@@ -43,8 +43,8 @@ divmod_grad = general(
     lambda g, out, x, y: g[1] if g[1] is not None else np.zeros_like(out[1]),
     lambda g, out, x, y: -g[1] * out[0] if g[1] is not None else np.zeros_like(out[1]),
 ).tangent(
-    lambda t, out, x, y: (None, t),
-    lambda t, out, x, y: (None, -t * out[0]),
+    lambda t, out, x, y: (np.zeros_like(out[0]), t),
+    lambda t, out, x, y: (np.zeros_like(out[0]), -t * out[0]),
 )
 
 # --------------------------------------------------------------------------------- powers, exponentials
@@ -89,7 +89,7 @@ sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x))
 cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x))
 tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out))
 arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / np.sqrt(x * x + 1))
-arccosh_grad = elementwise("arccosh", lambda g, out, x: g / np.sqrt((x - 1) * (x + 1)))
+arccosh_grad = elementwise("arccosh", lambda g, out, x: g / (np.sqrt(x - 1) * np.sqrt(x + 1)))
 arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x)))
 arctan2_grad = elementwise(
     "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))
@@ -118,7 +118,12 @@ def _share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
     return _share(g, out, y, x)
 
 
-abs_grad = elementwise("abs", lambda g, out, x: g * np.conjugate(np.sign(x)))
+def _abs(g: Any, out: Any, x: Any) -> Any:
+    """The sign; of a complex number the direction, which is no constant, and 0 at 0."""
+    return g * (_over(np.conjugate(x), out) if x.dtype.kind == "c" else np.sign(x))
+
+
+abs_grad = elementwise("abs", _abs)
 fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x))
 hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out))
 maximum_grad = elementwise("maximum", _share, _share_second)

@@ -74,7 +74,7 @@ def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 
 def _before(x: Any) -> Any:
     """The product of the elements before each along the last axis, by a scan that doubles its reach."""
     ones = np.ones((*x.shape[:-1], 1), x.dtype)
-    products = np.concatenate([ones, x[..., :-1]], axis=-1)
+    products = np.concatenate([ones, x], axis=-1)[..., :-1]
     reach = 1
     while reach < x.shape[-1]:
         padding = np.ones((*x.shape[:-1], reach), x.dtype)
