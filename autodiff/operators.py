@@ -85,10 +85,8 @@ class Trace:
         """The gradient of a value with a tangent: both parts have one."""
         if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
             primals = self.pull(out.primal, adjoint.primal)
-            tangents = [
-                a + b
-                for a, b in zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)
-            ]
+            crossed = zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)
+            tangents = [a + b for a, b in crossed]
         else:
             primals, tangents = self.pull(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
         return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]
@@ -109,7 +107,7 @@ class Trace:
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
         if isinstance(out, TangentNode):
-            return TangentNode.create_using(self.value(out.primal), out.tangent if self.outer else out.tangent, out.level)
+            return TangentNode.create_using(self.value(out.primal), out.tangent, out.level)
         return out if self._live(collect(out, stop=self.inputs)) else out.plain
 
 

@@ -284,12 +284,9 @@ def _with_keywords(rule: Rule, names: tuple[str, ...]) -> Rule:
     def refused(*_: Any, **__: Any) -> Any:
         raise TypeError(f"{rule.opname}: the derivative with respect to {', '.join(names)} is not known; give a plain value")
 
-    return Rule(
-        rule.opname,
-        rule.kind,
-        [*map(named, rule.formulas), *[refused] * len(names)],
-        [*map(named, rule.tangents), *[refused] * len(names)],
-    )
+    formulas = [*map(named, rule.formulas), *[refused] * len(names)]
+    tangents = [*map(named, rule.tangents), *[refused] * len(names)]
+    return Rule(rule.opname, rule.kind, formulas, tangents)
 
 
 def _output_rule(index: int) -> Rule:

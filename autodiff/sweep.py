@@ -128,12 +128,11 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
 def _sum(earlier: Any, contribution: Any) -> Any:
     """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
     # References: the caller's name, ours, and the call's; the earlier one is also in the dict of adjoints.
-    if contribution.__class__ is ndarray and getrefcount(contribution) == 3 and contribution.base is None:
-        if earlier.__class__ not in DEFERRED:
+    if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
+        if getrefcount(contribution) == 3 and contribution.base is None:
             contribution += earlier
             return contribution
-    elif earlier.__class__ is ndarray and getrefcount(earlier) == 4 and earlier.base is None:
-        if contribution.__class__ not in DEFERRED:
+        if getrefcount(earlier) == 4 and earlier.base is None:
             earlier += contribution
             return earlier
     return earlier + contribution

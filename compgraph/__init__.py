@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import operations, protocol
+from . import operations
+from . import protocol as protocol  # importing it lets nodes record
 from .functions import (
     log_softmax,
     logsumexp,

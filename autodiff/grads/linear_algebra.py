@@ -137,13 +137,14 @@ def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], st
 def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
     """Contract the adjoint with the other operands.
 
-    An axis of the operand that nothing else has was summed: its adjoint is repeated (a factor of ones). A letter
-    that an operand has twice took a diagonal: its adjoint is put back there (an identity matrix).
+    An axis of the operand that nothing else has, or only with length one, was summed: its adjoint is repeated (a
+    factor of ones). A letter that an operand has twice took a diagonal: its adjoint is put back there (an identity
+    matrix).
     """
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
-    known = "".join(t for t, _ in factors)
+    known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
     wanted = ""
     for axis, letter in enumerate(mine):
@@ -151,7 +152,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
         if letter in wanted:
             letter, first = next(spare), letter
             factors.append((first + letter, np.eye(length, dtype=out.dtype)))
-        elif letter not in known:
+        elif (letter, length) not in known:
             factors.append((letter, np.ones(length, out.dtype)))
         wanted += letter
     return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + wanted, **options)
