@@ -185,7 +185,7 @@ class TestErrors:
     def test_lost_graph_and_none(self, call: Any) -> None:
         with pytest.raises(TypeError, match="returned None"):
             call(lambda x: None)
-        with pytest.raises(TypeError, match="returned a plain float.*graph was lost"):
+        with pytest.raises(TypeError, match=r"returned a plain float.*graph was lost"):
             call(lambda x: float(x) ** 2)
 
     def test_a_result_that_does_not_depend_on_the_argument(self) -> None:

@@ -190,7 +190,7 @@ class TestErrors:
         w = cg.variable([1.0, 2.0], "w")
         loss = np.sum(w * w)
         w -= 0.1
-        with pytest.raises(ValueError, match="variable 'w'.*updated in place after mul had used its old value"):
+        with pytest.raises(ValueError, match=r"variable 'w'.*updated in place after mul had used its old value"):
             gradient(loss)
         assert np.allclose(gradient(np.sum(w * w))["w"], [1.8, 3.8])
 
@@ -199,7 +199,7 @@ class TestErrors:
         def unruly(x: Any) -> Any:
             return x * 2
 
-        with pytest.raises(TypeError, match="unruly has no derivative rule; declare one with autodiff.rule"):
+        with pytest.raises(TypeError, match=r"unruly has no derivative rule; declare one with autodiff.rule"):
             gradient(unruly(cg.variable(1.0)))
 
 
