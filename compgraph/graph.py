@@ -15,10 +15,6 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
 
     An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands.
     """
-    if isinstance(node, Joint):
-        # It keeps its function and arguments as a node does, so a node's own property reads them, raw arrays included.
-        found: tuple[Node, ...] = vars(Node)["operands"].fget(node)
-        return found
     first = node.args[0] if node.args else None
     return (first,) if isinstance(first, Joint) else node.operands
 

@@ -8,25 +8,37 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from .graph import GraphNode, breadth_first, operands_of
 from .nodes import ConstantNode, Joint, Node
 
-# The graphviz package is imported where it is used: it would add a fifth to the time `import compgraph` takes.
+# The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
 
 FORMATS = ("svg", "png", "pdf", "dot")
 DIRECTIONS = ("LR", "TB")
 
-GRAPH_STYLE = {"nodesep": "0.2", "ranksep": "0.4", "margin": "0.05"}
-NODE_STYLE = {"fontname": "Helvetica,Arial,sans-serif", "fontsize": "12", "height": "0.4", "margin": "0.12,0.06", "penwidth": "0"}
+# ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
+GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0.05"}
+NODE_STYLE = {
+    "fontname": "Helvetica,Arial,sans-serif",
+    "fontsize": "12",
+    "height": "0.4",
+    "width": "0.5",
+    "margin": "0.12,0.06",
+    "penwidth": "0",
+    "style": "filled",
+}
 EDGE_STYLE = {"arrowsize": "0.7", "color": "gray40"}
-VARIABLE_STYLE = {"shape": "ellipse", "style": "filled", "fillcolor": "lightblue"}
-CONSTANT_STYLE = {"shape": "ellipse", "style": "filled", "fillcolor": "orange"}
-OPERATION_STYLE = {"shape": "box", "style": "rounded,filled", "fillcolor": "purple3", "fontcolor": "white"}
-REST_STYLE = {"shape": "plaintext"}
+VARIABLE_STYLE = {"shape": "ellipse", "fillcolor": "lightblue"}
+CONSTANT_STYLE = {"shape": "ellipse", "fillcolor": "orange"}
+OPERATION_STYLE = {"shape": "box", "fillcolor": "purple3", "fontcolor": "white"}
+REST_STYLE = {"shape": "plaintext", "style": ""}
 
-# Characters that SVG may not hold, or that would end a line or the text itself.
-UNSHOWABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+# Characters that SVG cannot hold, that end the text in C, or that would break the line.
+UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 # The renderer in pygraphviz's wheel is a library. It is run in a process of its own because it writes warnings about
 # fonts to stderr, cannot be interrupted, and would take the caller along if it crashed.
@@ -84,7 +96,7 @@ class GraphPicture:
 
 
 def visualize_at(
-    node: Node,
+    node: np.ndarray[Any, Any],
     filename: str | os.PathLike[str] | None = None,
     format: str | None = None,
     direction: str = "LR",
@@ -120,7 +132,7 @@ def visualize_at(
     TypeError
         If `node` is not a node.
     ValueError
-        If the direction or the format is unknown.
+        If the direction or the format is unknown, or the limit less than 1.
     FileNotFoundError
         If the folder of `filename` does not exist.
 
@@ -133,18 +145,21 @@ def visualize_at(
     >>> print(picture.source)  # doctest: +ELLIPSIS
     digraph {
         ...
-        n0 [label="mul\nsquare" fillcolor=purple3 fontcolor=white shape=box style="rounded,filled"]
-        n1 [label=x fillcolor=lightblue shape=ellipse style=filled]
+        n0 [label="mul\nsquare" fillcolor=purple3 fontcolor=white shape=box]
+        n1 [label=x fillcolor=lightblue shape=ellipse]
         n1 -> n0
         n1 -> n0
     }
     """
+    # The annotation is wider than this, since to a type checker x * 3 is an array.
     if not isinstance(node, Node):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if format is not None and filename is None:
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
     picture = GraphPicture(_dot(node, direction, limit))
     if filename is not None:
         picture.save(filename, format)
@@ -157,12 +172,12 @@ def _dot(output: Node, direction: str, limit: int | None) -> str:
 
     order = breadth_first(output)
     shown = order[:limit]
-    for node in sorted(shown, key=lambda node: node.tick):
-        _label(node)  # automatic names are numbered as they are asked for: in the order of the computation
-    dot = graphviz.Digraph(graph_attr={"rankdir": direction, **GRAPH_STYLE}, node_attr=NODE_STYLE, edge_attr=EDGE_STYLE)
     places = {node: f"n{place}" for place, node in enumerate(shown)}
+    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
+    labels = {node: _label(node) for node in sorted(shown, key=lambda node: node.tick)}
+    dot = graphviz.Digraph(graph_attr={"rankdir": direction, **GRAPH_STYLE}, node_attr=NODE_STYLE, edge_attr=EDGE_STYLE)
     for node, place in places.items():
-        dot.node(place, _escaped(_label(node)), **_style(node))
+        dot.node(place, _escaped(labels[node]), **_style(node))
     if len(order) > len(shown):
         dot.node("rest", f"… {len(order) - len(shown)} more", **REST_STYLE)
     for node, place in places.items():
@@ -174,8 +189,7 @@ def _dot(output: Node, direction: str, limit: int | None) -> str:
 def _label(node: GraphNode) -> str:
     """The words on a node: its operation and its name; of a leaf its name."""
     if isinstance(node, Joint):
-        # It has no name; its function is kept as in a node, so a node's own property tells the operation.
-        return str(vars(Node)["opname"].fget(node))
+        return node.opname
     return f"{node.opname}\n{node.name}" if node.opname else str(node.name)
 
 
@@ -191,7 +205,8 @@ def _escaped(text: str) -> str:
 
     text = UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], text)
     # graphviz.escape sees to backslashes, quotes and <...>, but DOT also reads &lt; as <, and needs \n for a new line.
-    return graphviz.nohtml(graphviz.escape(text).replace("&", "&amp;").replace("\n", r"\n"))
+    label: str = graphviz.nohtml(graphviz.escape(text).replace("&", "&amp;").replace("\n", r"\n"))
+    return label
 
 
 def _checked_format(path: Path, format: str | None) -> str:
@@ -207,7 +222,8 @@ def _render(source: str, format: str) -> bytes:
     if shutil.which("dot") is not None:
         import graphviz
 
-        return graphviz.pipe("dot", format, source.encode(), quiet=True)
+        picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
+        return picture
     # -P and PYTHONPATH: the renderer is found where this process would find it, and nothing in the current folder is.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]

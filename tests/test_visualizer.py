@@ -1,0 +1,407 @@
+"""Pictures of graphs: what is drawn, how text is escaped, which renderer draws, which files are written."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from compgraph.visualizer import GraphPicture, visualize_at
+
+# To a type checker x * 3 is a plain array, as NumPy declares it.
+variable: Callable[..., Any] = cg.variable
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No ``dot`` on the PATH, so that the renderer in pygraphviz's wheel draws."""
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    monkeypatch.setenv("PATH", str(nothing))
+
+
+def install_dot(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
+    """Put a ``dot`` that does what `body` says on the PATH, and nothing else."""
+    folder.mkdir()
+    program = folder / "dot"
+    program.write_text(f"#!{sys.executable}\nimport sys\ndot = sys.stdin.read()\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def drawn(picture: GraphPicture) -> ElementTree.Element:
+    """The SVG of a picture, parsed."""
+    return ElementTree.fromstring(picture._repr_svg_())
+
+
+def labels(picture: GraphPicture) -> list[str]:
+    """The labels as the SVG shows them, lines joined by newlines, in the order of the nodes."""
+    groups = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "node"]
+    lines = [[line.text or "" for line in group.iter(f"{SVG}text")] for group in groups]
+    # SVG shows one of several spaces; Graphviz makes them no-break spaces.
+    return ["\n".join(each).replace("\xa0", " ") for each in lines]
+
+
+def declared(picture: GraphPicture) -> list[str]:
+    """The lines of the DOT text that declare a node."""
+    return re.findall(r"^\t(n\d+ \[.*)$", picture.source, re.MULTILINE)
+
+
+def edges(picture: GraphPicture) -> list[tuple[str, str]]:
+    """The edges of the DOT text, as pairs of the nodes' places."""
+    return re.findall(r"^\t(\w+) -> (\w+)$", picture.source, re.MULTILINE)
+
+
+# ------------------------------------------------------------------------------------------ what is drawn
+
+
+def test_labels_colours_and_edges() -> None:
+    """What a node looks like follows from its kind."""
+    cg.reset()
+    x, c = variable(2.0, "x"), cg.constant(3.0, "c")
+    picture = visualize_at(np.sin(x) * c)
+    mul, sin, constant, leaf = declared(picture)
+    assert r'label="mul\nmul_0"' in mul
+    assert r'label="sin\nsin_0"' in sin
+    assert "label=c " in constant
+    assert "label=x " in leaf
+    for operation in (mul, sin):
+        assert "fillcolor=purple3 fontcolor=white shape=box" in operation
+    assert "fillcolor=orange shape=ellipse" in constant
+    assert "fillcolor=lightblue shape=ellipse" in leaf
+    assert edges(picture) == [("n1", "n0"), ("n2", "n0"), ("n3", "n1")]
+
+
+def test_automatic_names_follow_the_computation() -> None:
+    """mul_0 is the first product computed, not the first one drawn."""
+    cg.reset()
+    x = variable(2.0, "x")
+    picture = visualize_at(((x * x) * x) * x)
+    assert re.findall(r"mul_\d", picture.source) == ["mul_2", "mul_1", "mul_0"]
+
+
+def test_a_users_name_is_beside_the_opname() -> None:
+    """A name given by the user stands below the opname."""
+    f = np.exp(variable(2.0, "x"))
+    f.name = "growth"
+    assert r'label="exp\ngrowth"' in declared(visualize_at(f))[0]
+
+
+def test_one_edge_for_each_use() -> None:
+    """x * x has two edges from x."""
+    x = variable(2.0, "x")
+    assert edges(visualize_at(x * x)) == [("n1", "n0"), ("n1", "n0")]
+
+
+@pytest.mark.usefixtures("bundled")
+def test_both_edges_of_a_square_are_in_the_picture() -> None:
+    """Parallel edges are not merged by the renderer."""
+    x = variable(2.0, "x")
+    groups = [group.get("class") for group in drawn(visualize_at(x * x)).iter(f"{SVG}g")]
+    assert groups.count("node") == 2
+    assert groups.count("edge") == 2
+
+
+def test_variables_of_the_same_name_are_two_nodes() -> None:
+    """Names need not be unique."""
+    picture = visualize_at(variable(1.0, "x") + variable(2.0, "x"))
+    assert len(declared(picture)) == 3
+    assert edges(picture) == [("n1", "n0"), ("n2", "n0")]
+
+
+def test_a_raw_number_is_a_constant() -> None:
+    """A plain number among the operands is drawn as a constant."""
+    cg.reset()
+    picture = visualize_at(variable(2.0, "x") * 3)
+    assert "label=const_0 fillcolor=orange" in declared(picture)[2]
+
+
+def test_outputs_meet_in_their_operation() -> None:
+    """divmod is one operation, between its two outputs and its operands."""
+    x = variable(7.0, "x")
+    quotient, remainder = divmod(x, 3.0)
+    quotient.name, remainder.name = "q", "r"
+    picture = visualize_at(quotient * remainder)
+    _, q, r, joint, *_ = declared(picture)
+    assert r"\nq" in q
+    assert r"\nr" in r
+    assert "label=divmod fillcolor=purple3" in joint
+    assert edges(picture) == [("n1", "n0"), ("n2", "n0"), ("n3", "n1"), ("n3", "n2"), ("n4", "n3"), ("n5", "n3")]
+
+
+def test_a_leaf_alone_is_a_picture() -> None:
+    """A variable is a graph of one node."""
+    picture = visualize_at(variable(1.0, "x"))
+    assert len(declared(picture)) == 1
+    assert edges(picture) == []
+
+
+def test_direction() -> None:
+    """Left to right, or top to bottom; nothing else."""
+    x = variable(1.0, "x")
+    assert "rankdir=LR" in visualize_at(x).source
+    assert "rankdir=TB" in visualize_at(x, direction="TB").source
+    with pytest.raises(ValueError, match="direction must be one of LR, TB, not 'up'"):
+        visualize_at(x, direction="up")
+
+
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize(("direction", "axis"), [("LR", "y"), ("TB", "x")])
+def test_operands_are_drawn_in_their_order(direction: str, axis: str) -> None:
+    """x - y can be told from y - x, also where the nodes lie otherwise more conveniently."""
+    x, y, z = variable(0.5, "x"), variable(4.0, "y"), variable(2.0, "z")
+    for first, second in ((y, z), (z, y)):
+        f = np.sin(x ** (first - second)) * np.log(x**2 * y**3)
+        svg = drawn(visualize_at(f, direction=direction))
+        place = {text.text: float(text.get(axis, "")) for text in svg.iter(f"{SVG}text")}
+        assert place[first.name] < place[second.name]
+
+
+@pytest.mark.parametrize(
+    ("thing", "word"), [(3.0, "float"), (np.ones(2), "ndarray"), (None, "NoneType"), ((variable(1.0),), "tuple")]
+)
+def test_only_a_node_is_drawn(thing: Any, word: str) -> None:
+    """What has no graph is refused, by the name of its type."""
+    with pytest.raises(TypeError, match=rf"draws a node, not a {word};"):
+        visualize_at(thing)
+
+
+def test_sixteen_squarings_take_milliseconds() -> None:
+    """2**16 paths, 17 nodes, no time."""
+    y = variable(1.0, "x")
+    for _ in range(16):
+        y = y * y
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        picture = visualize_at(y)
+        times.append(time.perf_counter() - start)
+    assert len(declared(picture)) == 17
+    assert len(edges(picture)) == 32
+    assert min(times) < 0.005
+
+
+def test_a_large_graph_is_drawn_in_part() -> None:
+    """Of a large graph the nodes nearest to the output are drawn, and the rest is counted."""
+    y = x = variable(1.0, "x")
+    for _ in range(20_000):
+        y = y * x
+    picture = visualize_at(y)
+    assert len(declared(picture)) == 1000
+    assert 'rest [label="… 19001 more"' in picture.source
+    assert ("rest", "n999") in edges(picture)
+    assert len(declared(visualize_at(y, limit=3))) == 3
+    with pytest.raises(ValueError, match="limit must be at least 1"):
+        visualize_at(y, limit=0)
+
+
+def test_all_of_a_large_graph_can_be_drawn() -> None:
+    """limit=None draws everything; nothing is left out at the limit itself."""
+    y = variable(1.0, "x")
+    for _ in range(2000):
+        y = -y
+    picture = visualize_at(y, limit=None)
+    assert len(declared(picture)) == 2001
+    assert "rest" not in picture.source
+    assert "rest" not in visualize_at(y, limit=2001).source
+    assert "… 1 more" in visualize_at(y, limit=2000).source
+
+
+# ------------------------------------------------------------------------------------------------- names
+
+NAMES = [
+    "x", "", "node", "digraph", "-4.2", 'say "x"', '"', "back\\slash", "end\\", '\\"', '\\\\"', r"\N", r"\l\G\E", "a\nb",
+    "<script>alert('x')</script>", "<b>x</b>", "<>", "a -> b", "-->", "x; y", "[label=z]", "{a|b}", "// x", "/* x */", "# x",
+    "a & b", "&lt;", "&amp;", "&#38;", "&", "é ∇ 名 ∂θ 😀", "charset=", ' charset="latin-1" ', " two  spaces ", "%s {0} $x",
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("bundled")
+def test_names_are_shown_as_they_are() -> None:
+    """Nothing in a name is taken for DOT, HTML or an entity."""
+    choose = random.Random(0)
+    names = NAMES + ["".join(choose.choices(string.punctuation + "ab n", k=8)) for _ in range(60)]
+    picture = visualize_at(np.stack([variable(1.0, name) for name in names]))
+    assert labels(picture)[1:] == names
+
+
+@pytest.mark.usefixtures("bundled")
+def test_names_of_operations_are_shown_as_they_are() -> None:
+    """The same for an operation, whose label has two lines."""
+    operations = [-variable(1.0, "x") for _ in NAMES]
+    for operation, name in zip(operations, NAMES, strict=True):
+        operation.name = name
+    shown = labels(visualize_at(np.stack(operations)))
+    assert shown[1 : len(NAMES) + 1] == [f"neg\n{name}".rstrip("\n") for name in NAMES]
+
+
+@pytest.mark.usefixtures("bundled")
+def test_what_cannot_be_shown_is_written_as_python_would() -> None:
+    """Control characters and lone surrogates have no place in SVG."""
+    shown = {"a\0b": r"a\x00b", "\x1b[1m": r"\x1b[1m", "tab\t": r"tab\t", "\r": r"\r", "\u2028": r"\u2028", "\ud800": r"\ud800"}
+    picture = visualize_at(np.stack([variable(1.0, name) for name in shown]))
+    assert labels(picture)[1:] == list(shown.values())
+
+
+# --------------------------------------------------------------------------------------------- renderers
+
+
+@pytest.mark.usefixtures("bundled")
+def test_the_bundled_renderer_draws_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    """Warnings of the renderer about fonts are kept back."""
+    picture = visualize_at(np.sin(variable(1.0, "x")))
+    assert drawn(picture).tag == f"{SVG}svg"
+    assert {"lightblue", "#7d26cd"} <= {shape.get("fill") for shape in drawn(picture).iter()}
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("bundled")
+def test_the_bundled_renderer_is_not_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A module there that happens to have its name is left alone."""
+    (tmp_path / "pygraphviz.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    assert labels(visualize_at(variable(1.0, "x"))) == ["x"]
+
+
+@pytest.mark.usefixtures("bundled")
+def test_the_bundled_renderer_is_found_where_this_process_finds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder added to sys.path counts."""
+    lines = [
+        "class AGraph:",
+        " def from_string(self, source): self.source = source",
+        " def draw(self, **options): return b'ours'",
+    ]
+    (tmp_path / "pygraphviz.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert visualize_at(variable(1.0, "x"))._repr_svg_() == "ours"
+
+
+@pytest.mark.usefixtures("bundled")
+def test_a_failure_of_the_bundled_renderer_is_told() -> None:
+    """What went wrong in the renderer's process is in the error."""
+    with pytest.raises(RuntimeError, match=r"(?s)could not draw the graph: .*Invalid Input"):
+        GraphPicture("digraph { [")._repr_svg_()
+
+
+def test_an_installed_dot_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """``dot`` gets the source and its answer is the picture."""
+    picture = visualize_at(variable(1.0, "é"))
+    install_dot(monkeypatch, tmp_path / "bin", "print('drawn', *sys.argv[1:]); print(ascii(dot)); print('hm', file=sys.stderr)")
+    assert picture._repr_svg_().splitlines() == ["drawn -Kdot -Tsvg", ascii(picture.source)]
+
+
+def test_an_installed_dot_writes_files_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What ``dot`` says on stderr is kept back."""
+    install_dot(
+        monkeypatch, tmp_path / "bin", "print('hm', file=sys.stderr); sys.stdout.buffer.write(b'\\xff' + sys.argv[2].encode())"
+    )
+    visualize_at(variable(1.0, "x"), tmp_path / "f.png")
+    assert (tmp_path / "f.png").read_bytes() == b"\xff-Tpng"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_failure_of_dot_is_told_and_no_file_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What went wrong in ``dot`` is in the error."""
+    install_dot(monkeypatch, tmp_path / "bin", "sys.exit('no such plugin')")
+    with pytest.raises(subprocess.CalledProcessError, match="no such plugin"):
+        visualize_at(variable(1.0, "x"), tmp_path / "f.png")
+    assert not (tmp_path / "f.png").exists()
+
+
+def test_renderers_are_imported_only_to_draw() -> None:
+    """Importing the package does not wait for them."""
+    code = "import sys, compgraph.visualizer; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cg.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "set()\n"
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+BEGINNINGS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "dot": b"digraph {"}
+
+
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize("format", BEGINNINGS)
+def test_the_suffix_is_the_format(tmp_path: Path, format: str) -> None:
+    """Every format, in either case of letters."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for name in (f"f.{format}", f"g.h.{format.upper()}"):
+        picture = visualize_at(variable(1.0, "é"), str(folder / name))
+        assert isinstance(picture, GraphPicture)
+        assert (folder / name).read_bytes().startswith(BEGINNINGS[format])
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("bundled")
+def test_a_format_given_goes_before_the_suffix(tmp_path: Path) -> None:
+    """The file need not be called by its format."""
+    x = variable(1.0, "x")
+    visualize_at(x, tmp_path / "f.svg", format="png")
+    assert (tmp_path / "f.svg").read_bytes().startswith(BEGINNINGS["png"])
+    visualize_at(x).save(tmp_path / "plain", format="PDF")
+    assert (tmp_path / "plain").read_bytes().startswith(BEGINNINGS["pdf"])
+
+
+def test_a_dot_file_is_the_source(tmp_path: Path) -> None:
+    """DOT is written as it is, in UTF-8."""
+    picture = visualize_at(variable(1.0, "é"), tmp_path / "f.dot")
+    assert (tmp_path / "f.dot").read_text(encoding="utf-8") == picture.source
+    assert 'label="é"' in picture.source
+
+
+@pytest.mark.parametrize(
+    ("name", "format"), [("f.gif", None), ("f", None), ("f.", None), (".svg", None), ("f.svg", "bmp"), ("f.svg", "")]
+)
+def test_an_unknown_format_lists_the_possible_ones(tmp_path: Path, name: str, format: str | None) -> None:
+    """A format that is missing or unknown is refused before anything is written."""
+    with pytest.raises(ValueError, match="is not one of svg, png, pdf, dot"):
+        visualize_at(variable(1.0, "x"), tmp_path / name, format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_without_a_file_is_refused() -> None:
+    """An argument that would have no effect is an error."""
+    with pytest.raises(ValueError, match="give a filename too"):
+        visualize_at(variable(1.0, "x"), format="png")
+
+
+def test_a_missing_folder_is_told_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The renderer is not started in vain."""
+    install_dot(monkeypatch, tmp_path / "bin", f"open({str(tmp_path / 'was here')!r}, 'w').close()")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*missing' to write 'f.svg' into"):
+        visualize_at(variable(1.0, "x"), tmp_path / "missing" / "f.svg")
+    assert not (tmp_path / "was here").exists()
+
+
+@pytest.mark.usefixtures("bundled")
+def test_no_temporary_files_are_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rendering leaves nothing behind."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    for key in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(key, str(folder))
+    visualize_at(variable(1.0, "x"))._repr_svg_()
+    assert list(folder.iterdir()) == []
+
+
+def test_the_picture_tells_how_to_see_it() -> None:
+    """Where a picture cannot show itself, its repr helps."""
+    assert "save('graph.svg')" in repr(visualize_at(variable(1.0, "x")))
