@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.nodes import Node
+
 
 def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
     """Sum `adjoint` over the axes along which an operand of `shape` was repeated.
@@ -36,19 +38,22 @@ def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
            [3.]])
     """
     have = adjoint.shape
-    if len(have) < len(shape) or (have != shape and not _repeats(shape, have)):
-        return np.broadcast_to(adjoint, shape)
     extra = len(have) - len(shape)
-    axes = tuple(range(extra)) + tuple(i for i, n in enumerate(shape, extra) if n == 1 and have[i] != 1)
-    if axes:
-        adjoint = np.sum(adjoint, axis=axes, keepdims=True)
-    return np.reshape(adjoint, shape) if extra else adjoint
+    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, have[extra:], strict=True)):
+        return _repeated(adjoint, shape)
+    if extra:
+        adjoint = np.add.reduce(adjoint, axis=tuple(range(extra)))
+    axes = tuple([i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1])
+    return np.add.reduce(adjoint, axis=axes, keepdims=True) if axes else adjoint
 
 
-def _repeats(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
-    """Whether an operand of `shape` can have been repeated to `larger`."""
-    trailing = larger[len(larger) - len(shape) :]
-    return all(n in (1, m) for n, m in zip(shape, trailing, strict=True))
+def _repeated(adjoint: Any, shape: tuple[int, ...]) -> Any:
+    """An adjoint that is the same for many elements, written out for each."""
+    if isinstance(adjoint, Node):
+        return np.broadcast_to(adjoint, shape)
+    full = np.empty(shape, adjoint.dtype)
+    full[...] = adjoint
+    return full
 
 
 def conform(contribution: Any, operand: Any) -> Any:
@@ -95,4 +100,7 @@ def spread(reduced: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     """
     if keepdims is True or axis is None or x.ndim == 0:
         return reduced
-    return np.expand_dims(reduced, axis)
+    if axis == x.ndim - 1 or axis == -1:
+        return reduced[..., None]
+    axes = [i % x.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
+    return reduced[tuple([None if i in axes else slice(None) for i in range(x.ndim)])]

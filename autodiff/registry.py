@@ -158,8 +158,8 @@ def reduction(opname: str, *weights: Formula | None) -> Rule:
     """Declare a reduction along ``axis`` by its partial derivatives.
 
     For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
-    respect to each element of the operand, in a form that broadcasts against it; `out` keeps the reduced axes,
-    with length one.
+    respect to each element of the operand, in a form that broadcasts against it, or None where all are one; `out`
+    keeps the reduced axes, with length one.
     """
     pairs = [_reduction_formulas(w) if w else (None, None) for w in weights]
     return declare(Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs]))
@@ -168,11 +168,15 @@ def reduction(opname: str, *weights: Formula | None) -> Rule:
 def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
     def formula(adjoint: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         kept = spread(out, x, axis, keepdims)
-        return spread(adjoint, x, axis, keepdims) * weights(kept, x, *others, axis=axis, **options)
+        factor = weights(kept, x, *others, axis=axis, **options)
+        adjoint = spread(adjoint, x, axis, keepdims)
+        return adjoint if factor is None else adjoint * factor
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         kept = spread(out, x, axis, keepdims)
-        return np.sum(tangent * weights(kept, x, *others, axis=axis, **options), axis=axis, keepdims=bool(keepdims))
+        factor = weights(kept, x, *others, axis=axis, **options)
+        weighted = tangent if factor is None else tangent * factor
+        return np.sum(weighted, axis=axis, keepdims=bool(keepdims))
 
     return formula, tangent
 

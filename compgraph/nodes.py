@@ -195,6 +195,8 @@ class ConstantNode(Node):
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
         """A constant that holds a raw operand by reference, as the operation that used it does."""
         node: ConstantNode = leaf(np.asarray(value), cls, name)
+        if isinstance(value, (bool, int, float, complex)):
+            node.plain = value  # a Python number adapts to the dtype of the other operand, an array would not
         return node
 
 
@@ -470,4 +472,4 @@ def describe(node: Any) -> str:
     """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
     what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), f"result of {node.opname}")
     name = f" {node._name!r}" if node._name is not None else ""
-    return f"{what}{name} (shape {node.plain.shape}, {node.plain.dtype})"
+    return f"{what}{name} (shape {node.shape}, {node.dtype})"

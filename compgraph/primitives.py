@@ -26,6 +26,8 @@ class Primitive:
 
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Apply the function; a node among the operands makes the result one."""
+        if not options and name is None:
+            return record(self.function, args)
         bound = self._signature.bind(*args, **options)
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")

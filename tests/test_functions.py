@@ -95,19 +95,19 @@ class TestLosses:
 class TestPrimitive:
     def test_one_decorated_function_and_a_rule(self) -> None:
         @cg.primitive
-        def cube(x: Any) -> Any:
+        def cubed(x: Any) -> Any:
             return x**3
 
-        @rule(cube, kind="elementwise")
+        @rule(cubed, kind="elementwise")
         def cube_grad(adjoint: Any, out: Any, x: Any) -> Any:
             return 3 * x**2 * adjoint
 
-        check_grads(lambda x: cube(np.sin(x)), [[0.5, 1.0]], order=3)
-        node = cube(cg.variable([1.0, 2.0], "x"))
-        assert node.opname == "cube"
+        check_grads(lambda x: cubed(np.sin(x)), [[0.5, 1.0]], order=3)
+        node = cubed(cg.variable([1.0, 2.0], "x"))
+        assert node.opname == "cubed"
         assert cube_grad(np.ones(2), node)[1] is None
         assert np.array_equal(cube_grad(np.ones(2), node)[0], [3.0, 12.0])
-        assert cube(2.0) == 8.0
+        assert cubed(2.0) == 8.0
 
     def test_options_and_several_operands(self) -> None:
         @cg.primitive(opname="scaled_difference")

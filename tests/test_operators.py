@@ -281,3 +281,13 @@ def test_threads_do_not_disturb_each_other() -> None:
     with ThreadPoolExecutor(8) as pool:
         for k, found in enumerate(pool.map(work, range(8))):
             assert found == [2.0 * k * i for i in range(50)]
+
+
+def test_looking_at_operands_changes_nothing() -> None:
+    x = cg.variable(np.ones(2, np.float32), "x")
+    y = x * 2.0
+    assert [type(o).__name__ for o in y.operands] == ["VariableNode", "ConstantNode"]
+    assert y.operands[1] is y.operands[1]
+    g = gradient(y, create_graph=True)["x"]
+    assert g.dtype == np.float32
+    assert np.array_equal(g, [2.0, 2.0])

@@ -103,19 +103,23 @@ def _over(x: Any, length: Any) -> Any:
     return x / np.where(length == 0, 1, length)
 
 
-def wins(x: Any, out: Any) -> Any:
-    """Where x is the extremum `out`; a nan is that of a nan."""
-    return (x == out) | ((x != x) & (out != out))
+def _if_larger(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """The share of x in a maximum: all, nothing, half of a tie; where one is nan, both get all of it."""
+    return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
 
 
-def _share(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """The share of the first of two in a maximum or minimum: all, nothing, or half of a tie."""
-    mine = wins(x, out)
-    return g * (mine / np.maximum(1.0 * mine + wins(y, out), 1)).astype(out.dtype)
+def _if_smaller(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """The share of x in a minimum."""
+    return _if_larger(g, out, y, x)
 
 
-def _share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
-    return _share(g, out, y, x)
+def _if_chosen(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """The share of x in fmax or fmin, which pass over a nan if there is another number."""
+    return np.where((x == out) | (y != y), np.where(x == y, 0.5 * g, g), 0)
+
+
+def _if_chosen_second(g: Any, out: Any, x: Any, y: Any) -> Any:
+    return _if_chosen(g, out, y, x)
 
 
 def _abs(g: Any, out: Any, x: Any) -> Any:
@@ -126,10 +130,10 @@ def _abs(g: Any, out: Any, x: Any) -> Any:
 abs_grad = elementwise("abs", _abs)
 fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x))
 hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out))
-maximum_grad = elementwise("maximum", _share, _share_second)
-minimum_grad = elementwise("minimum", _share, _share_second)
-fmax_grad = elementwise("fmax", _share, _share_second)
-fmin_grad = elementwise("fmin", _share, _share_second)
+maximum_grad = elementwise("maximum", _if_larger, _if_smaller)
+minimum_grad = elementwise("minimum", _if_smaller, _if_larger)
+fmax_grad = elementwise("fmax", _if_chosen, _if_chosen_second)
+fmin_grad = elementwise("fmin", _if_chosen, _if_chosen_second)
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
 )
@@ -141,22 +145,22 @@ where_grad = elementwise(
 def _clip_low(g: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The value raised to `low`, and its adjoint."""
     raised = x if low is None else np.maximum(x, low)
-    return raised, g if high is None else _share(g, np.minimum(raised, high), raised, high)
+    return raised, g if high is None else _if_smaller(g, None, raised, high)
 
 
 def _clip_x(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     raised, g = _clip_low(g, x, low, high)
-    return g if low is None else _share(g, raised, x, low)
+    return g if low is None else _if_larger(g, None, x, low)
 
 
 def _clip_min(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     raised, g = _clip_low(g, x, low, high)
-    return _share(g, raised, low, x)
+    return _if_larger(g, None, low, x)
 
 
 def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     raised = x if low is None else np.maximum(x, low)
-    return _share(g, out, high, raised)
+    return _if_smaller(g, None, high, raised)
 
 
 clip_grad = elementwise("clip", _clip_x, _clip_min, _clip_max)

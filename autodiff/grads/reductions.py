@@ -11,40 +11,53 @@ from typing import Any
 import numpy as np
 
 from ..registry import reduction
-from .elementwise import wins
 
 
 def _mask(where: Any) -> Any:
-    """1 where an element takes part, 0 elsewhere."""
-    return 1 if where is True else np.where(where, 1, 0)
+    """1 where an element takes part, 0 elsewhere; None if all do."""
+    return None if where is True else np.where(where, 1, 0)
+
+
+def _masked(weights: Any, where: Any) -> Any:
+    """Weights, and 0 for elements that take no part."""
+    return weights if where is True else weights * _mask(where)
 
 
 def _count(x: Any, axis: Any, where: Any) -> Any:
     """How many elements each result is made of."""
     if where is not True:
-        return np.sum(np.broadcast_to(_mask(where), x.shape), axis=axis, keepdims=True)
+        return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1
 
 
 def _sum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    return np.broadcast_to(_mask(where), x.shape)
+    return _mask(where)
 
 
 def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    return np.broadcast_to(_mask(where) / _count(x, axis, where), x.shape)
+    return _masked(1 / _count(x, axis, where), where)
 
 
-def _extremum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    winners = np.where(wins(x, out), _mask(where), 0)
-    return winners / np.maximum(np.sum(winners, axis=axis, keepdims=True), 1)
+def _shares(losing: Any, x: Any, axis: Any, where: Any) -> Any:
+    """Even shares for all elements that do not lose."""
+    winning = _masked(np.where(losing, 0, np.ones_like(x)), where)
+    return winning / np.maximum(np.sum(winning, axis=axis, keepdims=True), 1)
+
+
+def _max(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    return _shares(x < out, x, axis, where)
+
+
+def _min(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    return _shares(x > out, x, axis, where)
 
 
 def _central(x: Any, axis: Any, where: Any, mean: Any) -> Any:
     """x less its mean, zero where masked."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
-    return np.conjugate(x - mean) * _mask(where)
+    return _masked(np.conjugate(x - mean), where)
 
 
 def _var(
@@ -68,7 +81,7 @@ def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 
     moved = np.moveaxis(x, axes, last)
     flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
     others = _before(flat) * _before(flat[..., ::-1])[..., ::-1]
-    return np.moveaxis(np.reshape(others, moved.shape), last, axes) * (_mask(where) * initial)
+    return _masked(np.moveaxis(np.reshape(others, moved.shape), last, axes) * initial, where)
 
 
 def _before(x: Any) -> Any:
@@ -85,8 +98,8 @@ def _before(x: Any) -> Any:
 
 sum_grad = reduction("sum", _sum)
 mean_grad = reduction("mean", _mean)
-max_grad = reduction("max", _extremum)
-min_grad = reduction("min", _extremum)
+max_grad = reduction("max", _max)
+min_grad = reduction("min", _min)
 prod_grad = reduction("prod", _prod)
 var_grad = reduction("var", _var)
 std_grad = reduction("std", _std)
