@@ -190,6 +190,7 @@ SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.outer: "a b",
     np.vdot: "a b",
     np.tensordot: "a b",
+    np.copy: "a",
     np.reshape: "a",
     np.ravel: "a",
     np.transpose: "a",
@@ -233,9 +234,6 @@ ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
     np.amax: np.max,
     np.amin: np.min,
     np.around: np.round,
-    np.linalg.outer: np.outer,
-    np.linalg.matmul: np.matmul,
-    np.linalg.tensordot: np.tensordot,
 }
 
 # NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
@@ -245,6 +243,7 @@ COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
         np.vstack, np.hstack, np.dstack, np.column_stack, np.unstack,
         np.matrix_transpose, np.linalg.matrix_transpose, np.rollaxis,
         np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.append,
+        np.linalg.matmul, np.linalg.outer, np.linalg.tensordot,
     }
 )  # fmt: skip
 
@@ -282,8 +281,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "round": np.round,
     "nonzero": np.nonzero,
     "searchsorted": np.searchsorted,
-    "conj": np.conjugate,
-    "conjugate": np.conjugate,
 }
 # Methods that give plain values, as their names say.
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
@@ -364,7 +361,14 @@ def operand_count(function: Any, given: int) -> int:
 @functools.cache
 def public_functions() -> dict[str, Any]:
     """NumPy's functions that can be recorded, under the names NumPy gives them."""
-    recorded = {*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PACKED_FUNCTIONS, *PIECEWISE_FUNCTIONS, *COMPOSED_FUNCTIONS}
+    recorded = {
+        *SMOOTH_UFUNCS,
+        *PIECEWISE_UFUNCS,
+        *SMOOTH_FUNCTIONS,
+        *PACKED_FUNCTIONS,
+        *PIECEWISE_FUNCTIONS,
+        *COMPOSED_FUNCTIONS,
+    }
     recorded |= {*ALIASES, np.einsum}
     return {name: f for name in np.__all__ if callable(f := getattr(np, name)) and _hashable(f) and f in recorded}
 

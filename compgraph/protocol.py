@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 
 from . import operations as ops
+from .modes import is_recording
 from .nodes import (
     ACTIVE,
+    INERT,
     NO_OPTIONS,
     Node,
     VariableNode,
     describe,
-    is_recording,
     operation,
     record,
 )
 
 ndarray = np.ndarray
 RAW = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64})
+FAMILIAR = RAW | ACTIVE | INERT | {type(None), np.bool_}
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)
 
 
@@ -38,7 +40,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     """The operator and the reflected operator of a binary function."""
     by_numpy = getattr(ndarray, f"__{name}__")
     reflected_by_numpy = getattr(ndarray, f"__r{name}__")
-    quick = function in ops.SMOOTH_UFUNCS and function.nout == 1 or function is ops.power
+    quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
 
     def forward(self: Node, other: Any) -> Any:
         if quick and self.__class__ in ACTIVE and is_recording():
@@ -67,7 +69,11 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
     def compare(self: Node, other: Any) -> Any:
         if isinstance(other, Node) or other.__class__ in RAW:
             return record(ufunc, (self, other))
-        return by_numpy(self, other)
+        if isinstance(other, (str, bytes)):
+            return by_numpy(self.value, other)  # never equal, whatever the numbers: no part of the graph
+        if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__") or hasattr(other, "__array_priority__"):
+            return by_numpy(self, other)
+        return record(ufunc, (self, other))
 
     return compare
 
@@ -83,7 +89,9 @@ def _in_place(name: str, forward: Any) -> Any:
         if self.is_scalar:
             return forward(self, other)
         if self.__class__ is VariableNode:
-            return self.update(lambda array: by_numpy(array, _plain(other)), (other,))  # type: ignore[attr-defined]
+            if not hasattr(other, "__array_ufunc__") and getattr(other, "__array_priority__", 0) > 0:
+                return NotImplemented  # as NumPy does: the other has an operator of its own
+            return self.update(lambda array: by_numpy(array, _plain(other)), _leaves(other))  # type: ignore[attr-defined]
         raise _refusal_to_write(self, f"a {symbol}= b", f"a = a {symbol} b")
 
     return in_place
@@ -103,11 +111,19 @@ def _install_operators() -> None:
     for name, ufunc in ops.COMPARISONS.items():
         setattr(Node, f"__{name}__", _comparison(name, ufunc))
     for name, ufunc in ops.UNARY_OPERATORS.items():
-        setattr(Node, f"__{name}__", functools.partialmethod(_unary, ufunc))
+        setattr(Node, f"__{name}__", _unary(ufunc))
 
 
-def _unary(self: Node, ufunc: np.ufunc) -> Any:
-    return record(ufunc, (self,))
+def _unary(ufunc: np.ufunc) -> Any:
+    """The operator of a unary function."""
+    quick = ufunc in ops.SMOOTH_UFUNCS
+
+    def operate(self: Node) -> Any:
+        if quick and self.__class__ in ACTIVE and is_recording():
+            return operation(ufunc(self.plain), ufunc, (self,), LEFT)
+        return record(ufunc, (self,))
+
+    return operate
 
 
 # --------------------------------------------------------------------------------------------- ufuncs
@@ -118,8 +134,11 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
     if not options and method == "__call__" and ufunc in ops.SMOOTH_UFUNCS:
         if len(inputs) == 1 and self.__class__ in ACTIVE and is_recording():
             return operation(ufunc(self.plain), ufunc, inputs, LEFT)
-        if any(_foreign(x, "__array_ufunc__") for x in inputs):
-            return NotImplemented
+        for x in inputs:
+            if x.__class__ not in FAMILIAR:
+                if any(_foreign(x, "__array_ufunc__") for x in inputs):
+                    return NotImplemented
+                return record(ufunc, tuple(map(_operand, inputs)))
         return record(ufunc, inputs)
     return _general_ufunc(ufunc, method, inputs, options)
 
@@ -128,7 +147,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if out == (Ellipsis,):
+    if out and out[0] is Ellipsis:
         out = None
     if method != "__call__":
         if method == "reduce" and ufunc in _REDUCTIONS:
@@ -143,7 +162,39 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     nodes = [k for k, v in options.items() if isinstance(v, Node)]
     if nodes:
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
-    return record(ufunc, inputs, {k: v for k, v in options.items() if k != "where"})
+    return record(ufunc, tuple(map(_operand, inputs)), {k: v for k, v in options.items() if k != "where"})
+
+
+def _operand(value: Any) -> Any:
+    """An operand as the graph keeps it: a sequence as an array, with the history of every node in it."""
+    if value is None or isinstance(value, (Node, int, float, complex)):
+        return value
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in _leaves(value)):
+        return np.stack([_operand(v) for v in value])
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(
+            f"a node computes with numbers, not with a {type(value).__name__} of dtype {array.dtype}; convert it to a "
+            "floating dtype, or compute with node.value"
+        )
+    return value if isinstance(value, np.generic) else array
+
+
+def _operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Each of several operands as the graph keeps it."""
+    for value in values:
+        if value.__class__ not in FAMILIAR:
+            return tuple(map(_operand, values))
+    return values
+
+
+def _leaves(value: Any) -> tuple[Any, ...]:
+    """What stands in lists and tuples, however deep."""
+    if isinstance(value, (list, tuple)):
+        return tuple([leaf for part in value for leaf in _leaves(part)])
+    return (value,)
 
 
 _REDUCTIONS: dict[np.ufunc, Any] = {
@@ -166,16 +217,17 @@ def _foreign(operand: Any, protocol: str) -> bool:
 
 def _write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
     """``out=``: a variable is updated; a plain array would lose the graph, another node would change."""
-    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    targets = out if isinstance(out, tuple) else (out,)
     name = ops.OPNAMES.get(function, getattr(function, "__name__", str(function)))
-    if isinstance(target, VariableNode):
-        plain = {k: _plain(v) for k, v in options.items()}
-        values = [_plain(a) for a in args]
-        return target.update(lambda array: function(*values, out=array, **plain), (*args, *options.values()))
-    if isinstance(target, Node):
-        raise _refusal_to_write(target, f"{name}(..., out=a)", f"a = {name}(...)")
+    if len(targets) == 1 and isinstance(targets[0], VariableNode):
+        values, plain = _plain(args), _plain(options)
+        sources = _leaves((args, tuple(options.values())))
+        return targets[0].update(lambda array: function(*values, out=array, **plain), sources)
+    for target in targets:
+        if isinstance(target, Node):
+            raise _refusal_to_write(target, f"{name}(..., out=a)", f"a = {name}(...)")
     if not is_recording():
-        return function(*map(_plain, args), out=out, **{k: _plain(v) for k, v in options.items()})
+        return function(*_plain(args), out=out, **_plain(options))
     raise TypeError(f"{name}(..., out=plain array) would lose the graph of its result; use result = {name}(...)")
 
 
@@ -224,7 +276,7 @@ def _parameters(function: Any) -> tuple[str, ...]:
 def _bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Split a call into operands and options, and record it."""
     if not kwargs and len(args) <= len(operand_names) and _parameters(function)[: len(args)] == operand_names[: len(args)]:
-        return record(function, args)
+        return record(function, args if len(args) == 1 else _operands(args))
     names = _parameters(function)
     if len(args) > len(names):
         raise TypeError(f"{_full_name(function)} takes at most {len(names)} arguments, {len(args)} were given")
@@ -254,7 +306,7 @@ def _record_keywords(function: Any, operand_names: tuple[str, ...], operands: tu
     if keywords:
         operands += tuple(options.pop(k) for k in keywords)
         function = ops.keyworded(function, keywords)
-    return record(function, operands, options or NO_OPTIONS)
+    return record(function, _operands(operands), options or NO_OPTIONS)
 
 
 def _recorded(operand_names: str) -> Any:
@@ -267,12 +319,10 @@ def _packed(packed: ops.Packed) -> Any:
         names = _parameters(function)
         options = {**dict(zip(names, args, strict=False)), **kwargs}
         operands = options.pop(names[0])
-        if isinstance(operands, Node):
-            operands = tuple(operands)
         out = options.pop("out", None)
         if out is not None:
             return _write_out(function, (operands,), options, out)
-        return _record_keywords(packed, (), tuple(operands), {k: v for k, v in options.items() if v is not None})
+        return _record_keywords(packed, (), tuple(operands), options)
 
     return handler
 
@@ -294,14 +344,16 @@ def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     options = {"subscripts": subscripts, **kwargs}
     if out is not None:
         return _write_out(ops.einsum, tuple(operands), options, out)
-    return record(ops.einsum, tuple(operands), options)
+    return record(ops.einsum, _operands(tuple(operands)), options)
 
 
 def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     """``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as ``'ab,bc->ac'`` and its operands."""
 
     def letters(axes: Any) -> str:
-        return "".join("..." if axis is Ellipsis else chr(ord("A") + axis if axis < 26 else ord("a") + axis - 26) for axis in axes)
+        return "".join(
+            "..." if axis is Ellipsis else chr(ord("A") + axis if axis < 26 else ord("a") + axis - 26) for axis in axes
+        )
 
     pairs = len(args) // 2
     terms = ",".join(letters(args[2 * i + 1]) for i in range(pairs))
@@ -309,16 +361,35 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def _copyto(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    target, *rest = args
+    given = {**dict(zip(_parameters(function), args, strict=False)), **kwargs}
+    target = given.pop("dst")
     if isinstance(target, VariableNode):
-        plain, options = _plain(tuple(rest)), _plain(kwargs)
-        target.update(lambda array: np.copyto(array, *plain, **options), (*rest, *kwargs.values()))
+        plain = _plain(given)
+        target.update(lambda array: np.copyto(array, **plain), _leaves(tuple(given.values())))
         return
     if isinstance(target, Node):
         raise _refusal_to_write(target, "np.copyto(a, b)", "a = np.where(mask, b, a)")
-    if not is_recording():
-        return np.copyto(*_plain(args), **_plain(kwargs))
-    raise TypeError("np.copyto(plain array, node) would lose the graph; use np.copy(node) or np.where(mask, node, plain)")
+    if is_recording():
+        raise TypeError("np.copyto(plain array, node) would lose the graph; use np.copy(node) or np.where(mask, node, plain)")
+    np.copyto(target, **_plain(given))
+
+
+def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``min=`` and ``max=`` are newer names of the second and third operand."""
+    if len(args) == 1 and not kwargs.keys() & {"a_min", "a_max"}:
+        kwargs = dict(kwargs)
+        args = (*args, kwargs.pop("min", None), kwargs.pop("max", None))
+    return _bind(function, ("a", "a_min", "a_max"), args, kwargs)
+
+
+def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    return tuple([np.broadcast_to(a, shape) for a in args])
+
+
+def _column_stack(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (columns,) = args or kwargs.values()
+    return np.concatenate([c if np.ndim(c) > 1 else np.reshape(_operand(c), (-1, 1)) for c in columns], axis=1)
 
 
 HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
@@ -328,6 +399,9 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
     np.einsum: _einsum,
     np.copyto: _copyto,
+    np.clip: _clip,
+    np.broadcast_arrays: _broadcast_arrays,
+    np.column_stack: _column_stack,
 }
 
 
@@ -353,7 +427,7 @@ def _getitem(self: Node, index: Any) -> Any:
 
 def _setitem(self: Node, index: Any, value: Any) -> None:
     if self.__class__ is VariableNode:
-        self.update(lambda array: array.__setitem__(_plain(index), _plain(value)), (value,))  # type: ignore[attr-defined]
+        self.update(lambda array: array.__setitem__(_plain(index), _plain(value)), _leaves(value))  # type: ignore[attr-defined]
         return
     if self.is_scalar:
         raise TypeError(f"the {describe(self)} is a scalar, which does not support item assignment; rebind its name")
@@ -368,10 +442,25 @@ def _transpose(self: Node, *axes: Any) -> Any:
     return np.transpose(self, *axes) if len(axes) <= 1 else np.transpose(self, axes)
 
 
-def _astype(
-    self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
-) -> Any:
-    return record(ops.astype, (self,), {"dtype": np.dtype(dtype), "order": order, "casting": casting, "copy": copy})
+def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "biufc":
+        raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
+    return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
+
+
+def _conj(self: Node) -> Any:
+    return np.conjugate(self) if self.dtype.kind in "fc" else self
+
+
+def _contains(self: Node, element: Any) -> bool:
+    return bool(np.any(self.plain == _plain(element)))
+
+
+def _round(self: Node, digits: int | None = None) -> Any:
+    if self.ndim:
+        raise TypeError("round takes a single number; use np.round for an array")
+    return round(self.item()) if digits is None else np.round(self, digits)
 
 
 def _copy(self: Node, order: Any = "C") -> Any:
@@ -387,14 +476,15 @@ def _writing_method(name: str) -> Any:
         if self.__class__ is not VariableNode:
             raise _refusal_to_write(self, f"a.{name}()", f"a = np.{name}(a)" if name in {"sort", "partition"} else "a new array")
         write = getattr(ndarray, name)
-        self.update(lambda array: write(array, *_plain(args), **_plain(kwargs)), (*args, *kwargs.values()))  # type: ignore[attr-defined]
+        values = _leaves((args, tuple(kwargs.values())))
+        self.update(lambda array: write(array, *_plain(args), **_plain(kwargs)), values)  # type: ignore[attr-defined]
 
     return method
 
 
 def _refused_method(name: str, instead: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(_unsupported(f"the array method {name}", instead))
+        raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
 
     return method
 
@@ -419,6 +509,10 @@ def _install_methods() -> None:
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         "__getitem__": _getitem,
         "__setitem__": _setitem,
+        "__contains__": _contains,
+        "__round__": _round,
+        "conj": _conj,
+        "conjugate": _conj,
         "reshape": _reshape,
         "transpose": _transpose,
         "astype": _astype,
