@@ -104,6 +104,7 @@ FEW: dict[str, tuple[Shape, Shape]] = {
     "same shape": ((2, 3), (2, 3)),
     "left repeated": ((3,), (2, 3)),
     "ones inside both": ((2, 1, 3), (2, 2, 1)),
+    "zero size": ((0, 3), (3,)),
     "numbers": ((), ()),
     "left a number": ((), (3,)),
     "right a number": ((3,), ()),
@@ -122,7 +123,7 @@ ALL: dict[str, tuple[Shape, Shape]] = {
     "ones and a number": ((), (1, 1)),
     "one element": ((1,), (2, 3)),
     "leading and inner": ((3, 1), (2, 1, 2)),
-    "zero size": ((0, 3), (0, 3)),
+    "zero size both": ((0, 3), (0, 3)),
     "zero size, left repeated": ((3,), (0, 3)),
     "zero size, a one inside": ((2, 1), (2, 0)),
     "zero size, right a number": ((0,), ()),
@@ -303,7 +304,7 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
         ("integer array", lambda x: x ** np.array([0, 1, 2]), real(2, 3)),
         ("integer array of negatives", lambda x: x ** np.array([[-1], [-2]]), real(3)),
         ("unsigned array", lambda x: x ** np.array([0, 1, 2], np.uint8), real(2, 3)),
-        ("bool array", lambda x: x ** ROW_MASK, real(2, 3)),
+        ("bool array", lambda x: x**ROW_MASK, real(2, 3)),
         ("NumPy integer", lambda x: x ** np.int64(3), real(3)),
         ("0-d integer array", lambda x: x ** np.array(2), real(3)),
         ("function, square", lambda x: np.power(x, 2), real(3)),
@@ -335,7 +336,7 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
         ("floating mask", lambda x: np.where(x, x, 1.0), real(3)),
         ("Python number right", lambda x: np.where(MASK, x, 0), real(2, 3)),
         ("Python number left", lambda x: np.where(MASK, 1.5, x), real(3)),
-        ("zero size", partial(np.where, np.ones((0, 3), bool)), real(3), shifted(0, 3)),
+        ("zero size mask", partial(np.where, np.ones((0, 3), bool)), real(3), shifted(0, 3)),
     ],
     "clip": [
         ("numbers", lambda x: np.clip(x, -0.5, 1), real(2, 3)),
@@ -511,6 +512,23 @@ MATMULS: list[tuple[Shape, Shape]] = [
     ((2, 1, 2, 3), (1, 2, 3, 2)), ((2, 1, 2, 3), (2, 3, 1)), ((1, 1), (1, 1)), ((1, 1, 1), (2, 1, 1)),
     ((2, 0), (0, 3)), ((0, 2), (2, 3)), ((0, 2, 3), (3, 2)), ((0,), (0,)), ((2, 3), (3, 0)),
 ]  # fmt: skip
+EINSUMS: list[tuple[Any, ...]] = [
+    ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)), ("ij->ji", (2, 3)),
+    ("ij->", (2, 3)), ("ij->j", (2, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("iij->j", (2, 2, 3)),
+    ("iii->i", (2, 2, 2)), ("iji->j", (2, 3, 2)), ("i,i", (3,), (3,)), ("i,i->i", (3,), (3,)),
+    ("i,j->ji", (2,), (3,)), ("i,j", (2,), (3,)), ("i,j->", (2,), (3,)), ("i,j->j", (2,), (3,)),
+    ("ii,jj->ij", (2, 2), (3, 3)), ("ii,i->i", (2, 2), (2,)), ("ij,ij->i", (2, 3), (2, 3)),
+    (",ij->ij", (), (2, 3)), (",", (), ()), ("...", (2, 3)), ("...->...", (2, 3)), ("->", ()),
+    ("...i->...", (2, 3)), ("...i->i...", (2, 3)), ("i...,i->...", (2, 3), (2,)), ("...ii->...i", (2, 3, 3)),
+    ("...ij,...jk->...ik", (2, 2, 3), (2, 3, 2)), ("...ij,...jk->...ik", (2, 2, 3), (3, 2)),
+    ("...ij,...jk->...ik", (2, 1, 2, 3), (2, 3, 2)), ("...ij,...jk", (1, 2, 3), (2, 3, 2)),
+    ("...,...", (2, 3), (3,)), ("...i,...i->...", (2, 2, 3), (3,)), ("ij...,jk...->ik...", (2, 3), (3, 2)),
+    ("i j , j k -> i k", (2, 3), (3, 2)), ("aB,Bc->ac", (2, 3), (3, 2)), ("ij,ij->ij", (1, 3), (2, 3)),
+    ("ij,jk->ik", (2, 1), (3, 2)), ("ij,ij->", (2, 1), (1, 3)), ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)),
+    ("i,i,i->i", (3,), (3,), (3,)), ("ij,j,i->", (2, 3), (3,), (2,)), ("i,ij,j", (2,), (2, 3), (3,)),
+    ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 3)),
+    ("i->", (0,)),
+]  # fmt: skip
 
 PRODUCTS: dict[str, list[Sketch]] = {
     "matmul": [
@@ -549,25 +567,7 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("no axes", partial(np.tensordot, axes=([], [])), real(2), real(3)),
     ],
     "einsum": [
-        *einsums(
-            [
-                ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)), ("ij->ji", (2, 3)),
-                ("ij->", (2, 3)), ("ij->j", (2, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("iij->j", (2, 2, 3)),
-                ("iii->i", (2, 2, 2)), ("iji->j", (2, 3, 2)), ("i,i", (3,), (3,)), ("i,i->i", (3,), (3,)),
-                ("i,j->ji", (2,), (3,)), ("i,j", (2,), (3,)), ("i,j->", (2,), (3,)), ("i,j->j", (2,), (3,)),
-                ("ii,jj->ij", (2, 2), (3, 3)), ("ii,i->i", (2, 2), (2,)), ("ij,ij->i", (2, 3), (2, 3)),
-                (",ij->ij", (), (2, 3)), (",", (), ()), ("...", (2, 3)), ("...->...", (2, 3)), ("->", ()),
-                ("...i->...", (2, 3)), ("...i->i...", (2, 3)), ("i...,i->...", (2, 3), (2,)), ("...ii->...i", (2, 3, 3)),
-                ("...ij,...jk->...ik", (2, 2, 3), (2, 3, 2)), ("...ij,...jk->...ik", (2, 2, 3), (3, 2)),
-                ("...ij,...jk->...ik", (2, 1, 2, 3), (2, 3, 2)), ("...ij,...jk", (1, 2, 3), (2, 3, 2)),
-                ("...,...", (2, 3), (3,)), ("...i,...i->...", (2, 2, 3), (3,)), ("ij...,jk...->ik...", (2, 3), (3, 2)),
-                ("i j , j k -> i k", (2, 3), (3, 2)), ("aB,Bc->ac", (2, 3), (3, 2)), ("ij,ij->ij", (1, 3), (2, 3)),
-                ("ij,jk->ik", (2, 1), (3, 2)), ("ij,ij->", (2, 1), (1, 3)), ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)),
-                ("i,i,i->i", (3,), (3,), (3,)), ("ij,j,i->", (2, 3), (3,), (2,)), ("i,ij,j", (2,), (2, 3), (3,)),
-                ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 3)),
-                ("i->", (0,)),
-            ]
-        ),
+        *einsums(EINSUMS),
         ("the same twice", lambda x: np.einsum("i,i", x, x), real(3)),
         ("lists", lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [0, 2]), real(2, 3), real(3, 2)),
         ("lists, implicit", lambda x, y: np.einsum(x, [0, 1], y, [1, 2]), real(2, 3), real(3, 2)),
@@ -579,7 +579,7 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("an integer constant", lambda x: np.einsum("ij,j->i", x, np.array([1, -2, 3])), real(2, 3)),
         ("dtype", lambda x, y: np.einsum("ij,j->i", x, y, dtype=np.float64), real(2, 3), real(3)),
     ],
-}  # fmt: skip
+}
 
 # --------------------------------------------------------------------------------------------- shaping
 
@@ -794,6 +794,12 @@ def with_real(function: Function, make: Callable[..., Array] = complexes) -> lis
     ]
 
 
+IN_THE_PLANE: list[Any] = [
+    np.positive, np.real, np.imag, np.square, np.reciprocal, np.sqrt, np.exp, np.exp2, np.expm1,
+    np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.sinh, np.cosh,
+]  # fmt: skip
+NEAR_ZERO: list[Any] = [np.tan, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh]
+
 COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "add": with_real(operator.add),
     "sub": with_real(operator.sub),
@@ -808,15 +814,8 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         ("integer array", lambda x: x ** np.array([0, 1, 2]), complexes(3)),
     ],
     "float_power": with_real(np.float_power),
-    **{
-        name: [("vector", getattr(np, name), complexes(3)), ("number", getattr(np, name), complexes())]
-        for name in ("positive", "real", "imag", "square", "reciprocal", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10",
-                     "log1p", "sin", "cos", "sinh", "cosh")
-    },
-    **{
-        name: [("vector", getattr(np, name), small_complexes(3)), ("number", getattr(np, name), small_complexes())]
-        for name in ("tan", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")
-    },
+    **{f.__name__: [("vector", f, complexes(3)), ("number", f, complexes())] for f in IN_THE_PLANE},
+    **{f.__name__: [("vector", f, small_complexes(3)), ("number", f, small_complexes())] for f in NEAR_ZERO},
     "neg": [("vector", operator.neg, complexes(3))],
     "conj": [("function", np.conj, complexes(3)), ("method", lambda x: x.conjugate(), complexes(2, 2))],
     "abs": [("vector", np.abs, complexes(3)), ("number", abs, complexes())],
@@ -837,11 +836,18 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         *products(np.matmul, [((2, 3), (3, 2)), ((3,), (3,)), ((2, 2, 3), (3,))], complexes),
         ("with real", np.matmul, real(2, 3), complexes(3, 2)),
     ],
-    "dot": [*products(np.dot, [((2, 3), (3, 2)), ((3,), (3,)), ((), (3,))], complexes), ("with real", np.dot, complexes(3), real(3))],
+    "dot": [
+        *products(np.dot, [((2, 3), (3, 2)), ((3,), (3,)), ((), (3,))], complexes),
+        ("with real", np.dot, complexes(3), real(3)),
+    ],
     "inner": products(np.inner, [((2, 3), (2, 3)), ((3,), (3,))], complexes),
     "outer": products(np.outer, [((2,), (3,))], complexes),
-    "vdot": [*products(np.vdot, [((3,), (3,)), ((2, 3), (2, 3))], complexes), ("with real", np.vdot, real(3), complexes(3)),
-             ("with real right", np.vdot, complexes(3), real(3)), ("the same", lambda x: np.vdot(x, x), complexes(3))],
+    "vdot": [
+        *products(np.vdot, [((3,), (3,)), ((2, 3), (2, 3))], complexes),
+        ("with real", np.vdot, real(3), complexes(3)),
+        ("with real right", np.vdot, complexes(3), real(3)),
+        ("the same", lambda x: np.vdot(x, x), complexes(3)),
+    ],
     "tensordot": products(np.tensordot, [((2, 3), (2, 3))], complexes),
     "einsum": [
         *einsums([("ij,jk->ik", (2, 3), (3, 2)), ("ii->i", (2, 2)), ("ij->", (2, 3)), ("i,i,i", (3,), (3,), (3,))], complexes),
@@ -869,7 +875,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         ("repeated", lambda x: x[[0, 0, 1]], complexes(3)),
         ("pieces", lambda x: x[1:] * x[0] + x[:-1], complexes(3)),
     ],
-}  # fmt: skip
+}
 
 # ------------------------------------------------------------------------------------------------ all
 

@@ -11,7 +11,7 @@ from compgraph.functions import class_probabilities, log_softmax, sigmoid, softm
 
 from ..registry import elementwise, general, reduction
 
-relu_grad = elementwise("relu", lambda g, out, x: g * (out > 0))
+relu_grad = elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
 sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out)))
 softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x))
 

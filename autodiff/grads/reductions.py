@@ -39,18 +39,19 @@ def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> An
     return _masked(1 / _count(x, axis, where), where)
 
 
-def _shares(losing: Any, x: Any, axis: Any, where: Any) -> Any:
-    """Even shares for all elements that do not lose."""
+def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:
+    """Even shares for all elements that do not lose; `initial` is one more competitor."""
     winning = _masked(np.where(losing, 0, np.ones_like(x)), where)
-    return winning / np.maximum(np.sum(winning, axis=axis, keepdims=True), 1)
+    winners = np.sum(winning, axis=axis, keepdims=True)
+    return winning / np.maximum(winners if initial is None else winners + np.equal(initial, out), 1)
 
 
-def _max(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    return _shares(x < out, x, axis, where)
+def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    return _shares(x < out, out, x, axis, **options)
 
 
-def _min(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    return _shares(x > out, x, axis, where)
+def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    return _shares(x > out, out, x, axis, **options)
 
 
 def _central(x: Any, axis: Any, where: Any, mean: Any) -> Any:
