@@ -279,6 +279,7 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
         ("negative divisor", np.fmod, real(2, 3, low=-4, high=4), negative(3)),
         ("Python number right", lambda x: np.fmod(x, 0.7), real(3)),
         ("Python number left", lambda x: np.fmod(4.3, x), positive(3)),
+        ("both negative", np.fmod, real(2, 3, low=-9, high=-1), negative(3)),
     ],
     "divmod": [
         *binary(lambda x, y: np.divmod(x, y)[1], partial(real, low=-4, high=4), positive),
@@ -309,6 +310,7 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
         ("0-d integer array", lambda x: x ** np.array(2), real(3)),
         ("function, square", lambda x: np.power(x, 2), real(3)),
         ("function, zero", lambda x: np.power(x, 0), real(3)),
+        ("exponents with zero and one", lambda x, y: x**y, positive(2, 3), np.array([0.0, 1.0, 2.0])),
         ("x to the x", lambda x: x**x, positive(3)),
     ],
     "float_power": [
@@ -381,6 +383,7 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         ("dtype", partial(np.sum, axis=0, dtype=np.float64), real(2, 3)),
         ("dtype complex", lambda x: np.real(np.sum(x, dtype=complex)), real(2, 3)),
         ("method", lambda x: x.sum(1, keepdims=True), real(2, 3)),
+        ("where a list", lambda x: np.sum(x, where=[True, False, True]), real(2, 3)),
         ("of a ufunc", lambda x: np.add.reduce(x), real(2, 3)),
         ("of a ufunc, axis None", lambda x: np.add.reduce(x, axis=None), real(2, 3)),
         ("recorded mask", lambda x: np.sum(x, where=x > 0), real(2, 3)),
@@ -535,6 +538,7 @@ PRODUCTS: dict[str, list[Sketch]] = {
         *products(operator.matmul, MATMULS),
         ("the same twice", lambda x: x @ x, real(2, 2)),
         ("with its transpose", lambda x: np.matmul(x.T, x), real(2, 3)),
+        ("a list", lambda x: x @ [1, -2, 1], real(2, 3)),
         ("an integer matrix", lambda x: np.array([[1, 2], [3, 4]]) @ x, real(2, 3)),
         ("in numpy.linalg", lambda x, y: np.linalg.matmul(x, y), real(2, 3), real(3, 2)),
     ],
@@ -547,12 +551,20 @@ PRODUCTS: dict[str, list[Sketch]] = {
     "inner": [
         *products(np.inner, [*DOTS, ((3,), (2, 3)), ((2, 3), (2, 3)), ((2, 2, 3), (2, 3)), ((2, 3), (2, 2, 3))]),
         *products(np.inner, [((2, 2, 3), (3,)), ((2, 1, 3), (1, 2, 3)), ((2, 0), (3, 0)), ((0, 3), (2, 3))]),
+        *scalars(np.inner),
+        ("a list", lambda x: np.inner([1, 2, -1], x), real(2, 3)),
     ],
     "outer": [
         *products(np.outer, [((2,), (3,)), ((1,), (3,)), ((2, 2), (3,)), ((2,), (2, 1, 3)), ((), (3,)), ((), ()), ((0,), (2,))]),
+        *scalars(np.outer),
+        ("a list", lambda x: np.outer([1, -2], x), real(3)),
         ("in numpy.linalg", lambda x, y: np.linalg.outer(x, y), real(2), real(3)),
     ],
-    "vdot": products(np.vdot, [((3,), (3,)), ((2, 3), (2, 3)), ((2, 3), (6,)), ((), ()), ((0,), (0,))]),
+    "vdot": [
+        *products(np.vdot, [((3,), (3,)), ((2, 3), (2, 3)), ((2, 3), (6,)), ((), ()), ((0,), (0,))]),
+        ("Python number", lambda x: np.vdot(1.5, x), real()),
+        ("a list", lambda x: np.vdot(x, [1, -2, 1]), real(3)),
+    ],
     "tensordot": [
         *products(np.tensordot, [((2, 3), (2, 3)), ((2, 2, 3), (2, 3)), ((2, 3), (2, 3, 2))]),
         *products(partial(np.tensordot, axes=0), [((2,), (3,)), ((), (3,)), ((2, 2), (3,))]),
@@ -565,6 +577,8 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("axes negative", partial(np.tensordot, axes=((-1, -3), (-2, 0))), real(2, 3, 4), real(2, 4, 3)),
         ("three axes crossed", partial(np.tensordot, axes=([0, 1, 2], [2, 0, 1])), real(2, 3, 4), real(3, 4, 2)),
         ("no axes", partial(np.tensordot, axes=([], [])), real(2), real(3)),
+        ("Python number", lambda x: np.tensordot(x, 1.5, axes=0), real(2)),
+        ("a list", lambda x: np.tensordot([1, -2], x, axes=1), real(2, 3)),
     ],
     "einsum": [
         *einsums(EINSUMS),
@@ -578,6 +592,8 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("a constant between", lambda x, z: np.einsum("i,ij,j->", x, np.ones((2, 3)), z), real(2), real(3)),
         ("an integer constant", lambda x: np.einsum("ij,j->i", x, np.array([1, -2, 3])), real(2, 3)),
         ("dtype", lambda x, y: np.einsum("ij,j->i", x, y, dtype=np.float64), real(2, 3), real(3)),
+        ("Python number", lambda x: np.einsum(",i->i", 1.5, x), real(3)),
+        ("a list", lambda x: np.einsum("ij,j", x, [1, -2, 1]), real(2, 3)),
     ],
 }
 
@@ -705,6 +721,8 @@ SHAPING: dict[str, list[Sketch]] = {
         ("zero size first", lambda x, y: np.concatenate([x, y]), real(0, 2), real(2, 2)),
         ("zero size", lambda x, y: np.concatenate([x, y], axis=1), real(0, 2), real(0, 3)),
         ("rows of an array", lambda x: np.concatenate(x), real(2, 3)),
+        ("a list", lambda x: np.concatenate([[1, 2.5], x]), real(3)),
+        ("hstack with a Python number", lambda x: np.hstack([x, 1.5]), real(3)),
         ("dtype", lambda x, y: np.concatenate([x, y], dtype=np.float64), real(2), real(3)),
         ("vstack", lambda x, y: np.vstack([x, y]), real(3), real(2, 3)),
         ("hstack", lambda x, y: np.hstack([x, y]), real(2), real(3)),
@@ -721,6 +739,8 @@ SHAPING: dict[str, list[Sketch]] = {
         ("a constant between", lambda x, y: np.stack([x, np.ones(2, np.int8), y]), real(2), real(2, seed=1)),
         ("zero size", lambda x, y: np.stack([x, y], 1), real(0, 2), real(0, 2)),
         ("rows of an array", lambda x: np.stack(x, axis=1), real(2, 3)),
+        ("Python number", lambda x: np.stack([1.5, x]), real()),
+        ("a list", lambda x: np.stack([[1, 2.5], x]), real(2)),
         ("dtype", lambda x, y: np.stack([x, y], dtype=np.float64), real(2), real(2, seed=1)),
     ],
     "getitem": [

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, COMPLEX_CASES, SKETCHES, Case, negative, positive, real, shifted
+from cases import CASES, COMPLEX_CASES, SKETCHES, Case, complexes, negative, positive, real, shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_broadcastable_shapes, valid_tuple_axes
@@ -274,6 +274,21 @@ def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
         assert rule.opname == opname
         assert callable(operations.function_named(opname)), f"no function is recorded as {opname}"
         assert operations.function_named(opname) not in operations.PIECEWISE
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("ufunc", sorted(operations.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
+def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: type) -> None:
+    others: list[Any] = [np.array([1.3, -0.6, 2.2])] * ufunc.nin
+    for position in range(ufunc.nin):
+        function = functools.partial(_with_argument, Case(ufunc.__name__, "", ufunc, tuple(others)), position)
+        x = complexes(3) if dtype is complex else real(3)
+        try:
+            value = function(x)
+        except TypeError:  # NumPy has it for integers only, or not for complex numbers
+            continue
+        slope = numeric.directional(function, [x], [np.ones(3)]) if value.dtype.kind in "fc" else np.zeros(3)
+        close(slope, np.zeros(3), 1e-6, f"the slope of {ufunc.__name__} along operand {position}")
 
 
 def test_every_rule_has_its_name_in_grads() -> None:
@@ -645,6 +660,38 @@ class TestFiniteSubgradients:
         loss = cg.sigmoid_cross_entropy(x, np.eye(3)[[1, 2]])
         assert np.isclose(loss, (1e4 + 1e4 + np.log(2) + 1e4) / 6, rtol=1e-14)
         np.testing.assert_allclose(gradient(loss)[x], np.array([[1, -1, 0.5], [0, 1, 0]]) / 6, atol=1e-15)
+
+
+class TestRounding:
+    """Where a formula that is right on paper would lose its digits."""
+
+    @pytest.mark.parametrize("function", [np.fmod, np.remainder, lambda x, y: np.divmod(x, y)[1]])
+    def test_whole_quotients(self, function: Callable[..., Any]) -> None:
+        """1.0 / 0.1 rounds to 10, but 0.1 is a little more than a tenth and goes into 1.0 nine times."""
+        assert both_modes(function, 1.0, 0.1) == [1, -9]
+
+    @pytest.mark.parametrize(("size", "number"), [(3, 0.1), (7, 0.1), (10, 1 / 3), (6, 1e10 / 7)])
+    def test_std_of_equal_elements_whose_mean_is_rounded(self, size: int, number: float) -> None:
+        (found,) = both_modes(np.std, np.full(size, number))
+        np.testing.assert_allclose(found, np.zeros(size), atol=1e-12)
+
+    @pytest.mark.parametrize(("function", "sign"), [(np.arcsin, 1), (np.arccos, -1)])
+    def test_near_the_end_of_the_domain(self, function: Callable[..., Any], sign: int) -> None:
+        for x in (1 - 1e-15, -1 + 1e-15):
+            gap = 1 - abs(x)
+            np.testing.assert_allclose(both_modes(function, x)[0], sign / np.sqrt(gap * (2 - gap)), rtol=1e-14)
+
+    @pytest.mark.parametrize("x", [-800.0, -40.0, 40.0, 800.0])
+    def test_sigmoid_and_softplus_far_out(self, x: float) -> None:
+        np.testing.assert_allclose(both_modes(cg.softplus, x)[0], np.exp(min(x, 0)), rtol=1e-14)
+        np.testing.assert_allclose(both_modes(cg.sigmoid, x)[0], np.exp(-abs(x)), atol=1e-16)
+
+    def test_logsumexp_of_infinities(self) -> None:
+        assert np.array_equal(both_modes(cg.logsumexp, [-np.inf, 1.0])[0], [0, 1])
+        with pytest.warns(RuntimeWarning, match="invalid value in the derivative of logsumexp"):
+            found = gradient(cg.logsumexp(x := cg.variable([np.inf, 1.0])))[x]
+        assert np.isnan(found[0])
+        assert found[1] == 0
 
 
 def poles() -> dict[str, tuple[Callable[[Any], Any], float, float]]:

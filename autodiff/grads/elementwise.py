@@ -35,9 +35,9 @@ radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180))
 rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi))
 degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi))
 
-# x = floor(x / y) * y + x % y; fmod truncates instead.
+# x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is whole, but x / y may round to the next.
 remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y))
-fmod_grad = elementwise("fmod", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.trunc(x / y))
+fmod_grad = elementwise("fmod", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.rint((x - out) / y))
 divmod_grad = general(
     "divmod",
     lambda g, out, x, y: g[1] if g[1] is not None else np.zeros_like(out[1]),
@@ -54,8 +54,7 @@ def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
     """y x^(y - 1), and 0 for y = 0 also where x = 0."""
     if isinstance(y, (int, float)):
         return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
-    constant = y == 0
-    return g * (y * x ** np.where(constant, 1, y - 1))
+    return g * (y * x ** np.where((y == 0) & (x == 0), 1, y - 1))
 
 
 def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
@@ -82,8 +81,8 @@ logaddexp2_grad = elementwise("logaddexp2", lambda g, out, x, y: g * np.exp2(x -
 sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x))
 cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x))
 tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out))
-arcsin_grad = elementwise("arcsin", lambda g, out, x: g / np.sqrt(1 - x * x))
-arccos_grad = elementwise("arccos", lambda g, out, x: -g / np.sqrt(1 - x * x))
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / np.sqrt((1 - x) * (1 + x)))
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / np.sqrt((1 - x) * (1 + x)))
 arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x))
 sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x))
 cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x))
@@ -142,19 +141,18 @@ where_grad = elementwise(
 # clip(x, low, high) is minimum(maximum(x, low), high), where None leaves a side open.
 
 
-def _clip_low(g: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The value raised to `low`, and its adjoint."""
-    raised = x if low is None else np.maximum(x, low)
-    return raised, g if high is None else _if_smaller(g, None, raised, high)
+def _clip_low(g: Any, x: Any, low: Any, high: Any) -> Any:
+    """The adjoint of the value raised to `low`."""
+    return g if high is None else _if_smaller(g, None, x if low is None else np.maximum(x, low), high)
 
 
 def _clip_x(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-    raised, g = _clip_low(g, x, low, high)
+    g = _clip_low(g, x, low, high)
     return g if low is None else _if_larger(g, None, x, low)
 
 
 def _clip_min(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-    raised, g = _clip_low(g, x, low, high)
+    g = _clip_low(g, x, low, high)
     return _if_larger(g, None, low, x)
 
 

@@ -61,6 +61,7 @@ dot_grad = multilinear("dot", _dot_a, _dot_b)
 
 
 def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
     kept = list(range(b.ndim - 1))
@@ -68,6 +69,7 @@ def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
     leading = list(range(a.ndim - 1))
@@ -77,14 +79,14 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 inner_grad = multilinear("inner", _inner_a, _inner_b)
 outer_grad = multilinear(
     "outer",
-    lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), a.shape),
-    lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), b.shape),
+    lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
+    lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
 )
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
 vdot_grad = multilinear(
     "vdot",
-    lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), a.shape)),
-    lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), b.shape),
+    lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
+    lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
 )
 
 
@@ -97,6 +99,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 
 def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(g, b, axes=(list(range(len(free_a), g.ndim)), free_b))  # free axes of a, then axes of b in order
@@ -105,6 +108,7 @@ def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(a, g, axes=(free_a, list(range(len(free_a)))))  # axes of a in order, then free axes of b
@@ -141,6 +145,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     factor of ones). A letter that an operand has twice took a diagonal: its adjoint is put back there (an identity
     matrix).
     """
+    operands = tuple(np.asanyarray(x) for x in operands)
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]

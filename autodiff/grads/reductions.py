@@ -68,9 +68,11 @@ def _var(
     return _central(x, axis, where, mean) * (2 / freedom)
 
 
-def _std(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-    """Half the variance's over the deviation; 0 where all elements are equal."""
-    return _var(out, x, axis, **options) / np.where(out == 0, 1, 2 * out)
+def _std(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
+    """Half the variance's over the deviation; 0 where all elements are equal, also if their mean is off by a rounding."""
+    if mean is None:
+        x = x - np.mean(x, axis=axis, keepdims=True, where=where)
+    return _var(out, x, axis, where=where, mean=mean, **options) / np.where(out == 0, 1, 2 * out)
 
 
 def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 1, **_: Any) -> Any:
