@@ -452,7 +452,7 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         *optional(cg.logsumexp, real, {**AXES}),
         ("all, keepdims", partial(cg.logsumexp, keepdims=True), real(2, 3)),
         ("axes, keepdims", partial(cg.logsumexp, axis=(-1, 0), keepdims=True), real(2, 3, 2)),
-        ("keepdims=1", partial(cg.logsumexp, axis=0, keepdims=1), real(2, 2)),
+        *optional(cg.logsumexp, real, {"keepdims=1": ((2, 2), {"axis": 0, "keepdims": 1})}),
         ("zero size kept", partial(cg.logsumexp, axis=1), real(0, 3)),
         ("large", cg.logsumexp, real(3, low=1000, high=1005)),
     ],
@@ -903,7 +903,7 @@ SKETCHES: dict[str, list[Sketch]] = {**ONE_OPERAND, **MORE_OPERANDS, **REDUCTION
 
 
 def _cases(sketches: dict[str, list[Sketch]]) -> list[Case]:
-    return [Case(opname, label, function, args) for opname, some in sketches.items() for label, function, *args in some]  # type: ignore[misc]
+    return [Case(opname, label, function, tuple(args)) for opname, some in sketches.items() for label, function, *args in some]
 
 
 CASES: list[Case] = _cases(SKETCHES)
