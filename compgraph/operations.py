@@ -218,7 +218,7 @@ PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.round: "a",
     np.fix: "x",
     np.count_nonzero: "a",
-    np.searchsorted: "a v",
+    np.searchsorted: "a v sorter",
     np.isclose: "a b",
     np.nonzero: "a",
     np.flatnonzero: "a",
@@ -247,6 +247,9 @@ COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     }
 )  # fmt: skip
 
+# Of these, the ones that take a sequence of arrays.
+STACKING_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset({np.vstack, np.hstack, np.dstack})
+
 # They ask about an array or print it; the answer is no part of the graph.
 PLAIN_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     {
@@ -272,7 +275,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ravel": np.ravel,
     "squeeze": np.squeeze,
     "swapaxes": np.swapaxes,
-    "clip": np.clip,
     "argmax": np.argmax,
     "argmin": np.argmin,
     "argsort": np.argsort,

@@ -150,7 +150,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if out and out[0] is Ellipsis:
         out = None
     if method != "__call__":
-        if method == "reduce" and ufunc in _REDUCTIONS:
+        if method == "reduce" and ufunc in _REDUCTIONS and options.keys() <= {*_parameters(_REDUCTIONS[ufunc])}:
             return array_function(inputs[0], _REDUCTIONS[ufunc], (), inputs, {"axis": 0, **options, "out": out and out[0]})
         raise TypeError(_unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
     if out is not None:
@@ -169,8 +169,9 @@ def _operand(value: Any) -> Any:
     """An operand as the graph keeps it: a sequence as an array, with the history of every node in it."""
     if value is None or isinstance(value, (Node, int, float, complex)):
         return value
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in _leaves(value)):
-        return np.stack([_operand(v) for v in value])
+    value = _gathered(value)
+    if isinstance(value, Node):
+        return value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     array = np.asarray(value)
@@ -328,7 +329,16 @@ def _packed(packed: ops.Packed) -> Any:
 
 
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return function._implementation(*args, **kwargs)
+    if function in ops.STACKING_FUNCTIONS and args:
+        return function._implementation([_gathered(a) for a in args[0]], *args[1:], **kwargs)
+    return function._implementation(*map(_gathered, args), **kwargs)
+
+
+def _gathered(value: Any) -> Any:
+    """A sequence with nodes in it as one array, which NumPy's own code would make without their history."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in _leaves(value)):
+        return np.stack([_operand(v) for v in value])
+    return value
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -383,6 +393,7 @@ def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    args = tuple(map(_gathered, args))
     shape = np.broadcast_shapes(*[np.shape(a) for a in args])
     return tuple([np.broadcast_to(a, shape) for a in args])
 
@@ -450,7 +461,11 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
 
 
 def _conj(self: Node) -> Any:
-    return np.conjugate(self) if self.dtype.kind in "fc" else self
+    return np.conjugate(self) if self.dtype.kind == "c" else self
+
+
+def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:  # noqa: A002
+    return np.clip(self, min, max, out, **options)
 
 
 def _contains(self: Node, element: Any) -> bool:
@@ -511,6 +526,7 @@ def _install_methods() -> None:
         "__setitem__": _setitem,
         "__contains__": _contains,
         "__round__": _round,
+        "clip": _clip_method,
         "conj": _conj,
         "conjugate": _conj,
         "reshape": _reshape,

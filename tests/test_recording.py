@@ -1,0 +1,1305 @@
+"""What is recorded equals NumPy's own result bit for bit; what cannot be recorded says so."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import operator
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from compgraph import operations
+
+Array = np.ndarray[Any, Any]
+
+FLOATING = ("float16", "float32", "float64", "longdouble", "complex64", "complex128")
+INTEGRAL = ("bool", "int32", "int64", "uint8")
+
+# ------------------------------------------------------------------------------------------- comparison
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Infinities and nans are among the data on purpose."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def assert_bits(found: Any, expected: Any, what: str) -> None:
+    """Same shape, dtype, sign of zero, and value; nans are equal where both are nan."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.dtype == expected.dtype, f"{what}: dtype {found.dtype}, NumPy gives {expected.dtype}"
+    assert found.shape == expected.shape, f"{what}: shape {found.shape}, NumPy gives {expected.shape}"
+    parts = [(found, expected)]
+    if found.dtype.kind == "c":
+        parts = [(found.real, expected.real), (found.imag, expected.imag)]
+    for a, b in parts:
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), f"{what}: {found!r}, NumPy gives {expected!r}"
+        if a.dtype.kind == "f":
+            real = ~np.isnan(a)
+            assert np.array_equal(np.signbit(a)[real], np.signbit(b)[real]), f"{what}: sign of zero"
+
+
+def assert_recorded(found: Any, expected: Any, what: str) -> None:
+    """`found` is what NumPy returned, as nodes with a graph."""
+    if isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected), f"{what}: {type(found)}, NumPy gives {type(expected)}"
+        assert len(found) == len(expected), what
+        for k, (a, b) in enumerate(zip(found, expected, strict=True)):
+            assert_recorded(a, b, f"{what}[{k}]")
+        return
+    assert isinstance(found, cg.Node), f"{what}: a plain {type(found)}"
+    assert_bits(found.plain, expected, what)
+    assert_bits(np.asarray(found), expected, f"{what} (its own memory)")
+    assert found.is_scalar == isinstance(expected, np.generic), f"{what}: NumPy gives a {type(expected).__name__}"
+
+
+def outcome(call: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call, or the exception it raised."""
+    try:
+        return call(*args)
+    except Exception as error:
+        return error
+
+
+def assert_same_outcome(found: Any, expected: Any, what: str) -> None:
+    """As `assert_recorded`; where NumPy raises, a node does so too, with an exception of the same kind."""
+    if isinstance(expected, Exception):
+        family = next(k for k in (TypeError, ValueError, IndexError, ArithmeticError, Exception) if isinstance(expected, k))
+        assert isinstance(found, family), f"{what}: {found!r}, NumPy raises {expected!r}"
+        return
+    if isinstance(found, Exception):
+        raise AssertionError(f"{what}: raised where NumPy gives {expected!r}") from found
+    assert_recorded(found, expected, what)
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    """Numbers of a dtype: ordinary ones, integers, halves, zeros of both signs, infinities, nan, large and tiny ones."""
+    kind = np.dtype(dtype).kind
+    rng = np.random.default_rng([seed, len(shape), *shape])
+    count = int(np.prod(shape))
+    ordinary = rng.normal(size=count) * 3
+    if kind in "biu":
+        return (np.abs(ordinary) if kind == "u" else ordinary * 2).astype(dtype).reshape(shape)
+    special = np.array([0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.0, np.inf, -np.inf, np.nan, 60000.0, 6e-8, -2.5, 1.5])
+    chosen = np.where(rng.uniform(size=count) < 0.4, rng.choice(special, count), ordinary)
+    if kind == "c":
+        return (chosen + 1j * rng.permutation(ordinary)).astype(dtype).reshape(shape)
+    return chosen.astype(dtype).reshape(shape)
+
+
+def strided(dtype: str, seed: int) -> Array:
+    return numbers((6, 8), dtype, seed)[::2, ::-2]
+
+
+LAYOUTS: dict[str, Callable[[str, int], Array]] = {
+    "0-d": lambda dtype, seed: numbers((), dtype, seed),
+    "vector": lambda dtype, seed: numbers((4,), dtype, seed),
+    "long vector": lambda dtype, seed: numbers((37,), dtype, seed),
+    "matrix": lambda dtype, seed: numbers((3, 4), dtype, seed),
+    "zero-size": lambda dtype, seed: numbers((0, 4), dtype, seed),
+    "Fortran": lambda dtype, seed: np.asfortranarray(numbers((3, 4), dtype, seed)),
+    "strided": strided,
+    "three axes": lambda dtype, seed: numbers((2, 3, 4), dtype, seed),
+    "other byte order": lambda dtype, seed: numbers((4,), dtype, seed).astype(np.dtype(dtype).newbyteorder()),
+}
+
+
+def node_of(array: Array) -> Any:
+    """A node over the very memory of `array`, so that both see the same layout."""
+    if array.dtype.kind in "fc":
+        return cg.variable(array, copy=False)
+    return cg.ConstantNode.hold(array)
+
+
+def scalar_node(array: Array) -> Any:
+    """A node that NumPy would have as a scalar, with the value of a 0-d array."""
+    return node_of(array)[()]
+
+
+# ------------------------------------------------------------------------------------------- operators
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "divmod": divmod, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "abs": abs, "~": operator.invert}
+
+
+def test_every_operator_is_here() -> None:
+    special = {name for name in dir(np.ndarray) if name.startswith("__r") and f"__{name[3:]}" in dir(np.ndarray)}
+    assert special == {f"__r{name}__" for name in operations.BINARY_OPERATORS}
+    assert len(BINARY) == len(operations.BINARY_OPERATORS) + len(operations.COMPARISONS)
+    assert len(UNARY) == len(operations.UNARY_OPERATORS)
+
+
+def others(dtype: str) -> dict[str, Any]:
+    """What a node may meet on the other side of an operator."""
+    small = numbers((4,), dtype, 5)
+    return {
+        **{f"array, {layout}": LAYOUTS[layout](dtype, 7) for layout in ("0-d", "vector", "matrix", "zero-size", "strided")},
+        "float32 array": numbers((4,), "float32", 8),
+        "float64 array": numbers((3, 1), "float64", 8),
+        "complex array": numbers((4,), "complex64", 8),
+        "int array": numbers((4,), "int64", 8),
+        "bool array": numbers((4,), "bool", 8),
+        "list": [1.5, -2.0, 0.0, 3.0],
+        "nested list": [[1, 2, 3, 4], [0, 1, 0, 1], [2, 2, 2, 2]],
+        "tuple": (2, 3, -1, 0),
+        "int": 2, "zero": 0, "negative int": -3, "float": 2.5, "half": 0.5, "bool": True, "complex": 1 - 2j, "inf": np.inf,
+        **{f"np.{t.__name__}": t(3) for t in (np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128)},
+        **{f"np.{t.__name__}": t(2) for t in (np.int8, np.int64, np.uint16, np.bool_)},
+        "element": small[1],
+    }  # fmt: skip
+
+
+def pairs(dtype: str) -> Iterator[tuple[str, Any, Any]]:
+    """A name, an array to be a node, and a partner."""
+    partners = others(dtype)
+    for layout in ("0-d", "vector", "matrix", "zero-size", "Fortran", "strided", "three axes", "other byte order"):
+        for partner in partners:
+            yield f"{layout} with {partner}", LAYOUTS[layout](dtype, 3), partners[partner]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL])
+@pytest.mark.parametrize("symbol", BINARY)
+def test_operator(symbol: str, dtype: str) -> None:
+    operate = BINARY[symbol]
+    for name, array, other in pairs(dtype):
+        node = node_of(array)
+        assert_same_outcome(outcome(operate, node, other), outcome(operate, array, other), f"node {symbol} {name}")
+        assert_same_outcome(outcome(operate, other, node), outcome(operate, other, array), f"{name} {symbol} node")
+        if isinstance(other, np.ndarray):
+            partner = node_of(other)
+            assert_same_outcome(outcome(operate, node, partner), outcome(operate, array, other), f"nodes {symbol} {name}")
+        if array.ndim == 0:
+            scalar = scalar_node(array)
+            assert_same_outcome(outcome(operate, scalar, other), outcome(operate, array, other), f"scalar {symbol} {name}")
+            assert_same_outcome(outcome(operate, other, scalar), outcome(operate, other, array), f"{name} {symbol} scalar")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL])
+@pytest.mark.parametrize("symbol", UNARY)
+def test_unary_operator(symbol: str, dtype: str) -> None:
+    for layout, make in LAYOUTS.items():
+        array = make(dtype, 3)
+        expected = outcome(UNARY[symbol], array)
+        assert_same_outcome(outcome(UNARY[symbol], node_of(array)), expected, f"{symbol} {layout}")
+        assert_same_outcome(outcome(UNARY[symbol], cg.ConstantNode.hold(array)), expected, f"{symbol} constant {layout}")
+    array = numbers((), dtype, 3)
+    assert_same_outcome(outcome(UNARY[symbol], scalar_node(array)), outcome(UNARY[symbol], array), f"{symbol} scalar")
+
+
+def test_python_scalars_stay_weak() -> None:
+    for dtype in ("float16", "float32", "complex64"):
+        for node in (cg.variable(numbers((3,), dtype)), cg.variable(np.ones((), dtype)), cg.variable(np.ones((), dtype))[()]):
+            for result in (node + 1.5, 2 * node, node**2, 2.0**node, node / 3, 1 - node, node * True):
+                assert result.dtype == dtype
+    assert (np.float64(2) * cg.variable(np.float32(1))).dtype == "float64"
+    assert (cg.variable(np.float32(1))[()] * np.float64(2)).dtype == "float64"
+
+
+def test_power_with_a_modulus_is_refused() -> None:
+    with pytest.raises(TypeError):
+        pow(cg.variable(2.0), 2, 5)
+
+
+# -------------------------------------------------------------------------------------------- indexing
+
+INDICES: dict[str, Any] = {
+    "int": 1, "negative": -1, "NumPy int": np.int64(2), "slice": slice(0, 2), "reversed": slice(None, None, -1),
+    "ellipsis": ..., "new axis": None, "pair": (1, 2), "int and slice": (1, slice(1, None)),
+    "tuple of slices": (slice(1), slice(2)), "list": [0, 2, 0], "array": np.array([[0, 1], [2, 2]]), "two lists": ([0, 1], [1, 2]), "mask": "mask",
+    "row mask": [True, False, True], "empty tuple": (), "nothing": [], "new axis inside": (slice(None), None, 1), "empty slice": slice(3, 0),
+    "ellipsis and int": (..., 1), "array and slice": (np.array([2, 0]), slice(None, None, 2)), "True": True,
+    "out of range": 9, "too many": (0, 0, 0), "float": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, "int64"])
+@pytest.mark.parametrize("label", INDICES)
+def test_index(label: str, dtype: str) -> None:
+    for layout in ("matrix", "Fortran", "strided"):
+        array = LAYOUTS[layout](dtype, 1)
+        index = np.isfinite(array) if label == "mask" else INDICES[label]
+        assert_same_outcome(outcome(operator.getitem, node_of(array), index), outcome(operator.getitem, array, index), layout)
+
+
+def test_index_of_a_scalar() -> None:
+    for dtype in FLOATING:
+        array = numbers((), dtype, 2)
+        for index in ((), ..., None, (None, ...), 0, np.bool_(True)):
+            expected = outcome(operator.getitem, array, index)
+            assert_same_outcome(outcome(operator.getitem, node_of(array), index), expected, str(index))
+            assert_same_outcome(outcome(operator.getitem, scalar_node(array), index), expected, str(index))
+
+
+def test_nodes_as_indices() -> None:
+    array = numbers((3, 4), "float64")
+    x = node_of(array)
+    row, column = cg.constant(2), cg.constant([1, 3])
+    mask = x > 0.5
+    cases: list[tuple[Any, Any]] = [
+        (row, 2), ((row, 1), (2, 1)), (column[0], 1), ((slice(None), column), (slice(None), [1, 3])),
+        ((row, column), (2, [1, 3])), (mask, array > 0.5), (slice(row, None), slice(2, None)), ([row, 0], [2, 0]),
+    ]  # fmt: skip
+    for with_nodes, plain in cases:
+        assert_recorded(x[with_nodes], array[plain], str(plain))
+    assert_recorded(cg.constant(array)[column - 1], array[[0, 2]], "constant")
+    with pytest.raises(IndexError):
+        x[x]
+
+
+def test_iterating_and_unpacking_give_nodes() -> None:
+    array = numbers((3, 4), "float32")
+    rows = list(node_of(array))
+    assert_recorded(rows, list(array), "rows")
+    first, *rest = node_of(array[0])
+    assert_recorded([first, *rest], list(array[0]), "elements")
+    assert_recorded(list(reversed(node_of(array))), list(reversed(array)), "reversed")
+    assert_recorded([a + b for a, b in zip(node_of(array[0]), array[1], strict=True)], list(array[0] + array[1]), "zip")
+    with pytest.raises(TypeError):
+        iter(cg.variable(1.0))
+    assert len(node_of(array)) == 3
+
+
+def test_contains() -> None:
+    x = cg.variable([1.0, 2.0, np.nan])
+    assert 2.0 in x
+    assert cg.constant(1) in x
+    assert 3.0 not in x
+    assert np.nan not in x
+    assert "a" not in x
+
+
+# ---------------------------------------------------------------------------------------------- ufuncs
+
+UFUNCS: dict[str, Any] = {name: f for name in np.__all__ if isinstance(f := getattr(np, name), np.ufunc)}
+RECORDED_UFUNCS = {name for name, f in UFUNCS.items() if f in operations.OPNAMES}
+
+
+def ufunc_calls(ufunc: Any, dtype: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Arguments for a ufunc: arrays of every layout, and plain partners."""
+    for layout in ("0-d", "vector", "matrix", "zero-size", "Fortran", "strided", "other byte order"):
+        array = LAYOUTS[layout](dtype, 2)
+        if ufunc.nin == 1:
+            yield layout, (array,)
+            continue
+        for partner in ("array, 0-d", "array, vector", "array, matrix", "list", "int", "float", "np.float32", "float64 array"):
+            yield f"{layout} with {partner}", (array, others(dtype)[partner])
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL])
+@pytest.mark.parametrize("name", sorted(RECORDED_UFUNCS))
+def test_ufunc(name: str, dtype: str) -> None:
+    ufunc, named = UFUNCS[name], getattr(cg, name)
+    for label, (array, *rest) in ufunc_calls(ufunc, dtype):
+        expected = outcome(ufunc, array, *rest)
+        assert_same_outcome(outcome(ufunc, node_of(array), *rest), expected, f"{name}: {label}")
+        found = outcome(partial(named, name="given"), node_of(array), *rest)
+        assert_same_outcome(found, expected, f"cg.{name}: {label}")
+        if rest:
+            expected = outcome(ufunc, *rest, array)
+            assert_same_outcome(outcome(ufunc, *rest, node_of(array)), expected, f"{name}: {label}, reflected")
+            if isinstance(rest[0], np.ndarray):
+                expected = outcome(ufunc, array, rest[0])
+                assert_same_outcome(outcome(ufunc, node_of(array), node_of(rest[0])), expected, f"{name}: {label}, nodes")
+        if array.ndim == 0:
+            expected = outcome(ufunc, array, *rest)
+            assert_same_outcome(outcome(ufunc, scalar_node(array), *rest), expected, f"{name}: {label}, scalar")
+
+
+@pytest.mark.parametrize("name", sorted(set(UFUNCS) - RECORDED_UFUNCS))
+def test_ufunc_that_is_not_supported(name: str) -> None:
+    args = (cg.variable([[4.0, 1.0], [1.0, 3.0]]),) * UFUNCS[name].nin
+    with pytest.raises(TypeError, match=rf"np\.{UFUNCS[name].__name__} is not supported on nodes.*use "):
+        UFUNCS[name](*args)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dtype": "float32"}, {"dtype": "longdouble"}, {"order": "F"}, {"casting": "unsafe", "dtype": "float16"}, {"where": True}],
+)
+def test_ufunc_options(options: dict[str, Any]) -> None:
+    a, b = numbers((3, 4), "float64"), numbers((4,), "float64", 1)
+    for ufunc in (np.add, np.multiply, np.sin, np.exp, np.maximum, np.hypot):
+        args = (a, b)[: ufunc.nin]
+        expected = ufunc(*args, **options)
+        found = ufunc(*map(node_of, args), **options)
+        assert_recorded(found, expected, ufunc.__name__)
+        assert found.flags.f_contiguous == expected.flags.f_contiguous
+        assert_recorded(getattr(cg, ufunc.__name__)(*map(node_of, args), name="n", **options), expected, ufunc.__name__)
+
+
+def test_ufunc_axes() -> None:
+    a, b = numbers((4, 3), "float64"), numbers((3, 4), "float64", 1)
+    axes = [(1, 0), (1, 0), (0, 1)]
+    assert_recorded(np.matmul(node_of(a), b, axes=axes), np.matmul(a, b, axes=axes), "matmul")
+
+
+def test_where_of_a_ufunc_is_refused() -> None:
+    x = cg.variable([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"where=.*np\.where"):
+        np.add(x, 1.0, where=np.array([True, False]))
+    with pytest.raises(TypeError, match="where="):
+        np.add(x, 1.0, where=x > 1)
+
+
+REDUCING: dict[Any, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, "int32", "bool"])
+@pytest.mark.parametrize("ufunc", REDUCING, ids=lambda u: u.__name__)
+def test_ufunc_reduce(ufunc: Any, dtype: str) -> None:
+    array = LAYOUTS["three axes"](dtype, 4)
+    for options in (
+        {},
+        {"axis": None},
+        {"axis": (0, 2)},
+        {"axis": -1, "keepdims": True},
+        {"where": np.isfinite(array), "initial": 1},
+    ):
+        if "initial" in options and ufunc in (np.logical_and, np.logical_or):
+            continue
+        expected = outcome(lambda x: ufunc.reduce(x, **options), array)  # noqa: B023
+        assert_same_outcome(outcome(lambda x: ufunc.reduce(x, **options), node_of(array)), expected, str(options))  # noqa: B023
+    for small in (numbers((), dtype, 1), numbers((0, 2), dtype, 1), numbers((4,), dtype, 1)):
+        assert_same_outcome(outcome(ufunc.reduce, node_of(small)), outcome(ufunc.reduce, small), f"shape {small.shape}")
+    assert ufunc.reduce(node_of(array)).opname == REDUCING[ufunc]
+
+
+def test_other_ufunc_methods_are_refused() -> None:
+    x = cg.variable([1.0, 2.0, 3.0])
+    calls: list[Callable[[], Any]] = [
+        lambda: np.add.accumulate(x),
+        lambda: np.add.outer(x, x),
+        lambda: np.add.outer(np.ones(2), x),
+        lambda: np.add.reduceat(x, [0, 1]),
+        lambda: np.add.at(x, 0, 1.0),
+        lambda: np.add.at(np.ones(3), [0, 1, 2], x),
+        lambda: np.subtract.reduce(x),
+        lambda: np.hypot.reduce(x),
+        lambda: np.logical_and.reduce(x, initial=True),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"np\.\w+\.\w+ is not supported on nodes.*use "):
+            call()
+    assert np.array_equal(x.value, [1, 2, 3])
+
+
+def test_ufuncs_made_from_python_functions_are_refused() -> None:
+    x = cg.variable([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"cg\.primitive"):
+        np.frompyfunc(lambda a: a * 2, 1, 1)(x)
+    with pytest.raises(TypeError, match="not supported"):
+        np.vectorize(lambda a: a * 2)(x)
+
+
+# ------------------------------------------------------------------------------------------- functions
+
+
+SHAPES: dict[str, tuple[int, ...]] = {
+    "m": (3, 4), "n": (4, 3), "v": (4,), "w": (4,), "u": (3,), "t": (2, 3, 4), "s": (), "e": (0, 3), "one": (1, 4), "q": (4, 4),
+}  # fmt: skip
+
+
+class Data:
+    """Arrays of one dtype, and which of them were asked for."""
+
+    def __init__(self, dtype: str, layout: str, nodes: frozenset[str] = frozenset()) -> None:
+        self._made: dict[str, Any] = {}
+        self._dtype, self._layout, self._nodes = dtype, layout, nodes
+        self.used: dict[str, None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SHAPES:
+            raise AttributeError(name)
+        self.used[name] = None
+        if name not in self._made:
+            array = self.laid_out(numbers(SHAPES[name], self._dtype, 11 + len(name) + ord(name[0])))
+            self._made[name] = node_of(array) if name in self._nodes else array
+        return self._made[name]
+
+    def laid_out(self, array: Array) -> Array:
+        if self._layout == "Fortran":
+            return np.asfortranarray(array)
+        if self._layout == "strided" and array.ndim:
+            wide = np.repeat(array, 2, axis=-1)
+            return wide[..., ::2]
+        return array
+
+    @property
+    def mask(self) -> Array:
+        return np.arange(12).reshape(3, 4) % 3 > 0
+
+
+Call = Callable[[Any, Any], Any]
+
+FUNCTIONS: dict[str, list[Call]] = {
+    "sum": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=-1, keepdims=True),
+        lambda f, a: f(a.t, axis=(0, 2)),
+        lambda f, a: f(a.m, axis=()), lambda f, a: f(a.s), lambda f, a: f(a.e), lambda f, a: f(a.e, axis=0),
+        lambda f, a: f(a.m, dtype="complex128"), lambda f, a: f(a.m, 1, "longdouble"), lambda f, a: f(a.m, initial=2),
+        lambda f, a: f(a.m, initial=a.m.max()), lambda f, a: f(a.m, where=a.mask), lambda f, a: f(a.m, where=a.m > 0),
+        lambda f, a: f(a=a.m, axis=1), lambda f, a: f(a.m, 5),
+    ],
+    "mean": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.t, (0, 1)), lambda f, a: f(a.m, keepdims=True),
+        lambda f, a: f(a.m, dtype="complex128"), lambda f, a: f(a.m, where=a.mask), lambda f, a: f(a.s),
+    ],
+    "prod": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.t, (0, 1)), lambda f, a: f(a.m, axis=1, keepdims=True),
+        lambda f, a: f(a.m, initial=a.m[0, 0]), lambda f, a: f(a.m, where=a.mask), lambda f, a: f(a.e),
+    ],
+    "max": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.t, (0, 1)), lambda f, a: f(a.m, axis=1, keepdims=True),
+        lambda f, a: f(a.m, initial=1), lambda f, a: f(a.m, where=a.mask, initial=a.m[0, 0]), lambda f, a: f(a.s),
+        lambda f, a: f(a.e), lambda f, a: f(a.e, initial=0),
+    ],
+    "min": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.t, (0, 1)), lambda f, a: f(a.m, axis=1, keepdims=True),
+        lambda f, a: f(a.m, initial=1), lambda f, a: f(a.m, where=a.mask, initial=a.m[0, 0]), lambda f, a: f(a.e),
+    ],
+    "var": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, ddof=1), lambda f, a: f(a.m, correction=1, axis=1),
+        lambda f, a: f(a.m, where=a.mask), lambda f, a: f(a.m, axis=0, mean=a.m[:1] * 2),
+        lambda f, a: f(a.t, (0, 1), keepdims=True),
+    ],
+    "std": [
+        lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, ddof=1), lambda f, a: f(a.m, correction=1, axis=1),
+        lambda f, a: f(a.m, where=a.mask), lambda f, a: f(a.m, axis=0, mean=a.m[:1] * 2),
+        lambda f, a: f(a.t, (0, 1), keepdims=True),
+    ],
+    "clip": [
+        lambda f, a: f(a.m, -1, 1), lambda f, a: f(a.m, None, a.v), lambda f, a: f(a.m, a.s, None), lambda f, a: f(a.m, a.v, a.w),
+        lambda f, a: f(a.m, min=0), lambda f, a: f(a.m, max=a.v), lambda f, a: f(a.m, min=a.s, max=a.v), lambda f, a: f(a.m),
+        lambda f, a: f(a.m, a_min=0, a_max=1), lambda f, a: f(a.s, 0, 1), lambda f, a: f(a.m, a_min=0),
+        lambda f, a: f(a.m, a_min=0, min=1),
+        lambda f, a: f(a.m, [-1, 0, 1, 2], None), lambda f, a: f(a.m, -1, 1, dtype="complex128"), lambda f, a: f(a.m, None, None),
+    ],
+    "where": [
+        lambda f, a: f(a.mask, a.m, a.v), lambda f, a: f(a.m > 0, a.m, 0), lambda f, a: f(a.mask, 1.5, a.m),
+        lambda f, a: f(True, a.s, a.v),
+        lambda f, a: f(a.m), lambda f, a: f(a.m, a.m, a.v), lambda f, a: f([True, False, True, True], a.v, [1, 2, 3, 4]),
+        lambda f, a: f(a.mask, a.m),
+    ],
+    "dot": [
+        lambda f, a: f(a.m, a.n), lambda f, a: f(a.m, a.v), lambda f, a: f(a.v, a.w), lambda f, a: f(a.s, a.m),
+        lambda f, a: f(a.m, 2),
+        lambda f, a: f(a.t, a.n), lambda f, a: f(a.v, [1, 2, 3, 4]), lambda f, a: f(a.m, a.m), lambda f, a: f(a.m, b=a.n),
+        lambda f, a: f(a.e, a.u), lambda f, a: f(a=a.m, b=a.v),
+    ],
+    "inner": [lambda f, a: f(a.m, a.v), lambda f, a: f(a.v, a.w), lambda f, a: f(a.m, a.t), lambda f, a: f(2, a.m),
+    lambda f, a: f(a.s, a.s)],
+    "outer": [lambda f, a: f(a.v, a.u), lambda f, a: f(a.m, a.v), lambda f, a: f(a.s, a.v), lambda f, a: f([1, 2], a.v)],
+    "vdot": [lambda f, a: f(a.v, a.w), lambda f, a: f(a.m, a.m), lambda f, a: f(a.v, [1j, 2, 3, 4]), lambda f, a: f(a.v, a.u)],
+    "tensordot": [
+        lambda f, a: f(a.m, a.n, 1), lambda f, a: f(a.m, a.m), lambda f, a: f(a.m, a.n, axes=([0, 1], [1, 0])),
+        lambda f, a: f(a.v, a.u, 0),
+        lambda f, a: f(a.t, a.m, axes=([1, 2], [0, 1])),
+    ],
+    "copy": [lambda f, a: f(a.m), lambda f, a: f(a.m, "F"), lambda f, a: f(a.m, order="C"), lambda f, a: f(a.s)],
+    "reshape": [
+        lambda f, a: f(a.m, (4, 3)), lambda f, a: f(a.m, -1), lambda f, a: f(a.m, (2, -1), "F"), lambda f, a: f(a.m, shape=(12,)),
+        lambda f, a: f(a.m, (6, 2), order="A"), lambda f, a: f(a.s, (1, 1)), lambda f, a: f(a.e, (3, 0)), lambda f, a: f(a.m, 5),
+        lambda f, a: f(a.m, (12,), copy=True),
+    ],
+    "ravel": [lambda f, a: f(a.m), lambda f, a: f(a.m, "F"), lambda f, a: f(a.m, order="K"), lambda f, a: f(a.s)],
+    "transpose": [lambda f, a: f(a.m), lambda f, a: f(a.t, (2, 0, 1)), lambda f, a: f(a.t, axes=[-1, 0, 1]), lambda f, a: f(a.v)],
+    "permute_dims": [lambda f, a: f(a.t, (2, 0, 1))],
+    "squeeze": [lambda f, a: f(a.one), lambda f, a: f(a.one, 0), lambda f, a: f(a.one, axis=(0,)), lambda f, a: f(a.m, 0),
+    lambda f, a: f(a.m)],
+    "expand_dims": [lambda f, a: f(a.m, 0), lambda f, a: f(a.m, (0, -1)), lambda f, a: f(a.s, 0), lambda f, a: f(a.m, axis=1)],
+    "swapaxes": [lambda f, a: f(a.t, 0, 2), lambda f, a: f(a.t, axis1=-1, axis2=1)],
+    "moveaxis": [lambda f, a: f(a.t, 0, -1), lambda f, a: f(a.t, [0, 1], [1, 2]), lambda f, a: f(a.t, source=2, destination=0)],
+    "broadcast_to": [lambda f, a: f(a.v, (3, 4)), lambda f, a: f(a.s, (2, 2)), lambda f, a: f(a.one, shape=(2, 3, 4)),
+    lambda f, a: f(a.m, 4)],
+    "real": [lambda f, a: f(a.m), lambda f, a: f(a.s)],
+    "imag": [lambda f, a: f(a.m), lambda f, a: f(a.s)],
+    "concatenate": [
+        lambda f, a: f((a.m, a.one)), lambda f, a: f([a.m, a.m], 1), lambda f, a: f((a.m, a.v), axis=None),
+        lambda f, a: f((a.m, a.n), None),
+        lambda f, a: f((a.v, [1, 2], a.w)), lambda f, a: f((a.m, a.one), dtype="complex128"), lambda f, a: f(a.t),
+        lambda f, a: f(a.t, axis=1),
+        lambda f, a: f([a.m, a.one], dtype="float32", casting="unsafe"), lambda f, a: f((a.m, a.v)), lambda f, a: f([]),
+        lambda f, a: f((a.m,)), lambda f, a: f((a.s, a.s)),
+    ],
+    "concat": [lambda f, a: f((a.m, a.one))],
+    "stack": [
+        lambda f, a: f((a.v, a.w)), lambda f, a: f([a.v, a.w], 1), lambda f, a: f((a.m, a.m), axis=-1),
+        lambda f, a: f(arrays=(a.v, a.w)),
+        lambda f, a: f((a.s, 1.0, a.s)), lambda f, a: f((a.v, a.w), dtype="complex128"), lambda f, a: f((a.v, a.u)),
+        lambda f, a: f(a.m),
+    ],
+    "einsum": [
+        lambda f, a: f("ij,jk", a.m, a.n), lambda f, a: f("ij->", a.m), lambda f, a: f("ij,j->i", a.m, a.v),
+        lambda f, a: f("ii", a.q),
+        lambda f, a: f("...j,j->...", a.t, a.v), lambda f, a: f(a.m, [0, 1], a.n, [1, 2], [0, 2]), lambda f, a: f(a.m, [0, 1]),
+        lambda f, a: f(a.t, [..., 1], a.v, [1], [...]), lambda f, a: f("ij,jk,k->i", a.m, a.n, a.u, optimize=True),
+        lambda f, a: f("i,i", a.v, [1, 2, 3, 4]), lambda f, a: f("ij,jk", a.m, a.n, dtype="complex128"),
+        lambda f, a: f("i,j", a.v, a.w, order="F"),
+        lambda f, a: f("ij,jk", a.m, a.m), lambda f, a: f(a.m, [30, 2]), lambda f, a: f(a.q, [3, 3]),
+    ],
+    "argmax": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True), lambda f, a: f(a.e)],
+    "argmin": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True)],
+    "argsort": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=None, kind="stable"),
+    lambda f, a: f(a.m, stable=True)],
+    "all": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True),
+    lambda f, a: f(a.m, where=a.mask)],
+    "any": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m > 1, axis=1), lambda f, a: f(a.m, where=a.mask)],
+    "round": [lambda f, a: f(a.m), lambda f, a: f(a.m, 1), lambda f, a: f(a.m, decimals=-1), lambda f, a: f(a.s, 2)],
+    "around": [lambda f, a: f(a.m, 1)],
+    "fix": [lambda f, a: f(a.m), lambda f, a: f(a.s)],
+    "count_nonzero": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True)],
+    "searchsorted": [
+        lambda f, a: f(np.arange(5.0), a.m), lambda f, a: f([0, 1, 2], a.s, "right"),
+        lambda f, a: f(a.v, a.m, sorter=np.argsort(a.v)),
+        lambda f, a: f(a.v, [1.0, 2.0]),
+    ],
+    "isclose": [lambda f, a: f(a.v, a.w), lambda f, a: f(a.m, a.v, 0.5), lambda f, a: f(a.m, a.m, equal_nan=True),
+    lambda f, a: f(a.m, 1, atol=1)],
+    "nonzero": [lambda f, a: f(a.m), lambda f, a: f(a.s)],
+    "flatnonzero": [lambda f, a: f(a.m)],
+    "zeros_like": [lambda f, a: f(a.m), lambda f, a: f(a.m, "float32"), lambda f, a: f(a.m, shape=(2,)), lambda f, a: f(a.s)],
+    "ones_like": [lambda f, a: f(a.m), lambda f, a: f(a.m, "float32"), lambda f, a: f(a.m, order="F"), lambda f, a: f(a.s)],
+    "isposinf": [lambda f, a: f(a.m)],
+    "isneginf": [lambda f, a: f(a.m)],
+    "digitize": [lambda f, a: f(a.m, np.arange(3.0)), lambda f, a: f(a.m, [0, 1], right=True),
+    lambda f, a: f([1.0, 2.0], abs(a.v)[:1])],
+    "amax": [lambda f, a: f(a.m, 0)],
+    "amin": [lambda f, a: f(a.m, 0)],
+    "split": [lambda f, a: f(a.m, 3), lambda f, a: f(a.m, [1], 1), lambda f, a: f(a.m, 2, axis=1), lambda f, a: f(a.m, 5)],
+    "array_split": [lambda f, a: f(a.m, 2), lambda f, a: f(a.v, 3), lambda f, a: f(a.m, [1, 3], axis=1)],
+    "hsplit": [lambda f, a: f(a.m, 2), lambda f, a: f(a.v, [1])],
+    "vsplit": [lambda f, a: f(a.m, 3)],
+    "dsplit": [lambda f, a: f(a.t, 2)],
+    "vstack": [lambda f, a: f((a.m, a.v)), lambda f, a: f([a.v, a.w]), lambda f, a: f([a.s, 2.0]), lambda f, a: f(a.t)],
+    "hstack": [lambda f, a: f((a.m, a.m)), lambda f, a: f([a.v, a.u]), lambda f, a: f([a.s, 2.0])],
+    "dstack": [lambda f, a: f((a.m, a.m)), lambda f, a: f([a.v, a.w])],
+    "column_stack": [
+        lambda f, a: f((a.v, a.w)), lambda f, a: f([a.m, a.u]), lambda f, a: f([a.s, a.s]), lambda f, a: f([a.v, [1, 2, 3, 4]]),
+        lambda f, a: f(a.m), lambda f, a: f([a.v, a.u]),
+    ],
+    "unstack": [lambda f, a: f(a.m), lambda f, a: f(a.m, axis=1)],
+    "matrix_transpose": [lambda f, a: f(a.t), lambda f, a: f(a.v)],
+    "rollaxis": [lambda f, a: f(a.t, 2), lambda f, a: f(a.t, 0, 3)],
+    "atleast_1d": [lambda f, a: f(a.s), lambda f, a: f(a.m), lambda f, a: f(a.s, a.v)],
+    "atleast_2d": [lambda f, a: f(a.s), lambda f, a: f(a.v), lambda f, a: f(a.s, a.v)],
+    "atleast_3d": [lambda f, a: f(a.s), lambda f, a: f(a.v), lambda f, a: f(a.m, a.t)],
+    "broadcast_arrays": [
+        lambda f, a: f(a.m, a.v), lambda f, a: f(a.s, a.u), lambda f, a: f(a.m), lambda f, a: f(a.v, [1, 2, 3, 4]),
+        lambda f, a: f(a.m, a.n),
+    ],
+    "append": [lambda f, a: f(a.m, a.v), lambda f, a: f(a.m, a.one, 0), lambda f, a: f([1, 2], a.v), lambda f, a: f(a.v, 3.0)],
+}  # fmt: skip
+
+# Functions of submodules: without a version in compgraph.
+SUBMODULES: dict[str, list[Call]] = {
+    "linalg.outer": [lambda f, a: f(a.v, a.u), lambda f, a: f(a.m, a.v)],
+    "linalg.matmul": [lambda f, a: f(a.m, a.n), lambda f, a: f(a.t, a.n), lambda f, a: f(a.v, 2.0)],
+    "linalg.tensordot": [lambda f, a: f(a.m, a.n, axes=1), lambda f, a: f(a.m, a.m)],
+    "linalg.matrix_transpose": [lambda f, a: f(a.t)],
+}
+
+
+def test_every_recorded_function_has_cases() -> None:
+    ufuncs = set(UFUNCS)
+    assert set(operations.public_functions()) - ufuncs == set(FUNCTIONS)
+    handled = {getattr(f, "__name__", "") for f in operations.public_functions().values()}
+    assert handled - ufuncs <= set(FUNCTIONS)
+
+
+def check_function(function: Any, named: Any, calls: list[Call], dtype: str, layout: str, what: str) -> None:
+    """Compare each call on plain arrays with the same call where any of the arrays are nodes."""
+    for position, call in enumerate(calls):
+        plain = Data(dtype, layout)
+        expected = outcome(call, function, plain)
+        used = list(plain.used)
+        for count in range(1, len(used) + 1):
+            for nodes in itertools.combinations(used, count):
+                label = f"{what}, call {position}, nodes {nodes}"
+                found = outcome(call, function, Data(dtype, layout, frozenset(nodes)))
+                assert_function(found, expected, label)
+        if named is None or not used:
+            continue
+        found = outcome(call, lambda *args, **kw: named(*args, name="given", **kw), Data(dtype, layout, frozenset(used)))
+        assert_function(found, expected, f"cg.{what}, call {position}")
+        if isinstance(found, cg.Node):
+            assert found.name == "given", what
+        elif isinstance(found, (tuple, list)):
+            names = [getattr(node, "name", f"given_{k}") for k, node in enumerate(found)]
+            assert names == [f"given_{k}" for k in range(len(found))], what
+
+
+def assert_function(found: Any, expected: Any, what: str) -> None:
+    """As `assert_same_outcome`; plain arrays among several arguments of ``atleast_1d`` and kin stay plain."""
+    if isinstance(expected, (tuple, list)) and isinstance(found, (tuple, list)):
+        assert type(found) is type(expected), what
+        assert any(isinstance(part, cg.Node) for part in found) or not found, f"{what}: no node"
+        for a, b in zip(found, expected, strict=True):
+            assert_bits(getattr(a, "plain", a), b, what)
+        return
+    assert_same_outcome(found, expected, what)
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name: str, dtype: str) -> None:
+    for layout in ("C", "Fortran", "strided"):
+        check_function(getattr(np, name), getattr(cg, name), FUNCTIONS[name], dtype, layout, name)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_of_integers(name: str) -> None:
+    """Nodes of integers and booleans: what a graph decides and counts."""
+    for dtype in ("int64", "bool"):
+        check_function(getattr(np, name), getattr(cg, name), FUNCTIONS[name], dtype, "C", name)
+
+
+@pytest.mark.parametrize("name", SUBMODULES)
+def test_function_of_a_submodule(name: str) -> None:
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    for dtype in FLOATING:
+        check_function(function, None, SUBMODULES[name], dtype, "C", name)
+
+
+def test_nodes_inside_lists_keep_their_graph() -> None:
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    s = cg.variable(2.0, "s")
+    calls: dict[str, Callable[[Any, Any], Any]] = {
+        "operator": lambda x, s: x * [s, s, 1.0],
+        "reflected operator": lambda x, s: (s, 1.0, s) * x,
+        "comparison": lambda x, s: x < [s, s, s],
+        "ufunc": lambda x, s: np.maximum(x, [s, 0.0, s]),
+        "ufunc with options": lambda x, s: np.add(x, [s, 0.0, s], dtype="float64"),
+        "matmul": lambda x, s: x @ [s, s, s],
+        "dot": lambda x, s: np.dot(x, [s, s, s]),
+        "where": lambda x, s: np.where([True, False, True], [s, s, s], x),
+        "clip": lambda x, s: np.clip(x, [s, s, s], None),
+        "concatenate": lambda x, s: np.concatenate([[s, 1.0], x]),
+        "stack": lambda x, s: np.stack([[s, s, s], x]),
+        "append": lambda x, s: np.append(x, [s]),
+        "einsum": lambda x, s: np.einsum("i,i", x, [s, s, s]),
+        "nested": lambda x, s: x - [[s, 0.0, s], [0.0, s, x[0]]],
+        "column_stack": lambda x, s: np.column_stack([x, [s, s, s]]),
+        "vstack": lambda x, s: np.vstack([x, [s, s, s]]),
+        "hstack": lambda x, s: np.hstack(([s, 1.0], x)),
+        "dstack": lambda x, s: np.dstack([x, [s, s, s]]),
+        "broadcast_arrays": lambda x, s: np.broadcast_arrays(x, [s, s, s])[1],
+        "atleast_2d": lambda x, s: np.atleast_2d(x, [s, s, s])[1],
+        "array_split": lambda x, s: np.split(np.concatenate([x, [s]]), 2)[1],
+    }
+    for label, call in calls.items():
+        found = call(x, s)
+        assert_recorded(found, call(x.value, s.value), label)
+        assert s in ancestors(found), f"{label}: the graph of the node in the list is lost"
+
+
+def ancestors(node: Any) -> set[Any]:
+    """Everything a node was computed from."""
+    found, waiting = set(), [node]
+    while waiting:
+        current = waiting.pop()
+        if current not in found:
+            found.add(current)
+            waiting += [current.args[p] for p in current.edges]
+    return found
+
+
+def test_option_that_is_a_node_is_refused() -> None:
+    x, axis = cg.variable([[1.0, 2.0]]), cg.constant(0)
+    for call in (lambda: np.sum(x, axis=axis), lambda: np.sum(x, axis), lambda: np.isclose(x, x, rtol=cg.variable(0.1))):
+        with pytest.raises(TypeError, match=r"cannot be a node; give node\.value"):
+            call()
+
+
+def test_argument_given_twice_or_unknown() -> None:
+    x = cg.variable([1.0])
+    calls: list[Callable[[], Any]] = [
+        lambda: np.sum(x, 0, axis=0),  # type: ignore[call-overload]
+        lambda: np.sum(x, nonsense=1),  # type: ignore[call-overload]
+        lambda: np.transpose(x, None, 1),  # type: ignore[call-overload]
+    ]
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_without_a_node_the_named_functions_are_those_of_numpy() -> None:
+    a = numbers((3, 4), "float32")
+    for name, calls in FUNCTIONS.items():
+        for call in calls[:2]:
+            expected = outcome(call, getattr(np, name), Data("float32", "C"))
+            found = outcome(call, getattr(cg, name), Data("float32", "C"))
+            assert type(found) is type(expected), name
+            if not isinstance(expected, (tuple, list, Exception)):
+                assert_bits(found, expected, name)
+    assert cg.sum(a).__class__ is np.float32
+    named = cg.exp(a, name="e")
+    assert_recorded(named, np.exp(a), "exp")
+    assert named.name == "e"
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = cg.nonsense
+
+
+# -------------------------------------------------------------------------------- methods and attributes
+
+METHODS: dict[str, list[Callable[[Any], Any]]] = {
+    "sum": [lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(axis=1, keepdims=True), lambda x: x.sum(-1, "complex128")],
+    "mean": [lambda x: x.mean(), lambda x: x.mean(0), lambda x: x.mean(axis=1, keepdims=True)],
+    "prod": [lambda x: x.prod(), lambda x: x.prod(0), lambda x: x.prod(axis=1, initial=2)],
+    "max": [lambda x: x.max(), lambda x: x.max(0), lambda x: x.max(axis=1, keepdims=True), lambda x: x.max(initial=0)],
+    "min": [lambda x: x.min(), lambda x: x.min(0), lambda x: x.min(axis=1, keepdims=True)],
+    "var": [lambda x: x.var(), lambda x: x.var(0), lambda x: x.var(axis=1, ddof=1)],
+    "std": [lambda x: x.std(), lambda x: x.std(0), lambda x: x.std(axis=1, ddof=1)],
+    "dot": [lambda x: x.dot(x.T), lambda x: x.dot(2.0), lambda x: x.dot([1, 2, 3, 4])],
+    "ravel": [lambda x: x.ravel(), lambda x: x.ravel("F"), lambda x: x.ravel(order="K")],
+    "squeeze": [lambda x: x.squeeze(), lambda x: x[:1].squeeze(0), lambda x: x[None].squeeze(axis=(0,))],
+    "swapaxes": [lambda x: x.swapaxes(0, 1)],
+    "clip": [lambda x: x.clip(-1, 1), lambda x: x.clip(min=0), lambda x: x.clip(max=1), lambda x: x.clip(None, 2),
+    lambda x: x.clip(0)],
+    "argmax": [lambda x: x.argmax(), lambda x: x.argmax(0), lambda x: x.argmax(axis=1, keepdims=True)],
+    "argmin": [lambda x: x.argmin(), lambda x: x.argmin(0)],
+    "argsort": [lambda x: x.argsort(), lambda x: x.argsort(0), lambda x: x.argsort(axis=None, kind="stable")],
+    "all": [lambda x: x.all(), lambda x: x.all(0), lambda x: x.all(axis=1, keepdims=True)],
+    "any": [lambda x: x.any(), lambda x: x.any(0)],
+    "round": [lambda x: x.round(), lambda x: x.round(1), lambda x: x.round(decimals=-1)],
+    "nonzero": [lambda x: x.nonzero()],
+    "searchsorted": [lambda x: x.ravel().searchsorted(1.0), lambda x: x[0].searchsorted([0, 1], "right")],
+    "conj": [lambda x: x.conj()],
+    "conjugate": [lambda x: x.conjugate()],
+    "reshape": [
+        lambda x: x.reshape(4, 3), lambda x: x.reshape((2, 6)), lambda x: x.reshape(-1), lambda x: x.reshape(4, 3, order="F"),
+        lambda x: x.reshape([12, 1]), lambda x: x.reshape((-1, 2), copy=True), lambda x: x.reshape(5, 5),
+        lambda x: x[:1, :1].reshape(()),
+    ],
+    "transpose": [lambda x: x.transpose(), lambda x: x.transpose(1, 0), lambda x: x.transpose((1, 0)),
+    lambda x: x.transpose(None)],
+    "astype": [
+        lambda x: x.astype("float32"), lambda x: x.astype(int), lambda x: x.astype(complex), lambda x: x.astype(bool),
+        lambda x: x.astype("float64", order="F"), lambda x: x.astype("float64", copy=False),
+        lambda x: x.astype("int8", casting="safe"),
+        lambda x: x.astype(">f8"), lambda x: x.astype("float16", "C", "unsafe", False, True),
+    ],
+    "copy": [lambda x: x.copy(), lambda x: x.copy("F"), lambda x: x.copy(order="K")],
+    "flatten": [lambda x: x.flatten(), lambda x: x.flatten("F"), lambda x: x.flatten(order="A")],
+    "T": [lambda x: x.T, lambda x: x[0].T],
+    "mT": [lambda x: x.mT, lambda x: x[0].mT],
+    "real": [lambda x: x.real, lambda x: x[0].real],
+    "imag": [lambda x: x.imag, lambda x: x[0].imag],
+    "__copy__": [lambda x: x.__copy__()],
+}  # fmt: skip
+
+# Attributes that say something about the memory, as plain values.
+PLAIN_ATTRIBUTES = {
+    "base",
+    "ctypes",
+    "data",
+    "device",
+    "dtype",
+    "flags",
+    "itemsize",
+    "nbytes",
+    "ndim",
+    "shape",
+    "size",
+    "strides",
+}
+REFUSED_ATTRIBUTES = {"flat"}
+SPECIAL_METHODS = {name for name in dir(np.ndarray) if name.startswith("__")}
+
+
+def test_every_attribute_of_ndarray_has_a_policy() -> None:
+    policies: list[set[str]] = [
+        set(METHODS), set(operations.PLAIN_METHODS), set(operations.WRITING_METHODS), set(operations.REFUSED_METHODS),
+        PLAIN_ATTRIBUTES, REFUSED_ATTRIBUTES,
+    ]  # fmt: skip
+    ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
+    assert set().union(*policies) - SPECIAL_METHODS == ordinary
+    assert sum(map(len, policies)) == len(set().union(*policies)), "a name stands in two tables"
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, "int64", "bool"])
+@pytest.mark.parametrize("name", METHODS)
+def test_method(name: str, dtype: str) -> None:
+    for layout in ("matrix", "Fortran", "strided"):
+        array = LAYOUTS[layout](dtype, 6)
+        for position, call in enumerate(METHODS[name]):
+            what = f"{name}, {layout}, call {position}"
+            expected = outcome(call, array)
+            assert_same_outcome(outcome(call, node_of(array)), expected, what)
+            if isinstance(expected, np.ndarray):
+                found = call(node_of(array))
+                assert found.flags.f_contiguous == expected.flags.f_contiguous, what
+                assert found.flags.c_contiguous == expected.flags.c_contiguous, what
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_method_of_a_scalar(dtype: str) -> None:
+    array = numbers((), dtype, 3)
+    for name in set(METHODS) - {"dot", "searchsorted", "swapaxes", "reshape", "astype"}:
+        call = METHODS[name][0]
+        expected = outcome(call, array)
+        assert_same_outcome(outcome(call, node_of(array)), expected, f"{name} of a 0-d array")
+        found = outcome(call, scalar_node(array))
+        assert isinstance(found, Exception) == isinstance(expected, Exception), name
+        if isinstance(found, cg.Node):
+            assert_bits(found.plain, expected, f"{name} of a scalar")
+
+
+@pytest.mark.parametrize("name", sorted(operations.REFUSED_METHODS))
+def test_method_that_is_not_supported(name: str) -> None:
+    for node in (cg.variable([[1.0, 2.0]]), cg.variable([1.0]) * 2, cg.constant([1, 2]), cg.variable(1.0)[()]):
+        with pytest.raises(TypeError, match=rf"{name} is not supported on nodes"):
+            getattr(node, name)()
+
+
+def test_flat_is_not_supported() -> None:
+    x = cg.variable([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"flat is not supported on nodes.*ravel"):
+        _ = x.flat
+    with pytest.raises(TypeError):
+        x.flat = 3.0
+    assert np.array_equal(x.value, [1, 2])
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN_ATTRIBUTES - {"data", "ctypes", "flags"}))
+def test_plain_attribute(name: str) -> None:
+    for layout, make in LAYOUTS.items():
+        array = make("float32", 1)
+        node = node_of(array)
+        if name != "base":
+            assert getattr(node, name) == getattr(array, name), layout
+        assert not isinstance(getattr(node, name), cg.Node)
+
+
+def test_plain_methods(tmp_path: Any) -> None:
+    array = numbers((3, 4), "float64")
+    x = node_of(array)
+    assert x.item(1) == array.item(1)
+    assert x.item((1, 2)) == array.item(1, 2)
+    assert type(x.item(0)) is float
+    assert np.array_equal(x.tolist(), array.tolist(), equal_nan=True)
+    assert type(cg.variable(1.0).tolist()) is float
+    assert x.tobytes() == array.tobytes()
+    assert x.tobytes("F") == array.tobytes("F")
+    x.tofile(tmp_path / "x")
+    assert np.array_equal(np.fromfile(tmp_path / "x"), array.ravel(), equal_nan=True)
+    for call in (lambda: x.dumps(), lambda: x.dump(tmp_path / "dump")):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            call()
+
+
+def test_plain_functions() -> None:
+    array = numbers((3, 4), "float32")
+    x = node_of(array)
+    calls: list[Callable[[Any], Any]] = [
+        np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.common_type,
+        np.min_scalar_type, np.iscomplexobj, np.isrealobj, lambda x: np.can_cast(x.dtype, "float64"),
+        lambda x: np.may_share_memory(x, x),
+        lambda x: np.shares_memory(x, x[0]), lambda x: np.allclose(x, x, equal_nan=True), lambda x: np.array_equal(x, x),
+        lambda x: np.array_equiv(x, x[0]), lambda x: np.einsum_path("ij,ij", x, x)[0], lambda x: np.size(x, 1),
+        lambda x: np.array_equal([x, x], [x, x], equal_nan=True), lambda x: np.result_type(x, 2.0, np.float64),
+    ]  # fmt: skip
+    for call in calls:
+        found, expected = call(x), call(array)
+        assert type(found) is type(expected)
+        assert found == expected
+    assert np.empty_like(x).__class__ is np.ndarray
+    assert np.empty_like(x, shape=(2,)).shape == (2,)
+    buffer = io.BytesIO()
+    np.savez(buffer, x, second=x)
+    buffer.seek(0)
+    with np.load(buffer) as loaded:
+        assert np.array_equal(loaded["second"], array, equal_nan=True)
+        assert np.array_equal(loaded["arr_0"], array, equal_nan=True)
+    text = io.StringIO()
+    np.savetxt(text, x)
+    assert text.getvalue().count("\n") == 3
+    buffer = io.BytesIO()
+    np.save(buffer, x)
+    buffer.seek(0)
+    assert np.array_equal(np.load(buffer), array, equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------- everything
+
+MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
+EVERYTHING: dict[str, Any] = {
+    f"{prefix}.{name}": f
+    for prefix, module in MODULES.items()
+    for name in module.__all__
+    if callable(f := getattr(module, name)) and not isinstance(f, type)
+}
+# They change or print settings, or read and write files.
+NOT_CALLED = {
+    f"np.{name}"
+    for name in (
+        "fromfile", "genfromtxt", "getbufsize", "info", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed",
+        "set_printoptions", "setbufsize", "seterr", "seterrcall", "show_config", "show_runtime", "test", "printoptions", "fromregex",
+    )
+}  # fmt: skip
+PLAIN_NAMES = {f"np.{f.__name__}" for f in operations.PLAIN_FUNCTIONS}
+
+POSITIONS: dict[str, Callable[..., Any]] = {
+    "matrix": lambda f, a, m, v, s: f(m),
+    "vector": lambda f, a, m, v, s: f(v),
+    "scalar": lambda f, a, m, v, s: f(s),
+    "two matrices": lambda f, a, m, v, s: f(m, m),
+    "two vectors": lambda f, a, m, v, s: f(v, v),
+    "two scalars": lambda f, a, m, v, s: f(s, s),
+    "three vectors": lambda f, a, m, v, s: f(v, v, v),
+    "three scalars": lambda f, a, m, v, s: f(s, s, s),
+    "matrix and vector": lambda f, a, m, v, s: f(m, v[:2]),
+    "matrix and 0": lambda f, a, m, v, s: f(m, 0),
+    "vector and 1": lambda f, a, m, v, s: f(v, 1),
+    "matrix and shape": lambda f, a, m, v, s: f(m, (2, 2)),
+    "matrix and two numbers": lambda f, a, m, v, s: f(m, 0, 1),
+    "plain matrix first": lambda f, a, m, v, s: f(a, m),
+    "plain vector first": lambda f, a, m, v, s: f(a[0], v[:2]),
+    "plain vectors, then one": lambda f, a, m, v, s: f(a[0], a[1], v[:2]),
+    "mask first": lambda f, a, m, v, s: f(a > 1, m),
+    "mask and two": lambda f, a, m, v, s: f(a > 1, m, m),
+    "indices second": lambda f, a, m, v, s: f(m, np.array([0, 1])),
+    "indices for each": lambda f, a, m, v, s: f(m, np.array([[0, 1], [1, 0]]), 1),
+    "sequence of vectors": lambda f, a, m, v, s: f((v, v)),
+    "function first": lambda f, a, m, v, s: f(np.sum, 0, m),
+    "functions of masks": lambda f, a, m, v, s: f(v, [v.value > 1], [1.0]),
+    "masks and choices": lambda f, a, m, v, s: f([v.value > 1, v.value < 0], [v, v]),
+    "subscripts first": lambda f, a, m, v, s: f("ij", m),
+    "wide": lambda f, a, m, v, s: f(m, ((1, 1), (0, 2))),
+}
+
+
+def loss(result: Any) -> str | None:
+    """What is wrong with a result: a floating array without graph, or a node that was never told its history."""
+    if isinstance(result, (tuple, list)):
+        return next((wrong for part in result if (wrong := loss(part))), None)
+    if isinstance(result, cg.Node):
+        try:
+            assert result.plain is not None
+        except TypeError:
+            return "a node without history"
+        return None
+    dtype = getattr(result, "dtype", None)
+    if isinstance(result, (np.ndarray, np.generic)) and dtype is not None and dtype.kind in "fc":
+        return f"a plain {type(result).__name__} of dtype {dtype}"
+    return "a plain float" if isinstance(result, (float, complex)) else None
+
+
+class Asked:
+    """Counts the times NumPy asks a node what a function or an operator means."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        for protocol in ("__array_function__", "__array_ufunc__"):
+            monkeypatch.setattr(cg.Node, protocol, self.counting(getattr(cg.Node, protocol)))
+
+    def counting(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(node: Any, *args: Any, **kwargs: Any) -> Any:
+            self.times += 1
+            return answer(node, *args, **kwargs)
+
+        return asked
+
+
+def inputs(kind: str) -> tuple[Any, Any, Any]:
+    """A matrix, a vector and a number as nodes of a kind."""
+    matrix, vector, scalar = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0, 3.0]), np.array(2.0)
+    if kind == "variable":
+        return cg.variable(matrix), cg.variable(vector), cg.variable(scalar)
+    if kind == "constant":
+        return cg.constant(matrix), cg.constant(vector), cg.constant(scalar)
+    if kind == "complex":
+        return cg.variable(matrix) + 1j, cg.variable(vector) + 1j, cg.variable(scalar) + 1j
+    return cg.variable(matrix) * 1.0, cg.variable(vector) * 1.0, cg.variable(scalar) * 1.0
+
+
+# Some of their arguments stay plain, and come back as they are; or the answer is about positions, not numbers.
+PARTLY_PLAIN = {f"np.{name}" for name in ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays")}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["operation", "variable", "constant", "complex"])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_no_function_loses_the_graph(position: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every function, with nodes wherever they fit: what NumPy asks a node about is recorded, or refused."""
+    array = np.array([[4.0, 1.0], [1.0, 3.0]])
+    asked = Asked(monkeypatch)
+    wrong = {}
+    for name, function in EVERYTHING.items():
+        if name in NOT_CALLED or name in PLAIN_NAMES:
+            continue
+        nodes, before, plain = inputs(kind), inputs(kind), array.copy()
+        asked.times = 0
+        result = outcome(POSITIONS[position], function, plain, *nodes)
+        if asked.times and name not in PARTLY_PLAIN and (trouble := loss(result)):
+            wrong[name] = trouble
+        if asked.times and not np.array_equal(plain, array):
+            wrong[name] = "wrote into a plain array"
+        if kind != "variable" and not all(np.array_equal(n.value, b.value) for n, b in zip(nodes, before, strict=True)):
+            wrong[name] = "wrote into a node"
+        if isinstance(result, RecursionError):
+            wrong[name] = "endless recursion"
+    assert not wrong
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(set(EVERYTHING) - NOT_CALLED - PLAIN_NAMES))
+def test_every_function_is_recorded_or_refused_by_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = EVERYTHING[name]
+    asked = Asked(monkeypatch)
+    for position in POSITIONS.values():
+        asked.times = 0
+        answer = outcome(position, function, np.ones((2, 2)), *inputs("operation"))
+        if not asked.times or not isinstance(answer, TypeError) or "not supported on nodes" not in str(answer):
+            continue
+        recorded = operations.public_functions().get(name.removeprefix("np."))
+        assert recorded is None or " use " in str(answer)
+        assert "np." in str(answer) or "array method" in str(answer)
+        assert " use " in str(answer) or "; " in str(answer)
+        if "." in name and hasattr(function, "_implementation") and f"np.{function.__name__} is" in str(answer):
+            return
+
+
+def test_what_numpy_does_not_ask_a_node_about() -> None:
+    """The documented limit: conversions give plain arrays, or nodes that refuse to be used."""
+    x = cg.variable([1.0, 2.0])
+    for name in ("array", "asarray", "ascontiguousarray", "asfortranarray"):
+        found = getattr(np, name)(x)
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, [1, 2])
+    assert np.asanyarray(x) is x
+    for raw in (np.array(x, subok=True), np.asanyarray(x, dtype="float32"), np.require(x, "float32")):
+        for use in (
+            lambda r: r + 1,
+            lambda r: np.sin(r),
+            lambda r: np.sum(r),
+            lambda r: r[0],
+            lambda r: r.sum(),
+            lambda r: r.T,
+            lambda r: r.name,
+        ):
+            with pytest.raises(TypeError, match="without the graph being told"):
+                use(raw)
+
+
+TYPES: dict[str, Callable[[Any], Any]] = {
+    "matrix": lambda x: np.matrix(x),
+    "poly1d": lambda x: np.poly1d(x[0]),
+    "vectorize": lambda x: np.vectorize(lambda a: a)(x),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_types_that_refuse_nodes(name: str) -> None:
+    with pytest.raises(TypeError, match="not supported"):
+        TYPES[name](cg.variable([[1.0, 2.0], [3.0, 4.0]]))
+
+
+# ----------------------------------------------------------------------------------------- writing, out=
+
+
+def test_out_that_is_plain_is_refused() -> None:
+    x = cg.variable([1.0, 2.0])
+    a = np.zeros(2)
+    calls: list[Callable[[], Any]] = [
+        lambda: np.add(x, 1, out=a),
+        lambda: np.add(x, 1, a),
+        lambda: np.sin(x, out=(a,)),
+        lambda: np.sum(x, out=a[0:1].reshape(())),
+        lambda: np.sum(x, 0, None, a[0:1].reshape(())),
+        lambda: np.add.reduce(x, out=a[:1].reshape(())),
+        lambda: x.sum(out=a[:1].reshape(())),
+        lambda: np.clip(x, 0, 1, out=a),
+        lambda: x.clip(0, 1, out=a),
+        lambda: np.concatenate([x[:1], x[:1]], out=a),
+        lambda: np.stack([x[0], x[0]], out=a),
+        lambda: np.dot(np.eye(2), x, out=a),
+        lambda: np.einsum("i->i", x, out=a),
+        lambda: np.divmod(x, 2, out=(a, a)),
+        lambda: np.copyto(a, x),
+        lambda: np.copyto(dst=a, src=x),
+        lambda: np.round(x, 0, a),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="graph"):
+            call()
+    assert not a.any()
+    a += 1  # NumPy itself is not changed
+    with cg.no_graph():
+        np.add(x, 1, out=a)
+        np.copyto(a[:1], x[1:])
+    assert np.array_equal(a, [2, 3])
+
+
+def test_out_that_is_an_operation_is_refused() -> None:
+    x = cg.variable([1.0, 2.0])
+    y, c = x * 2, cg.constant([5.0, 6.0])
+    for target in (y, c):
+        calls: list[Callable[[], Any]] = [
+            lambda t=target: np.add([1.0, 1.0], 1, out=t),
+            lambda t=target: np.sin(x.value, out=t),
+            lambda t=target: np.divmod(x.value, 2, out=(t, t)),
+            lambda t=target: np.divmod(x.value, 2, out=(np.zeros(2), t)),
+            lambda t=target: np.sum([[1.0, 2.0]], axis=0, out=t),
+            lambda t=target: np.copyto(t, 1.0),
+            lambda t=target: np.concatenate([[1.0], [2.0]], out=t),
+        ]
+        for call in calls:
+            for context in (types.SimpleNamespace, cg.no_graph):
+                if context is cg.no_graph:
+                    with cg.no_graph(), pytest.raises(TypeError, match="write into"):
+                        call()
+                else:
+                    with pytest.raises(TypeError, match="write into"):
+                        call()
+    assert np.array_equal(y.value, [2, 4])
+    assert np.array_equal(c.value, [5, 6])
+
+
+def test_out_that_is_a_variable_updates_it() -> None:
+    w, a = cg.variable([1.0, 2.0]), np.array([3.0, 4.0])
+    tick = w.tick
+    assert np.add(a, 1, out=w) is w
+    assert np.array_equal(w.value, [4, 5])
+    assert w.tick > tick
+    assert np.multiply(w.value, 2, out=(w,)) is w
+    np.sum([[1.0, 2.0], [3.0, 4.0]], axis=0, out=w)
+    assert np.array_equal(w.value, [4, 6])
+    np.concatenate([[7.0], [8.0]], out=w)
+    np.clip(w.value, 0, 7.5, out=w)
+    assert np.array_equal(w.value, [7, 7.5])
+    np.copyto(w, a)
+    np.copyto(dst=w, src=9.0, where=[True, False])
+    assert np.array_equal(w.value, [9, 4])
+    x = cg.variable([1.0, 1.0])
+    before = w.value.copy()
+    for call in (
+        lambda: np.add(x, 1, out=w),
+        lambda: np.add(w, 1, out=w),
+        lambda: np.concatenate([x[:1], x[:1]], out=w),
+        lambda: np.stack([x[0], 1.0], out=w),
+        lambda: np.copyto(w, x),
+        lambda: np.copyto(w, [x[0], 1.0]),
+    ):
+        with pytest.raises(TypeError, match="cannot be written into variable"):
+            call()
+    assert np.array_equal(w.value, before)
+    with cg.no_graph():
+        np.add(x, 1, out=w)
+    assert np.array_equal(w.value, [2, 2])
+
+
+def test_functions_that_write_are_refused() -> None:
+    x = cg.variable([[4.0, 1.0], [1.0, 3.0]])
+    for node in (x, x * 2, cg.constant([[4.0, 1.0], [1.0, 3.0]])):
+        before = node.value.copy()
+        for call in (
+            lambda n=node: np.put(n, 0, 1.0),
+            lambda n=node: np.place(n, n.value > 1, 1.0),
+            lambda n=node: np.putmask(n, n.value > 1, 1.0),
+            lambda n=node: np.fill_diagonal(n, 0.0),
+            lambda n=node: np.put_along_axis(n, np.array([[0], [1]]), 1.0, 1),
+        ):
+            with pytest.raises(TypeError):
+                call()
+        assert np.array_equal(node.value, before)
+    for vector in (cg.variable(np.arange(9.0)) * 2, cg.variable(np.arange(9.0))):
+        before = vector.value.copy()
+        with pytest.raises(TypeError):
+            np.random.default_rng(0).shuffle(vector)
+        assert np.array_equal(vector.value, before)
+
+
+# ------------------------------------------------------------------------------------------- what is kept
+
+
+def test_what_a_node_remembers() -> None:
+    x, a = cg.variable([1.0, 2.0], "x"), np.array([3.0, 4.0])
+    y = x * a
+    assert y.opname == "mul"
+    assert y.args[0] is x
+    assert y.args[1] is a, "raw operands are held by reference"
+    assert y.edges == (0,)
+    z = np.sum(y, axis=0, keepdims=True)
+    assert z.opname == "sum"
+    assert z.options == {"axis": 0, "keepdims": True}
+    assert z.operands == (y,)
+    assert (a * x).edges == (1,)
+    assert (x * x).edges == (0, 1)
+
+
+def test_operands_are_older() -> None:
+    x = cg.variable([1.0, 2.0])
+    nodes = [x, x + 1, np.sin(x), np.add(x, x), x.sum(), x[0], -x, x > 1, np.concatenate([x, x]), *divmod(x, 2), *np.split(x, 2)]
+    nodes += [cg.sum(x * x), x.T, x.astype("float32"), cg.relu(x), x @ x, np.where(x > 1, x, 0)]
+    for node in nodes:
+        for position in node.edges:
+            operand = node.args[position]
+            assert operand.tick < node.tick
+            assert all(operand.args[p].tick < operand.tick for p in operand.edges)
+    assert len({node.tick for node in nodes}) == len(nodes)
+
+
+def test_comparisons_and_their_kin_are_recorded_without_adjoint() -> None:
+    x = cg.variable([1.0, -2.0, 0.5])
+    found = [
+        x > 0,
+        x == x,
+        x.argmax(),
+        np.floor(x),
+        np.sign(x),
+        np.isnan(x),
+        np.argsort(x),
+        x.astype(int),
+        np.round(x),
+        x // 1,
+        ~(x > 0),
+    ]
+    for node in found:
+        assert isinstance(node, cg.OperationalNode)
+        assert x in ancestors(node)
+        assert node.opname
+
+
+def test_no_graph_gives_what_numpy_gives() -> None:
+    array = numbers((3, 4), "float32")
+    x = node_of(array)
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: x + 1, lambda x: 1 - x, lambda x: x @ x.T, lambda x: -x, lambda x: x > 0, lambda x: x[0],
+        lambda x: x[0, 0], lambda x: x.sum(),
+        lambda x: np.sin(x), lambda x: np.maximum(x, 0), lambda x: np.sum(x, axis=0), lambda x: np.concatenate([x, x]),
+        lambda x: x.T,
+        lambda x: x.reshape(-1), lambda x: x.astype("float64"), lambda x: np.where(x > 0, x, 0),
+        lambda x: divmod(x, 2)[0], lambda x: x.copy(),
+        lambda x: np.einsum("ij->j", x), lambda x: np.split(x, 3)[1], lambda x: abs(x),
+        lambda x: np.broadcast_arrays(x, 1)[0], lambda x: x.real,
+        lambda x: np.column_stack([x, x]), lambda x: x[x > 0], lambda x: x.flatten(), lambda x: np.clip(x, 0, 1),
+        lambda x: np.add.reduce(x),
+        lambda x: cg.exp(x), lambda x: cg.sum(x, name="s"), lambda x: x**2, lambda x: np.var(x, axis=0),
+        lambda x: np.zeros_like(x),
+    ]  # fmt: skip
+    for position, call in enumerate(calls):
+        assert isinstance(call(x), cg.Node)
+        with cg.no_graph():
+            found, expected = call(x), call(array)
+        assert type(found) is type(expected), position
+        assert_bits(found, expected, str(position))
