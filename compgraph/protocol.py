@@ -464,7 +464,7 @@ def _conj(self: Node) -> Any:
     return np.conjugate(self) if self.dtype.kind == "c" else self
 
 
-def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:  # noqa: A002
+def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     return np.clip(self, min, max, out, **options)
 
 
