@@ -98,7 +98,7 @@ def spread(reduced: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     -------
     array or Node
     """
-    if keepdims is True or axis is None or x.ndim == 0:
+    if keepdims or axis is None or x.ndim == 0:
         return reduced
     if axis == x.ndim - 1 or axis == -1:
         return reduced[..., None]

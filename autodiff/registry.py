@@ -15,12 +15,14 @@ elementwise   the Jacobian is diagonal: the same formula, fed the tangent
 linear        linear in all its operands together: the operation itself, applied to the tangents
 multilinear   linear in each operand: the operation with one operand replaced by its tangent, summed
 reduction     ``out = sum(weight * x)`` to first order: one formula, the weights, serves both modes
+gather        ``out = x.ravel()[positions]``: one formula, the positions, serves both modes
 general       the tangent formulas are written beside the rule, one for each operand
 ============  ==========================================================================================
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import Node
+from compgraph.nodes import INERT, Node, record
 from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
-from .deferred import DEFERRED, Parts
+from .deferred import DEFERRED, Parts, scatter
 
 Formula = Callable[..., Any]
 
@@ -75,23 +77,30 @@ class Rule:
         Returns
         -------
         list
-            An array of the shape and dtype of each operand, None for those without a derivative.
+            An array of the shape and dtype of each operand, None for constants and those without a derivative.
+
+        Raises
+        ------
+        ValueError
+            If the node is of another operation.
         """
-        record: Any = node
+        made_by: Any = node
         if isinstance(node.function, operations.Output):
-            record = node.args[0]
-            adjoint = Parts({node.function.index: adjoint}).settle(record)
-        values = plain_operands(record)
-        found: list[Any] = []
-        for position, value in enumerate(map(np.asarray, values[: operations.operand_count(record.function, len(values))])):
-            formula = self.formulas[position] if position < len(self.formulas) else None
-            if formula is None or value.dtype.kind not in "fc":
-                found.append(None)
-                continue
-            contribution = formula(adjoint, record.plain, *values, **record.options)
-            if contribution.__class__ in DEFERRED:
-                contribution = contribution.settle(record.args[position])
-            found.append(conform(contribution, value))
+            made_by = node.args[0]
+            adjoint = Parts({node.function.index: adjoint}).settle(made_by)
+        if made_by.function is None or by_function[made_by.function].opname != self.opname:
+            raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
+        formulas = by_function[made_by.function].formulas
+        values = plain_operands(made_by)
+        found: list[Any] = [None] * operations.operand_count(made_by.function, len(values))
+        for position in made_by.edges[: len(found)]:
+            operand = made_by.args[position]
+            formula = None if operand.__class__ in INERT else formulas[position]
+            if formula is not None:
+                contribution = formula(adjoint, made_by.plain, *values, **made_by.options)
+                if contribution.__class__ in DEFERRED:
+                    contribution = contribution.settle(operand)
+                found[position] = conform(contribution, operand.plain)
         return found if len(found) > 1 else [*found, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:
@@ -181,6 +190,37 @@ def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
     return formula, tangent
 
 
+def moved(function: Callable[..., Any]) -> Formula:
+    """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
+
+    def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        return function(np.arange(math.prod(x.shape)).reshape(x.shape), *others, **options)
+
+    return positions
+
+
+def gather(opname: str, positions: Formula) -> Rule:
+    """Declare an operation each of whose results is an element of its first operand, or a zero.
+
+    ``positions(out, x, *others, **options)`` returns where in ``x.ravel()`` each element of the result comes from, in
+    the shape of the result; -1 where it comes from nowhere.
+    """
+
+    def formula(adjoint: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        places = np.ravel(positions(out, x, *others, **options))
+        there = places >= 0
+        flat = record(scatter, (np.ravel(x), np.ravel(adjoint)[there], places[there]), {"layout": (1,)})
+        return np.reshape(flat, x.shape)
+
+    def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        places = positions(out, x, *others, **options)
+        if not x.size:
+            return np.zeros_like(out)
+        return np.where(places >= 0, np.ravel(tangent)[places], 0)
+
+    return declare(Rule(opname, "gather", (formula,), (tangent,)))
+
+
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
     return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()))
@@ -256,7 +296,9 @@ class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
-        if isinstance(function, operations.Keyworded):
+        if isinstance(function, operations.Configured):
+            rule = self[function.function]
+        elif isinstance(function, operations.Keyworded):
             rule = _with_keywords(self[function.function], function.names)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)

@@ -161,7 +161,7 @@ def _node_value(node: Any) -> Any:
 def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint has to pass on its way to a wanted one."""
     active = [node for node in nodes if node.__class__ not in INERT]
-    if all([node in wanted for node in active if not node.args]):
+    if wanted.issuperset([node for node in active if not node.args]):
         return set(active)
     needed: set[Any] = set()
     add = needed.add

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import methods as methods  # importing it lets nodes record
 from . import operations
-from . import protocol as protocol  # importing it lets nodes record
 from .functions import (
     log_softmax,
     logsumexp,

@@ -323,7 +323,7 @@ def _operand_nodes(record: Any) -> tuple[Node, ...]:
 
 ACTIVE = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
 INERT = frozenset({ConstantNode, InertNode, InertScalarNode})
-EDGES = tuple(tuple(range(n)) for n in range(9))
+LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)
 
 
 # ------------------------------------------------------------------------------------------- recording
@@ -348,27 +348,14 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     """
     top: Any = None
     for operand in args:
-        if isinstance(operand, Node):
-            if top is None or operand.level > top.level:
-                top = operand
-        elif (operand.__class__ is list or operand.__class__ is tuple) and function not in operations.INDEXED:
-            return record(function, tuple([gathered(a) for a in args]), options)
+        if isinstance(operand, Node) and (top is None or operand.level > top.level):
+            top = operand
     if top is not None and top.level:
         return type(top).carry(top.level, function, args, options)
     value = function(*[a.plain if isinstance(a, Node) else a for a in args], **options)
     if top is None or not is_recording():
         return value
     return attach(value, function, args, options)
-
-
-def gathered(operand: Any) -> Any:
-    """An operand given as a list or tuple, as one array; as a node if there is one in it."""
-    if not isinstance(operand, (list, tuple)):
-        return operand
-    parts = [gathered(part) for part in operand]
-    if any(isinstance(part, Node) for part in parts):
-        return record(operations.stack, tuple(parts))
-    return np.asarray(operand)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:

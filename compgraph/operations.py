@@ -25,7 +25,7 @@ class Packed:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__name__ = function.__name__
+        self.__name__: str = function.__name__
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the function with the operands packed."""
@@ -48,6 +48,23 @@ class Keyworded:
 
 
 keyworded = functools.cache(Keyworded)
+
+
+class Configured:
+    """A ufunc with options (``dtype=``, ``casting=``) that say how it computes, not what: rules do not see them."""
+
+    __slots__ = ("function", "options")
+
+    def __init__(self, function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> None:
+        self.function = function
+        self.options = dict(options)
+
+    def __call__(self, *operands: Any) -> Any:
+        """Call the ufunc with its options."""
+        return self.function(*operands, **self.options)
+
+
+configured = functools.cache(Configured)
 
 
 class Output:
@@ -101,6 +118,11 @@ def input_of(x: Any) -> Any:
     return x
 
 
+def complex_sign(z: Any) -> Any:
+    """``sign(z)``, which for complex numbers is ``z / abs(z)``, and no longer piecewise constant."""
+    return np.sign(z)
+
+
 def stop_gradient(x: Any) -> Any:
     """The value of `x`; no derivative passes."""
     return x[()] if np.ndim(x) else x
@@ -128,7 +150,7 @@ SMOOTH_UFUNCS: frozenset[np.ufunc] = frozenset(
         np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot,
         np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
         np.deg2rad, np.rad2deg, np.degrees, np.radians,
-        np.maximum, np.minimum, np.fmax, np.fmin, np.remainder, np.fmod, np.divmod, np.matmul,
+        np.heaviside, np.nextafter, np.maximum, np.minimum, np.fmax, np.fmin, np.remainder, np.fmod, np.divmod, np.matmul,
     }
 )  # fmt: skip
 
@@ -138,8 +160,8 @@ PIECEWISE_UFUNCS: frozenset[np.ufunc] = frozenset(
         np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
         np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
         np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.bitwise_count,
-        np.floor, np.ceil, np.trunc, np.rint, np.sign, np.signbit, np.floor_divide, np.heaviside,
-        np.isnan, np.isinf, np.isfinite, np.isnat, np.gcd, np.lcm, np.nextafter, np.spacing,
+        np.floor, np.ceil, np.trunc, np.rint, np.sign, np.signbit, np.floor_divide,
+        np.isnan, np.isinf, np.isfinite, np.isnat, np.gcd, np.lcm, np.spacing,
     }
 )  # fmt: skip
 
@@ -316,6 +338,7 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     copy: "copy",
     flatten: "flatten",
     input_of: "input",
+    complex_sign: "complex_sign",
     power: "pow",
     einsum: "einsum",
     **{packed: packed.__name__ for packed in PACKED_FUNCTIONS.values()},
@@ -336,7 +359,7 @@ def opname_of(function: Any) -> str:
     opname = OPNAMES.get(function)
     if opname is not None:
         return opname
-    if isinstance(function, Keyworded):
+    if isinstance(function, (Keyworded, Configured)):
         return opname_of(function.function)
     return "output" if isinstance(function, Output) else getattr(function, "__name__", str(function))
 

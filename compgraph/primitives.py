@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from . import operations
+from .binding import as_operands
 from .nodes import ConstantNode, Node, record
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,14 +28,14 @@ class Primitive:
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Apply the function; a node among the operands makes the result one."""
         if not options and name is None:
-            return record(self.function, args)
+            return record(self.function, as_operands(args))
         bound = self._signature.bind(*args, **options)
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
         args, options = bound.args, bound.kwargs
         if name is None and not any(isinstance(a, Node) for a in args):
             return self.function(*args, **options)
-        return _called(name, record(self.function, _some_node(args, name), options))
+        return _called(name, record(self.function, as_operands(_some_node(args, name)), options))
 
     def __repr__(self) -> str:
         return f"<primitive {self.opname}>"

@@ -66,10 +66,10 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     nodes = [k for k, v in options.items() if isinstance(v, Node)]
     if nodes:
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
-    if ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs):
-        ufunc = ops.complex_sign
+    is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
+    function = ops.complex_sign if is_complex_sign else ufunc
     settings = tuple((k, v) for k, v in options.items() if k != "where")
-    return record(ops.configured(ufunc, settings) if settings else ufunc, tuple(map(as_operand, inputs)))
+    return record(ops.configured(function, settings) if settings else function, tuple(map(as_operand, inputs)))
 
 
 _REDUCTIONS: dict[np.ufunc, Any] = {
