@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import operations as ops
-from .binding import RAW, leaves_of, refusal_to_write, settled_order, to_plain, unsupported
+from .binding import FAMILIAR, RAW, as_operand, leaves_of, refusal_to_write, settled_order, to_plain, unsupported
 from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, describe, operation, record
 from .protocol import HANDLERS, array_function, array_ufunc
@@ -59,7 +59,7 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             return by_numpy(self.value, other)  # never equal, whatever the numbers: no part of the graph
-        if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__") or hasattr(other, "__array_priority__"):
+        if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return record(ufunc, (self, other))
 
@@ -77,9 +77,9 @@ def _in_place(name: str, forward: Any) -> Any:
         if self.is_scalar:
             return forward(self, other)
         if self.__class__ is VariableNode:
-            if not hasattr(other, "__array_ufunc__") and getattr(other, "__array_priority__", 0) > 0:
-                return NotImplemented  # as NumPy does: the other has an operator of its own
-            return self.update(lambda array: by_numpy(array, to_plain(other)), leaves_of(other))
+            if other.__class__ not in FAMILIAR:
+                other = as_operand(other)
+            return self.update(lambda array: by_numpy(array, to_plain(other)), (other,))
         raise refusal_to_write(self, f"a {symbol}= b", f"a = a {symbol} b")
 
     return in_place
@@ -235,6 +235,9 @@ def _install_methods() -> None:
         "imag": _attribute(lambda self: np.imag(self), "imag"),
         "flat": _attribute(_flat, "flat"),
         **{name: _attribute(getattr(ndarray, name).__get__, name) for name in ("shape", "dtype", "strides")},
+        # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node
+        # without history, which refuses to be used, and not a plain array. Peers to be asked say __array_ufunc__ = None.
+        "__array_priority__": 1e6,
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,
     }

@@ -26,7 +26,7 @@ from .binding import (
     write_out,
 )
 from .modes import is_recording
-from .nodes import ACTIVE, LEFT, Node, VariableNode, operation, record
+from .nodes import ACTIVE, LEFT, NO_OPTIONS, Node, VariableNode, operation, record
 
 ndarray = np.ndarray
 
@@ -68,8 +68,14 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
     is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
     function = ops.complex_sign if is_complex_sign else ufunc
-    settings = tuple((k, v) for k, v in options.items() if k != "where")
-    return record(ops.configured(function, settings) if settings else function, tuple(map(as_operand, inputs)))
+    settings = {k: v for k, v in options.items() if k != "where"}
+    moved = settings.keys() & {"axes", "axis", "keepdims"}
+    if moved:
+        raise TypeError(unsupported(f"np.{ufunc.__name__}(..., {moved.pop()}=)", "np.moveaxis before and after"))
+    operands = tuple(map(as_operand, inputs))
+    if function in ops.PIECEWISE:
+        return record(function, operands, settings or NO_OPTIONS)
+    return record(ops.configured(function, tuple(settings.items())) if settings else function, operands)
 
 
 _REDUCTIONS: dict[np.ufunc, Any] = {
