@@ -323,6 +323,16 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
     "logaddexp2": [*binary(np.logaddexp2), *scalars(np.logaddexp2)],
     "arctan2": [*binary(np.arctan2, shapes=ALL), *scalars(np.arctan2)],
     "hypot": [*binary(np.hypot), *scalars(np.hypot)],
+    "heaviside": [
+        ("at zero", lambda h: np.heaviside([-1.0, 0.0, 2.0], h), real(2, 3)),
+        ("zero size", lambda h: np.heaviside(np.zeros((0, 3)), h), real(3)),
+        ("number", lambda h: np.heaviside(0.0, h), real()),
+    ],
+    "nextafter": [
+        ("upwards", lambda x: np.nextafter(x, 5.0), real(2, 3)),
+        ("broadcast", lambda x: np.nextafter(x, np.ones((2, 1)) * [5.0, -5.0, 0.0]), positive(3)),
+        ("zero size", lambda x: np.nextafter(x, 1.0), real(0, 2)),
+    ],
     "maximum": [*binary(np.maximum, shapes=ALL), *scalars(np.maximum, number=0)],
     "minimum": [*binary(np.minimum), *scalars(np.minimum, number=0)],
     "fmax": [*binary(np.fmax), *scalars(np.fmax, number=0.0)],
@@ -840,6 +850,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "neg": [("vector", operator.neg, complexes(3))],
     "conj": [("function", np.conj, complexes(3)), ("method", lambda x: x.conjugate(), complexes(2, 2))],
     "abs": [("vector", np.abs, complexes(3)), ("number", abs, complexes())],
+    "complex_sign": [("vector", np.sign, complexes(3)), ("number", np.sign, complexes())],
     "where": [
         ("both", partial(np.where, MASK), complexes(2, 3), complexes(3, seed=1)),
         ("with real", partial(np.where, MASK), complexes(3), real(2, 3)),

@@ -131,7 +131,9 @@ heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x 
 abs_grad = elementwise("abs", _abs)
 fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x))
 # z / abs(z): what moves along z changes only its length
-complex_sign_grad = elementwise("complex_sign", lambda g, out, z: _over(g - np.real(g * out) * np.conjugate(out), np.abs(z)))
+complex_sign_grad = general("complex_sign", lambda g, out, z: _over(g - np.real(g * out) * np.conjugate(out), np.abs(z))).tangent(
+    lambda t, out, z: _over(t - np.real(t * np.conjugate(out)) * out, np.abs(z))
+)
 hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out))
 maximum_grad = elementwise("maximum", _if_larger, _if_smaller)
 minimum_grad = elementwise("minimum", _if_smaller, _if_larger)
