@@ -1,0 +1,522 @@
+"""Nodes among other types: who is asked, what is refused, and that a refusal changes nothing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import compgraph as cg
+from autodiff.reverse import gradient
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "@": operator.matmul, "divmod": divmod,
+}  # fmt: skip
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
+}  # fmt: skip
+
+
+@pytest.fixture
+def x() -> Any:
+    return cg.variable([1.0, 2.0, 3.0], "x")
+
+
+def of_each_kind(values: Any) -> Iterator[Any]:
+    """Nodes of every kind with these values."""
+    yield cg.variable(values)
+    yield cg.constant(values)
+    yield cg.variable(values) * 1.0
+    yield cg.constant(values) * 1.0
+
+
+def all_dead(node: Any) -> bool:
+    """Whether an array is a node that was never told its history, and refuses to be used."""
+    if not isinstance(node, cg.Node):
+        return False
+    uses: list[Callable[[], Any]] = [
+        lambda: node + 1,
+        lambda: np.sum(node),
+        lambda: np.exp(node),
+        lambda: node[0],
+        lambda: node.value,
+    ]
+    for use in uses:
+        with pytest.raises(TypeError, match="history is lost"):
+            use()
+    return True
+
+
+# --------------------------------------------------------------------------------- peers that want to be asked
+
+
+class Refusing:
+    """Says that NumPy must not compute with it, and has operators of its own."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def answer(self, other: Any) -> tuple[str, str]:
+        return "answered", type(other).__name__
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = answer
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = answer
+    __divmod__ = __rdivmod__ = __lt__ = __le__ = __gt__ = __ge__ = answer
+    __eq__ = __ne__ = answer  # type: ignore[assignment]
+
+
+class Silent:
+    """Says that NumPy must not compute with it, and has no operators."""
+
+    __array_ufunc__ = None
+
+
+class Asked:
+    """Has both protocols of its own."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return "asked", ufunc.__name__, method, [type(value).__name__ for value in inputs]
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return "asked", function.__name__
+
+
+@pytest.mark.parametrize("symbol", [*ARITHMETIC, *COMPARISONS])
+def test_operators_of_a_peer_that_numpy_must_leave_alone(symbol: str) -> None:
+    operate = (ARITHMETIC | COMPARISONS)[symbol]
+    for node in of_each_kind([1.0, 2.0]):
+        assert operate(node, Refusing()) == ("answered", type(node).__name__)
+        assert operate(Refusing(), node) == ("answered", type(node).__name__)
+        scalar = np.sum(node)
+        assert operate(scalar, Refusing()) == ("answered", type(scalar).__name__)
+
+
+def test_a_peer_without_operators_is_an_error(x: Any) -> None:
+    for operate in ARITHMETIC.values():
+        for pair in ((x, Silent()), (Silent(), x)):
+            with pytest.raises(TypeError):
+                operate(*pair)
+    for function in (np.add, np.maximum, np.less, np.floor_divide):
+        with pytest.raises(TypeError, match="__array_ufunc__=None"):
+            function(x, Silent())
+        with pytest.raises(TypeError, match="__array_ufunc__=None"):
+            function(Silent(), x, out=x)
+
+
+@pytest.mark.parametrize("symbol", [*ARITHMETIC, *COMPARISONS])
+def test_a_peer_with_its_own_ufunc_protocol_is_asked(symbol: str, x: Any) -> None:
+    operate = (ARITHMETIC | COMPARISONS)[symbol]
+    for node in (x, x * 1.0, x > 1, cg.constant(1.0), np.sum(x)):
+        found = operate(node, Asked())
+        assert found[0] == "asked"
+        assert type(node).__name__ in found[3]
+        assert operate(Asked(), node)[0] == "asked"
+
+
+def test_a_peer_with_protocols_is_asked_in_every_position(x: Any) -> None:
+    peer = Asked()
+    calls: list[Callable[[], Any]] = [
+        lambda: np.add(x, peer), lambda: np.add(peer, x), lambda: np.add(x, 1, out=peer),
+        lambda: np.add(x, peer, dtype="float32"),
+        lambda: np.multiply.reduce(x, out=peer), lambda: np.sin(x, out=peer), lambda: np.divmod(x, peer),
+        lambda: np.isnan(x, out=peer),
+        lambda: np.concatenate([x, peer]), lambda: np.dot(x, peer), lambda: np.dot(peer, x), lambda: np.where([True], peer, x),
+        lambda: np.vstack([x, peer]), lambda: np.einsum("i,i", x, peer), lambda: np.clip(x, peer, None),
+        lambda: np.sum(x, out=peer),
+        lambda: np.copyto(peer, x), lambda: np.isclose(x, peer), lambda: np.add.outer(x, peer), lambda: np.linalg.solve(peer, x),
+        lambda: np.append(peer, x), lambda: np.stack((peer, x)), lambda: np.allclose(x, peer),
+    ]  # fmt: skip
+    for position, call in enumerate(calls):
+        assert call()[0] == "asked", position
+    with cg.no_graph():
+        for position, call in enumerate(calls):
+            assert call()[0] == "asked", position
+
+
+def test_methods_do_not_pass_by_a_peer(x: Any) -> None:
+    """A method does not ask the peer as the function does; it must not go on without it either."""
+    for call in (lambda: x.dot(Asked()), lambda: x.searchsorted(Asked()), lambda: x.sum(out=Asked())):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_a_peer_is_asked_about_an_update_of_nothing(x: Any) -> None:
+    """In place there is no other answer than to write, or not to write."""
+    for peer in (Refusing(), Silent(), Asked()):
+        for operate in IN_PLACE.values():
+            with pytest.raises(TypeError):
+                operate(x, peer)
+    assert np.array_equal(x.value, [1, 2, 3])
+
+
+class Priority:
+    """An older way to ask for precedence; nodes keep theirs, since a result without a graph would be a loss."""
+
+    __array_priority__ = 1000.0
+
+    def __radd__(self, other: Any) -> Any:
+        return np.asarray(other)
+
+    __rmul__ = __rmatmul__ = __rsub__ = __rtruediv__ = __radd__
+
+
+def test_priority_does_not_take_a_node_apart(x: Any) -> None:
+    for symbol in ("+", "*", "@", "-", "/"):
+        with pytest.raises(TypeError, match="a node computes with numbers, not with a Priority"):
+            ARITHMETIC[symbol](x, Priority())
+    for update in ("+=", "*=", "-="):
+        with pytest.raises(TypeError, match="not with a Priority"):
+            IN_PLACE[update](x, Priority())
+    assert np.array_equal(x.value, [1, 2, 3])
+
+
+class Convertible:
+    """Nothing but a conversion to an array."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array([4.0, 5.0, 6.0])
+
+
+def test_what_converts_to_an_array_is_an_operand(x: Any) -> None:
+    peer, array = Convertible(), np.array([4.0, 5.0, 6.0])
+    for symbol, operate in (ARITHMETIC | COMPARISONS).items():
+        if symbol == "divmod":
+            continue
+        assert np.array_equal(operate(x, peer).value, operate(x.value, array)), symbol
+        if symbol not in COMPARISONS:
+            assert np.array_equal(operate(peer, x).value, operate(array, x.value)), symbol
+    for function in (np.dot, np.maximum, np.outer, np.isclose):
+        assert np.array_equal(function(x, peer).value, function(x.value, array))
+    assert np.array_equal(np.concatenate([x, peer]).value, [1, 2, 3, 4, 5, 6])
+    assert np.array_equal(gradient(np.sum(x * peer))["x"], array)
+    x -= peer
+    assert np.array_equal(x.value, [-3, -3, -3])
+
+
+# -------------------------------------------------------------------------------------- other kinds of arrays
+
+
+def test_masked_arrays_are_refused(x: Any) -> None:
+    """A node cannot follow a mask; what it hides must not come back."""
+    masked = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+    for operate in (ARITHMETIC | COMPARISONS).values():
+        for pair in ((x, masked), (masked, x), (np.sum(x), masked), (cg.constant(1.0), masked)):
+            with pytest.raises(TypeError):
+                operate(*pair)
+    teaching = r"MaskedArray.*np\.asarray"
+    for call in (
+        lambda: x + masked,
+        lambda: np.add(masked, x),
+        lambda: np.concatenate([x, masked]),
+        lambda: np.where([True, False, True], x, masked),
+        lambda: np.dot(x, masked),
+        lambda: x.dot(masked),
+        lambda: np.vstack([x, masked]),
+        lambda: np.einsum("i,i", x, masked),
+        lambda: np.clip(x, masked, None),
+        lambda: operator.iadd(x, masked),
+        lambda: np.isclose(x, masked),
+        lambda: x == masked,
+    ):
+        with pytest.raises(TypeError, match=teaching):
+            call()
+    assert np.array_equal(x.value, [1, 2, 3])
+    assert np.array_equal(masked.mask, [False, True, False])
+
+
+def test_functions_of_masked_arrays_refuse_nodes(x: Any) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: np.ma.array(x) + 1, lambda: np.ma.array(x).sum(), lambda: np.ma.masked_invalid(x), lambda: np.ma.sum(x),
+        lambda: np.ma.exp(x),
+        lambda: np.ma.concatenate([x, x]), lambda: np.ma.mean(x), lambda: np.ma.add(x, 1), lambda: np.ma.array(x) * x,
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrices_are_refused() -> None:
+    """Their ``*`` is another operation."""
+    x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
+    matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    for symbol, operate in (ARITHMETIC | COMPARISONS).items():
+        with pytest.raises(TypeError, match=r"matrix.*np\.asarray"):
+            operate(x, matrix)
+        if symbol != "**":
+            with pytest.raises(TypeError):
+                operate(matrix, x)
+    for call in (
+        lambda: np.dot(x, matrix),
+        lambda: np.matmul(matrix, x),
+        lambda: np.concatenate([x, matrix]),
+        lambda: x.dot(matrix),
+    ):
+        with pytest.raises(TypeError, match=r"matrix.*np\.asarray"):
+            call()
+    assert all_dead(np.dot(matrix, x))
+    with pytest.raises(TypeError):
+        np.matrix(x)
+
+
+class Subclass(np.ndarray):
+    """An array type that adds nothing."""
+
+
+def mapped(tmp_path: Path) -> Any:
+    array: Any = np.memmap(tmp_path / "numbers", dtype=float, mode="w+", shape=(3,))
+    array[:] = [4.0, 5.0, 6.0]
+    return array
+
+
+@pytest.mark.parametrize("kind", ["memmap", "subclass"])
+def test_other_subclasses_are_operands(kind: str, tmp_path: Path, x: Any) -> None:
+    peer: Any = mapped(tmp_path) if kind == "memmap" else np.array([4.0, 5.0, 6.0]).view(Subclass)
+    plain = np.asarray(peer)
+    for symbol, operate in (ARITHMETIC | COMPARISONS).items():
+        for found, expected in ((operate(x, peer), operate(x.value, plain)), (operate(peer, x), operate(plain, x.value))):
+            for part, wanted in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+                assert isinstance(part, cg.Node), symbol
+                assert np.array_equal(part.value, wanted), symbol
+    for call in (
+        lambda a, b: np.dot(a, b), lambda a, b: np.outer(a, b), lambda a, b: np.concatenate([a, b]),
+        lambda a, b: np.where([True, False, True], a, b),
+        lambda a, b: np.einsum("i,i", a, b), lambda a, b: a.dot(b), lambda a, b: np.clip(a, b, None),
+        lambda a, b: np.tensordot(a, b, 1),
+    ):  # fmt: skip
+        found = call(x, peer)
+        assert isinstance(found, cg.Node)
+        assert np.array_equal(found.value, call(x.value, plain))
+    assert np.array_equal(gradient(np.sum(peer * x))["x"], plain)
+    assert np.array_equal(gradient(np.dot(x, peer))["x"], plain)
+    x += peer
+    assert np.array_equal(x.value, [5, 7, 9])
+    assert cg.variable(peer).value.__class__ is np.ndarray
+
+
+def test_another_subclass_first(tmp_path: Path) -> None:
+    """NumPy asks the first of two unrelated subclasses, and that one only knows arrays: what joins them is unusable."""
+    x, peer = cg.variable(np.ones((3, 3))), mapped(tmp_path)
+    for call in (
+        lambda: np.concatenate([peer, x[0]]),
+        lambda: np.stack([peer, x[0]]),
+        lambda: np.vstack([peer, x]),
+        lambda: np.append(peer, x),
+        lambda: np.dot(peer, x),
+    ):
+        assert all_dead(call())
+
+
+@pytest.mark.parametrize("name", ["dot", "outer", "where", "einsum", "concatenate", "stack", "tensordot"])
+def test_the_named_versions_are_asked_first(name: str, tmp_path: Path, x: Any) -> None:
+    """A function of compgraph sees its arguments before NumPy does, in whatever order they come."""
+    peer = mapped(tmp_path)
+    calls: dict[str, Callable[[Any], Any]] = {
+        "dot": lambda m: m.dot(peer, x),
+        "outer": lambda m: m.outer(peer, x),
+        "where": lambda m: m.where(peer, x, 0.0),
+        "einsum": lambda m: m.einsum("i,i", peer, x),
+        "concatenate": lambda m: m.concatenate([peer, x]),
+        "stack": lambda m: m.stack([peer, x]),
+        "tensordot": lambda m: m.tensordot(peer, x, 1),
+    }
+    found = calls[name](cg)
+    assert isinstance(found, cg.Node)
+    assert found.plain is not None
+    assert x in found.operands
+
+
+@pytest.mark.parametrize("name", ["max", "sum", "mean", "sin", "stack of a list", "initial"])
+def test_the_named_versions_see_nodes_where_numpy_does_not(name: str) -> None:
+    """In a list, or as an option, NumPy would take the numbers and leave the graph."""
+    x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
+    calls: dict[str, Callable[[], Any]] = {
+        "max": lambda: cg.max([x, y]),
+        "sum": lambda: cg.sum([x, y]),
+        "mean": lambda: cg.mean([x, y]),
+        "sin": lambda: cg.sin([x, y]),
+        "stack of a list": lambda: cg.stack([[x, y], [1.0, 2.0]]),
+        "initial": lambda: cg.sum(np.ones(3), initial=x),
+    }
+    try:
+        found = calls[name]()
+    except TypeError:
+        return
+    assert isinstance(found, cg.Node), "the graph is lost without a word"
+    assert "x" in gradient(np.sum(found))
+
+
+def test_sparse_matrices_do_not_take_a_node_apart() -> None:
+    x = cg.variable(np.ones((2, 2)))
+    sparse = scipy.sparse.csr_array(np.eye(2))
+    for symbol in ("@", "*", "+", "-"):
+        with pytest.raises(TypeError, match="a node computes with numbers, not with a csr_array"):
+            ARITHMETIC[symbol](x, sparse)
+    for symbol in ("+=", "*="):
+        with pytest.raises(TypeError, match="csr_array"):
+            IN_PLACE[symbol](x, sparse)
+    assert np.array_equal(x.value, np.ones((2, 2)))
+
+
+# ----------------------------------------------------------------------------------------- what is no number
+
+NO_NUMBERS: dict[str, Any] = {
+    "str": "a", "bytes": b"a", "Decimal": Decimal(2), "Fraction": Fraction(1, 2), "datetime": np.datetime64("2020-01-01"),
+    "timedelta": np.timedelta64(2, "s"), "dict": {"a": 1}, "set": {1}, "object": object(), "type": float, "function": len,
+    "list of str": ["a", "b", "c"], "list of None": [None, 1.0, 2.0], "list of objects": [object()] * 3, "ellipsis": ...,
+    "list of Decimals": [Decimal(1)] * 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", NO_NUMBERS)
+def test_what_is_no_number_is_refused(label: str, x: Any) -> None:
+    other = NO_NUMBERS[label]
+    teaching = r"a node computes with numbers, not with a .*convert it|unsupported operand|cannot use|did not contain a loop"
+    for symbol, operate in ARITHMETIC.items():
+        for pair in ((x, other), (other, x), (np.sum(x), other), (other, x > 1)):
+            if pair[0] is other and ((label in ("str", "bytes") and symbol == "%") or (label == "Fraction" and symbol == "**")):
+                continue  # Python formats the string, or makes a float of the fraction
+            with pytest.raises(TypeError, match=teaching):
+                operate(*pair)
+    for call in (
+        lambda: np.add(x, other), lambda: np.maximum(other, x), lambda: np.dot(x, other), lambda: np.concatenate([x, other]),
+        lambda: np.where([True, False, True], x, other), lambda: np.clip(x, other, None), lambda: np.stack([x, other]),
+        lambda: np.outer(x, other), lambda: x.dot(other), lambda: np.add(x, other, dtype="float32"), lambda: np.arctan2(other, x),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match="a node computes with numbers, not with a"):
+            call()
+    for operate in IN_PLACE.values():
+        with pytest.raises(TypeError):
+            operate(x, other)
+    assert np.array_equal(x.value, [1, 2, 3])
+
+
+@pytest.mark.parametrize("symbol", ARITHMETIC)
+def test_none_is_refused(symbol: str, x: Any) -> None:
+    for pair in ((x, None), (None, x), (np.sum(x), None)):
+        with pytest.raises((TypeError, ValueError)):
+            ARITHMETIC[symbol](*pair)
+
+
+def test_none_where_an_array_is_meant(x: Any) -> None:
+    for call in (
+        lambda: np.where([True, False, True], x, None),
+        lambda: np.where(True, np.sum(x), None),
+        lambda: np.add(x, None),
+        lambda: np.stack([x[0], None]),
+        lambda: np.concatenate([x, None]),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()
+
+
+OBJECTS: dict[str, Any] = {
+    "objects": np.array([1, 2, 3], dtype=object),
+    "fractions": np.array([Fraction(1, 2)] * 3),
+    "timedeltas": np.array([1, 2, 3], "m8[s]"),
+    "strings": np.array(["a", "b", "c"]),
+    "records": np.zeros(3, [("a", float)]),
+}
+
+
+@pytest.mark.parametrize("label", OBJECTS)
+def test_arrays_of_other_things(label: str, x: Any) -> None:
+    """They are refused, or the derivative that passes them is right; it is never quietly zero."""
+    other = OBJECTS[label]
+    calls: dict[str, Callable[[], Any]] = {
+        "mul": lambda: x * other, "rmul": lambda: other * x, "add ufunc": lambda: np.add(x, other), 
+        "maximum": lambda: np.maximum(x, other),
+        "where": lambda: np.where([True, True, True], x, other), "concatenate": lambda: np.concatenate([x, other])[:3],
+        "clip": lambda: np.clip(x, None, other), "dot": lambda: np.dot(x, other), "sum": lambda: np.sum(x * other),
+        "matmul": lambda: x @ other, "stack": lambda: np.stack([x, other])[0], "outer": lambda: np.outer(x, other)[:, 0],
+        "dtype": lambda: np.add(x, x, dtype=other.dtype),
+    }  # fmt: skip
+    for name, call in calls.items():
+        try:
+            found = np.sum(call().astype(float) * 1.0)
+            slope = gradient(found)["x"]
+        except (TypeError, ValueError):
+            continue
+        assert np.all(slope != 0), f"{name}: the derivative is lost without a word"
+
+
+def test_conversion_to_what_is_no_number_is_refused(x: Any) -> None:
+    for node in (x, x * 2, np.sum(x), cg.constant(1)):
+        for dtype in (object, str, bytes, "m8[s]", "M8[s]", [("a", float)]):
+            with pytest.raises(TypeError, match=r"a node holds numbers.*node\.value"):
+                node.astype(dtype)
+
+
+# --------------------------------------------------------------------------------------- lists and tuples
+
+
+def test_sequences_are_arrays(x: Any) -> None:
+    for other in ([4, 5, 6], (4, 5, 6), [4.0, 5, True], range(4, 7), [np.float32(4), 5, 6], [np.array(4.0), 5, 6]):
+        for symbol, operate in ARITHMETIC.items():
+            if symbol == "divmod":
+                continue
+            expected = operate(x.value, np.asarray(other))
+            assert np.array_equal(operate(x, other).value, expected), symbol
+            assert operate(x, other).dtype == expected.dtype
+            assert np.array_equal(operate(other, x).value, operate(np.asarray(other), x.value)), symbol
+    assert np.array_equal(gradient(np.sum(x ** [2, 3, 1]))["x"], [2, 12, 1])
+    assert np.array_equal(gradient(np.sum([4, 5, 6] / x))["x"], [-4, -1.25, -6 / 9])
+    with pytest.raises(ValueError, match="broadcast"):
+        x * [1, 2]
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        x * [[1], [1, 2]]
+
+
+def test_a_list_changed_afterwards_is_not_what_was_computed_with(x: Any) -> None:
+    factors = [4.0, 5.0, 6.0]
+    y = x * factors
+    factors[0] = 100.0
+    factors.append(1.0)
+    assert np.array_equal(gradient(np.sum(y))["x"], [4, 5, 6])
+
+
+def test_empty_sequences(x: Any) -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        x * []
+    assert np.array_equal(np.concatenate([x, []]).value, [1, 2, 3])
+    assert (cg.variable(1.0) * []).shape == (0,)
+    with pytest.raises(ValueError, match="at least one"):
+        np.concatenate([])
+
+
+def test_python_sum_and_max(x: Any) -> None:
+    total = sum(x)
+    assert isinstance(total, cg.Node)
+    assert np.array_equal(gradient(total)["x"], [1, 1, 1])
+    assert np.array_equal(gradient(max(x))["x"], [0, 0, 1])
+    assert np.array_equal(gradient(min(x, key=lambda v: -v))["x"], [0, 0, 1])
+    assert [float(v) for v in sorted(x, reverse=True)] == [3, 2, 1]
+
+
+def test_nothing_is_half_changed_by_an_error(x: Any) -> None:
+    """Neither the node, nor its operands, nor the partner."""
+    y = x * 2
+    partner = np.zeros(4)
+    for call in (
+        lambda: y + partner, lambda: np.add(y, 1, out=partner), lambda: y @ partner, lambda: np.concatenate([y, partner], axis=1),
+        lambda: y["a"], lambda: y.reshape(7), lambda: np.sum(y, axis=3), lambda: y + "a", lambda: np.where(y, partner, partner),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError, IndexError)):
+            call()
+    assert y.args == (x, 2)
+    assert y.opname == "mul"
+    assert np.array_equal(y.value, [2, 4, 6])
+    assert not partner.any()
+    assert np.array_equal(gradient(np.sum(y))["x"], [2, 2, 2])
