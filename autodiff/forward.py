@@ -50,7 +50,7 @@ class TangentNode(Node):
         node.plain = plain
         node.primal, node.tangent, node.level = primal, tangent, level
         node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)
-        node.function = node.memory = node._name = None
+        node.function = node.memory = node._name = node._operands = None
         node.args, node.options, node.edges = (), NO_OPTIONS, ()
         node.tick = 0
         return node  # type: ignore[no-any-return]

@@ -101,7 +101,7 @@ def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], k
     """Split a call into operands and options, and record it."""
     leading, reserved = _layout(function, operand_names)
     if 0 < len(args) <= leading:
-        operands = args if len(args) == 1 else as_operands(args)
+        operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
         if not kwargs:
             return record(function, operands)
         if reserved.isdisjoint(kwargs) and PLAIN_OPTIONS.issuperset(map(type, kwargs.values())):

@@ -64,6 +64,7 @@ def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
     Examples
     --------
     >>> import compgraph as cg
+    >>> cg.reset()
     >>> cg.constant(2, "two") * cg.variable(4.0)
     ScalarNode(8., name='mul_0', dtype=float64)
     """

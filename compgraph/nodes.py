@@ -58,7 +58,7 @@ class Node(np.ndarray):
         Room for the log of writes into this node's buffer.
     """
 
-    __slots__ = ("_name", "args", "edges", "function", "memory", "options", "plain", "tick")
+    __slots__ = ("_name", "_operands", "args", "edges", "function", "memory", "options", "plain", "tick")
 
     level: int = 0
     is_scalar: bool = False
@@ -141,7 +141,7 @@ class Node(np.ndarray):
     __deepcopy__ = None  # type: ignore[assignment]
 
     def __copy__(self) -> Any:
-        return record(operations.copy, (self,))
+        return record(operations.copy, (self,), {"order": "K"})
 
 
 class VariableNode(Node):
@@ -155,6 +155,8 @@ class VariableNode(Node):
         cls, value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True
     ) -> VariableNode:
         """Make a variable from a value; see `variable`."""
+        if not copy and isinstance(value, Node):
+            raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
         array = _plain_array(value)
         target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":
@@ -173,8 +175,11 @@ class VariableNode(Node):
                 "would lose where its value came from. To update it by plain numbers, write inside "
                 "`with cg.no_graph():`, or write node.value."
             )
-        write(self.plain)
-        self.tick = next_tick()
+        try:
+            write(self.plain)
+        finally:
+            if self.plain.flags.writeable:  # a write that fails may have changed a part
+                self.tick = next_tick()
         return self
 
 
@@ -187,7 +192,7 @@ class ConstantNode(Node):
     @classmethod
     def create_using(cls, value: ArrayLike, name: str | None = None) -> ConstantNode:
         """Make a constant from a value; see `constant`."""
-        array = _plain_array(value).copy()
+        array = _plain_array(value).copy("K")
         array.flags.writeable = False
         return cls.hold(array, name if name is not None else automatic_name(cls.kind))
 
@@ -195,8 +200,6 @@ class ConstantNode(Node):
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
         """A constant that holds a raw operand by reference, as the operation that used it does."""
         node: ConstantNode = leaf(np.asarray(value), cls, name)
-        if isinstance(value, (bool, int, float, complex)):
-            node.plain = value  # a Python number adapts to the dtype of the other operand, an array would not
         return node
 
 
@@ -248,7 +251,10 @@ class OperationalNode(Node):
         if function is None:
             raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
         args = (operand_a,) if operand_b is None else (operand_a, operand_b)
-        node = attach(np.asarray(opresult)[()], function, args)
+        result = np.asarray(opresult)
+        if function not in operations.PIECEWISE and result.dtype.kind in "biu":
+            result = result.astype(float)  # as the operation on variables would have given
+        node = attach(result[()], function, args)
         node._name = name
         return node
 
@@ -290,8 +296,10 @@ class InertScalarNode(InertNode):
 class Joint:
     """The record of an operation with several outputs; each output is an `Output` of it."""
 
-    __slots__ = ("args", "edges", "function", "options", "plain", "tick")
+    __slots__ = ("_operands", "args", "edges", "function", "options", "plain", "tick")
     level = 0
+
+    _operands: tuple[Node, ...] | None
 
     plain: Any
     function: Any
@@ -312,13 +320,16 @@ class Joint:
 
 
 def _operand_nodes(record: Any) -> tuple[Node, ...]:
-    """All operands of a node or joint; raw ones become constants, once."""
-    wanted = operations.operand_count(record.function, len(record.args))
-    if any(not isinstance(a, Node) and a is not None for a in record.args[:wanted]):
-        record.args = tuple(
-            a if isinstance(a, Node) or a is None or i >= wanted else ConstantNode.hold(a) for i, a in enumerate(record.args)
+    """All operands of a node or joint; raw ones become constants, once, and stay what they are in `args`."""
+    if record._operands is None:
+        wanted = operations.operand_count(record.function, len(record.args))
+        record._operands = tuple(
+            a if isinstance(a, Node) else ConstantNode.hold(a)
+            for i, a in enumerate(record.args)
+            if isinstance(a, Node) or (a is not None and i < wanted)
         )
-    return tuple(a for a in record.args if isinstance(a, Node))
+    operands: tuple[Node, ...] = record._operands
+    return operands
 
 
 ACTIVE = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
@@ -369,7 +380,10 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
 
 def _wrapped(value: Any, active: bool) -> Any:
     """A value as a node without history; integers and booleans are always inert."""
-    active = active and value.dtype.kind in "fc"
+    kind = value.dtype.kind if hasattr(value, "dtype") else "O"
+    if kind not in "biufc":
+        raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
+    active = active and kind in "fc"
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
         node: Any = _new_view(value, OperationalNode if active else InertNode)
@@ -385,7 +399,7 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
     node.edges = edges
     node.options = options
     node.tick = next_tick()
-    node.memory = node._name = None
+    node.memory = node._name = node._operands = None
     return node
 
 
@@ -401,7 +415,7 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
     node.edges = edges
     node.options = NO_OPTIONS
     node.tick = next_tick()
-    node.memory = node._name = None
+    node.memory = node._name = node._operands = None
     return node
 
 
@@ -440,6 +454,7 @@ def _outputs(
     joint.plain = tuple(value)
     joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
     joint.tick = next_tick()
+    joint._operands = None
     nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 

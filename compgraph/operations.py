@@ -21,11 +21,10 @@ import numpy as np
 class Packed:
     """A function that takes its operands as one sequence: ``concatenate((a, b), axis=0)``."""
 
-    __slots__ = ("__name__", "function")
+    __slots__ = ("function",)
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__name__: str = function.__name__
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the function with the operands packed."""
@@ -332,6 +331,11 @@ REFUSED_METHODS: dict[str, str] = {
 
 # ---------------------------------------------------------------------------------------- derived data
 
+
+def _own_name(function: Any) -> str:
+    return str(function.__name__)
+
+
 SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     getitem: "getitem",
     astype: "astype",
@@ -341,13 +345,13 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     complex_sign: "complex_sign",
     power: "pow",
     einsum: "einsum",
-    **{packed: packed.__name__ for packed in PACKED_FUNCTIONS.values()},
+    **{packed: f.__name__ for f, packed in PACKED_FUNCTIONS.items()},
 }
 # The arguments after the first are indices, which are taken as they are.
 INDEXED: set[Any] = {getitem}
 PIECEWISE: set[Any] = {*PIECEWISE_UFUNCS, *PIECEWISE_FUNCTIONS, stop_gradient}
 OPNAMES: dict[Any, str] = {
-    **{f: f.__name__ for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
+    **{f: _own_name(f) for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
     **UFUNC_OPNAMES,
     **SMOOTH_SPECIALS,
     stop_gradient: "stop_gradient",

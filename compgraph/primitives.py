@@ -10,8 +10,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from . import operations
-from .binding import as_operands
+from .binding import as_operands, leaves_of
 from .nodes import ConstantNode, Node, record
+from .protocol import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -112,25 +113,24 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if name is None:
-            return function(*args, **kwargs)
+        if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
+            if name is None:
+                return function(*args, **kwargs)
+            args = _with_a_node(args)
         before = {id(a) for a in args}
-        result = function(*_some_node_within(args), **kwargs)
-        if id(result) in before:  # NumPy handed an argument back, which keeps its own name
+        result = call_on_nodes(function, args, kwargs)
+        if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
             result = record(operations.copy, (result,))
         return _called(name, result)
 
     return call
 
 
-def _some_node_within(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with the first numeric one a node if none is, also inside a sequence."""
-    flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else [a])]
-    if any(isinstance(x, Node) for x in flat):
-        return args
+def _with_a_node(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the first numeric one a node, also inside a sequence."""
     found = list(args)
     for i, a in enumerate(found):
-        if isinstance(a, (list, tuple)) and all(isinstance(x, np.ndarray) for x in a) and a:
+        if isinstance(a, (list, tuple)) and a and all(isinstance(x, np.ndarray) for x in a):
             found[i] = [ConstantNode.create_using(a[0]), *a[1:]]
             break
         if not isinstance(a, str):

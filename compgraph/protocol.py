@@ -95,6 +95,13 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
     """Record the call of a NumPy function, or refuse it."""
     if any(not issubclass(t, Node) and t.__array_function__ is not ndarray.__array_function__ for t in types):
         return NotImplemented
+    return call_on_nodes(function, args, kwargs)
+
+
+def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record the call of a ufunc or function that has a node somewhere among its arguments, or refuse it."""
+    if isinstance(function, np.ufunc):
+        return function(*map(gathered, args), **kwargs)
     function = ops.ALIASES.get(function, function)
     handler = HANDLERS.get(function)
     if handler is None:

@@ -19,7 +19,7 @@ COMPGRAPH = {
     "binding": {"operations", "nodes", "modes"},
     "protocol": {"operations", "nodes", "modes", "binding"},
     "methods": {"operations", "nodes", "modes", "binding", "protocol"},
-    "primitives": {"operations", "nodes", "binding"},
+    "primitives": {"operations", "nodes", "binding", "protocol"},
     "functions": {"operations", "nodes", "primitives"},
     "graph": {"operations", "nodes"},
     "visualizer": {"operations", "nodes", "graph"},

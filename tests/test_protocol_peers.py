@@ -335,7 +335,7 @@ def test_the_named_versions_are_asked_first(name: str, tmp_path: Path, x: Any) -
     found = calls[name](cg)
     assert isinstance(found, cg.Node)
     assert found.plain is not None
-    assert x in found.operands
+    assert any(operand is x for operand in found.operands)
 
 
 @pytest.mark.parametrize("name", ["max", "sum", "mean", "sin", "stack of a list", "initial"])
@@ -350,12 +350,10 @@ def test_the_named_versions_see_nodes_where_numpy_does_not(name: str) -> None:
         "stack of a list": lambda: cg.stack([[x, y], [1.0, 2.0]]),
         "initial": lambda: cg.sum(np.ones(3), initial=x),
     }
-    try:
-        found = calls[name]()
-    except TypeError:
-        return
+    found = calls[name]()
     assert isinstance(found, cg.Node), "the graph is lost without a word"
-    assert "x" in gradient(np.sum(found))
+    if name != "initial":  # whose derivative is not known, and says so
+        assert "x" in gradient(np.sum(found))
 
 
 def test_sparse_matrices_do_not_take_a_node_apart() -> None:
@@ -436,7 +434,7 @@ def test_arrays_of_other_things(label: str, x: Any) -> None:
     """They are refused, or the derivative that passes them is right; it is never quietly zero."""
     other = OBJECTS[label]
     calls: dict[str, Callable[[], Any]] = {
-        "mul": lambda: x * other, "rmul": lambda: other * x, "add ufunc": lambda: np.add(x, other), 
+        "mul": lambda: x * other, "rmul": lambda: other * x, "add ufunc": lambda: np.add(x, other),
         "maximum": lambda: np.maximum(x, other),
         "where": lambda: np.where([True, True, True], x, other), "concatenate": lambda: np.concatenate([x, other])[:3],
         "clip": lambda: np.clip(x, None, other), "dot": lambda: np.dot(x, other), "sum": lambda: np.sum(x * other),

@@ -30,6 +30,7 @@ from autodiff.operators import grad, vjp
 from autodiff.registry import rules
 from autodiff.reverse import gradient
 from compgraph import operations
+from conftest import RULES
 
 Array = np.ndarray[Any, Any]
 Layout = Callable[[Array], Array]
@@ -270,14 +271,14 @@ INTERNAL = {"scatter", "input", "output"}
 
 
 def test_every_rule_has_cases() -> None:
-    assert {*SKETCHES, *COMPLEX_SKETCHES} == set(rules) - INTERNAL
+    assert {*SKETCHES, *COMPLEX_SKETCHES} == set(RULES) - INTERNAL
 
 
 def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
     smooth = {*operations.SMOOTH_UFUNCS, *operations.SMOOTH_FUNCTIONS, *operations.SMOOTH_SPECIALS}
     smooth |= set(operations.PACKED_FUNCTIONS.values())
-    assert {operations.opname_of(f) for f in smooth} <= set(rules)
-    for opname, rule in rules.items():
+    assert {operations.opname_of(f) for f in smooth} <= set(RULES)
+    for opname, rule in RULES.items():
         assert rule.opname == opname
         assert callable(operations.function_named(opname)), f"no function is recorded as {opname}"
         assert operations.function_named(opname) not in operations.PIECEWISE
@@ -294,7 +295,7 @@ def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: 
             value, node = function(x), function(cg.variable(x))
         except TypeError:  # NumPy has it for integers only, or not for complex numbers
             continue
-        if node.opname in rules:
+        if node.opname in RULES:
             continue  # np.sign of complex numbers is recorded as another operation
         slope = numeric.directional(function, [x], [np.ones(3)]) if value.dtype.kind in "fc" else np.zeros(3)
         close(slope, np.zeros(3), 1e-6, f"the slope of {ufunc.__name__} along operand {position}")
@@ -303,7 +304,7 @@ def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: 
 def test_every_rule_has_its_name_in_grads() -> None:
     modules = [m for m in vars(grads).values() if getattr(m, "__package__", None) == grads.__name__]
     named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, registry.Rule)}
-    assert {f"{opname}_grad": rule for opname, rule in rules.items()} == named
+    assert {f"{opname}_grad": rule for opname, rule in RULES.items()} == named
 
 
 def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision() -> None:
