@@ -357,22 +357,36 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     Node, tuple of Node, or plain NumPy result
         What `function` returns, as a node; as it is under `no_graph` or when no argument is a node.
     """
+    values, edges, active = [], [], False
     top: Any = None
-    for operand in args:
-        if isinstance(operand, Node) and (top is None or operand.level > top.level):
-            top = operand
-    if top is not None and top.level:
+    for position, operand in enumerate(args):
+        if isinstance(operand, Node):
+            values.append(operand.plain)
+            edges.append(position)
+            if operand.__class__ in ACTIVE:
+                active = True
+            elif operand.level and (top is None or operand.level > top.level):
+                top = operand
+        else:
+            values.append(operand)
+    if top is not None:
         return type(top).carry(top.level, function, args, options)
-    value = function(*[a.plain if isinstance(a, Node) else a for a in args], **options)
-    if top is None or not is_recording():
+    value = function(*values, **options)
+    if not edges or not is_recording():
         return value
-    return attach(value, function, args, options)
+    return _attach(value, function, args, options, tuple(edges), active and function not in operations.PIECEWISE)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """The node, or tuple of nodes, of an operation that has been computed."""
     edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
+    return _attach(value, function, args, options, edges, active)
+
+
+def _attach(
+    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
+) -> Any:
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
     return fill(_wrapped(value, active), function, args, edges, options)
