@@ -14,8 +14,9 @@ from .modes import is_recording
 from .nodes import ACTIVE, INERT, NO_OPTIONS, Node, VariableNode, describe, record
 
 ndarray = np.ndarray
-RAW = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64})
-FAMILIAR = RAW | ACTIVE | INERT | {type(None), np.bool_}
+# Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
+RAW = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
+FAMILIAR = RAW | ACTIVE | INERT | {type(None), complex, np.bool_}
 PLAIN_OPTIONS = frozenset({int, bool, float, str, tuple, type(None)})
 
 
@@ -120,7 +121,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
         raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
     given.update(kwargs)
     out = given.pop("out", None)
-    options = {k: v for k, v in given.items() if v is not np._NoValue}
+    options = {k: tuple(v) if v.__class__ is list else v for k, v in given.items() if v is not np._NoValue}
     leading: list[Any] = []
     for name in operand_names:
         if name != names[len(leading)] or name not in options:

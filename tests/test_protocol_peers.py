@@ -483,6 +483,15 @@ def test_a_list_changed_afterwards_is_not_what_was_computed_with(x: Any) -> None
     factors[0] = 100.0
     factors.append(1.0)
     assert np.array_equal(gradient(np.sum(y))["x"], [4, 5, 6])
+    index, rows, columns, axes = [0, 2], [0], [1], [2, 0, 1]
+    m = cg.variable(np.arange(24.0).reshape(2, 3, 4), "m")
+    picked, elements, turned = x[index], m[0][rows, columns], np.transpose(m, axes)
+    index[0], rows[0], columns[0] = 1, 1, 3
+    axes.reverse()
+    assert np.array_equal(gradient(np.sum(picked))["x"], [1, 0, 1])
+    assert np.array_equal(np.argwhere(gradient(np.sum(elements))["m"]), [[0, 0, 1]])
+    assert np.array_equal(gradient(turned, adjoint=turned.value)["m"], m.value)
+    assert x[[]].shape == (0,)
 
 
 def test_empty_sequences(x: Any) -> None:

@@ -201,6 +201,31 @@ def test_unary_operator(symbol: str, dtype: str) -> None:
     assert_same_outcome(outcome(UNARY[symbol], scalar_node(array)), outcome(UNARY[symbol], array), f"{symbol} scalar")
 
 
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 1 / 3, np.inf, -np.inf, np.nan, 65000.0, -2.5)
+NUMBERS: tuple[Any, ...] = (
+    0, 1, -2, 3, 2**53 + 1, 2**70, 10**400, 0.0, -0.0, 0.1, 0.5, 1e308, np.inf, np.nan, True, False, 1j, 0j, complex(np.inf, 1),
+    np.float64(0.1), np.float32(0.1), np.float16(3), np.int8(-2), np.uint64(2**63), np.longdouble(0.1), np.complex64(1j),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("symbol", BINARY)
+def test_operator_on_special_numbers(symbol: str, dtype: str) -> None:
+    """Where Python's numbers, NumPy's scalars and arrays of no axes differ, a node is like the array."""
+    operate = BINARY[symbol]
+    for value in SPECIAL:
+        array = np.array(value).astype(dtype)
+        for node in (node_of(array), scalar_node(array)):
+            for other in NUMBERS:
+                what = f"{value!r} {symbol} {other!r}"
+                assert_same_outcome(outcome(operate, node, other), outcome(operate, array, other), what)
+                assert_same_outcome(outcome(operate, other, node), outcome(operate, other, array), f"{what}, reflected")
+            for second in SPECIAL:
+                right = np.array(second).astype(dtype)
+                expected = outcome(operate, array, right)
+                assert_same_outcome(outcome(operate, node, scalar_node(right)), expected, f"{value!r} {symbol} {second!r}")
+
+
 def test_python_scalars_stay_weak() -> None:
     for dtype in ("float16", "float32", "complex64"):
         for node in (cg.variable(numbers((3,), dtype)), cg.variable(np.ones((), dtype)), cg.variable(np.ones((), dtype))[()]):
