@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from autodiff.forward import jvp
+from autodiff.operators import grad
 from autodiff.reverse import gradient
 
 FLOATING = ("float16", "float32", "float64", "longdouble", "complex64", "complex128")
@@ -768,6 +770,36 @@ def test_no_graph_as_a_decorator() -> None:
 
     assert type(recurse(5)) is np.ndarray
     assert isinstance(x * 2, cg.OperationalNode)
+
+
+def test_no_graph_does_not_pretend_to_decorate_what_runs_later() -> None:
+    """Calling these only makes an iterator or a coroutine: the context would be over before their first line."""
+    x = cg.variable(1.0)
+
+    def values() -> Any:
+        yield x * 2
+
+    async def compute() -> Any:
+        return x * 2
+
+    for function, run in ((values, next), (compute, asyncio.run)):
+        try:
+            silent: Any = cg.no_graph()(function)
+        except TypeError:
+            continue
+        assert not isinstance(run(silent()), cg.Node)  # type: ignore[operator]
+
+
+def test_messages_name_what_is_meant() -> None:
+    """In a function that is differentiated the argument is called so."""
+
+    def write(z: Any) -> Any:
+        z[0] = 1.0
+
+    for differentiate in (lambda: grad(write)(np.ones(2)), lambda: jvp(write, (np.ones(2),), (np.ones(2),))):
+        with pytest.raises(TypeError, match="write into") as caught:
+            differentiate()
+        assert "None" not in str(caught.value)
 
 
 def test_no_graph_is_per_thread() -> None:
