@@ -42,8 +42,12 @@ class Scatter:
             scattered = record(scatter, (node, *flat), {"layout": tuple(len(index) for _, index in self.pieces)})
         else:
             scattered = _zeros(node.plain)
-            for piece, index in self.pieces:
-                _put(scattered, piece, index)
+            places = [index[0] for _, index in self.pieces]
+            if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
+                np.add.at(scattered, places, [piece for piece, _ in self.pieces])
+            else:
+                for piece, index in self.pieces:
+                    _put(scattered, piece, index)
         return scattered if self.dense is None else scattered + self.dense
 
 

@@ -270,12 +270,12 @@ def rule(
     >>> import compgraph as cg
     >>> import autodiff
     >>> @cg.primitive
-    ... def bell(x):
+    ... def gauss(x):
     ...     return np.exp(-x * x)
-    >>> @autodiff.rule(bell, kind="elementwise")
-    ... def bell_grad(adjoint, out, x):
+    >>> @autodiff.rule(gauss, kind="elementwise")
+    ... def gauss_grad(adjoint, out, x):
     ...     return -2 * x * out * adjoint
-    >>> print(autodiff.grad(autodiff.grad(bell))(0.0), autodiff.jvp(bell, (0.0,), (1.0,))[1])
+    >>> print(autodiff.grad(autodiff.grad(gauss))(0.0), autodiff.jvp(gauss, (0.0,), (1.0,))[1])
     -2.0 -0.0
     """
     if not isinstance(function, Primitive):

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.leaves import variable
 from compgraph.modes import recording_on
-from compgraph.nodes import Node, VariableNode, describe
+from compgraph.nodes import Node, VariableNode, describe, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -140,6 +140,7 @@ def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
 
 
 def _differentiable(node: Any) -> Any:
+    require_history(node)
     if not isinstance(node, Node):
         raise TypeError(
             f"gradient needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "

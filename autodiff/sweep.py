@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import INERT, Joint, Node, attach, describe
+from compgraph.nodes import INERT, Joint, attach, describe
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -143,7 +143,10 @@ def _as_arrays(node: Any) -> tuple[Any, list[Any]]:
     args = node.args
     if len(args) == 1:
         return node.plain, [args[0].plain]
-    return node.plain, [a.plain if isinstance(a, Node) else a for a in args]
+    operands = list(args)
+    for position in node.edges:
+        operands[position] = operands[position].plain
+    return node.plain, operands
 
 
 def _as_nodes(node: Any) -> tuple[Any, list[Any]]:

@@ -15,7 +15,7 @@ from .nodes import ACTIVE, INERT, NO_OPTIONS, Node, VariableNode, describe, reco
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
-RAW = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
+RAW: frozenset[Any] = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
 FAMILIAR = RAW | ACTIVE | INERT | {type(None), complex, np.bool_}
 PLAIN_OPTIONS = frozenset({int, bool, float, str, tuple, type(None)})
 

@@ -142,8 +142,8 @@ def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     array([0.5, 0.5])
     """
     x = np.asarray(x)
-    raised = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return raised / np.sum(raised, axis=axis, keepdims=True)
+    raised = np.exp(x - x.max(axis=axis, keepdims=True))
+    return raised / raised.sum(axis=axis, keepdims=True)
 
 
 @primitive
@@ -224,9 +224,9 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
             raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")
         if labels.size and not (labels.min() >= 0 and labels.max() < classes):
             raise ValueError(f"softmax_cross_entropy: class numbers must be from 0 to {classes - 1}")
-        below = logits - np.max(logits, axis=-1, keepdims=True)
-        chosen = np.take_along_axis(below, labels[..., None], axis=-1)[..., 0]
-        return np.mean(np.log(np.sum(np.exp(below), axis=-1)) - chosen)
+        below = (logits - logits.max(axis=-1, keepdims=True)).reshape(-1, classes)
+        chosen = below[np.arange(len(below)), labels.reshape(-1)]
+        return np.add.reduce(np.log(np.exp(below).sum(axis=-1)) - chosen) / max(1, len(below))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(
             f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class numbers of "

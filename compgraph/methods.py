@@ -15,7 +15,7 @@ import numpy as np
 from . import operations as ops
 from .binding import FAMILIAR, RAW, as_operand, leaves_of, refusal_to_write, settled_order, to_plain, unsupported
 from .modes import is_recording
-from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, describe, operation, record
+from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, describe, explained, operation, record
 from .protocol import HANDLERS, array_function, array_ufunc
 
 ndarray = np.ndarray
@@ -33,10 +33,13 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     def forward(self: Node, other: Any) -> Any:
         if quick and self.__class__ in ACTIVE and is_recording():
             kind = other.__class__
-            if kind in RAW:
-                return operation(compute(self.plain, other), function, (self, other), LEFT)
-            if kind in ACTIVE:
-                return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
+            try:
+                if kind in RAW:
+                    return operation(compute(self.plain, other), function, (self, other), LEFT)
+                if kind in ACTIVE:
+                    return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
+            except AttributeError as error:
+                raise explained(error, self, other) from None
         if isinstance(other, Node) or other.__class__ in RAW:
             return record(function, (self, other))
         return by_numpy(self, other)
@@ -44,7 +47,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     def reflected(self: Node, other: Any) -> Any:
         if other.__class__ in RAW:
             if quick and self.__class__ in ACTIVE and is_recording():
-                return operation(compute(other, self.plain), function, (other, self), RIGHT)
+                try:
+                    return operation(compute(other, self.plain), function, (other, self), RIGHT)
+                except AttributeError as error:
+                    raise explained(error, self) from None
             return record(function, (other, self))
         return reflected_by_numpy(self, other)
 
@@ -104,7 +110,10 @@ def _unary(ufunc: np.ufunc) -> Any:
 
     def operate(self: Node) -> Any:
         if quick and self.__class__ in ACTIVE and is_recording():
-            return operation(ufunc(self.plain), ufunc, (self,), LEFT)
+            try:
+                return operation(ufunc(self.plain), ufunc, (self,), LEFT)
+            except AttributeError as error:
+                raise explained(error, self) from None
         return record(ufunc, (self,))
 
     return operate
@@ -122,12 +131,27 @@ def _method(function: Any) -> Any:
     return method
 
 
+_MANY = frozenset({tuple, list})
+
+
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
-        return record(ops.getitem, (self, *index))
+    if index.__class__ in _MANY:
+        index = _own_index(index)
+        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+            return record(ops.getitem, (self, *index))
     if self.__class__ in ACTIVE and is_recording() and not isinstance(index, Node):
-        return operation(self.plain[index], ops.getitem, (self, index), LEFT)
+        try:
+            return operation(self.plain[index], ops.getitem, (self, index), LEFT)
+        except AttributeError as error:
+            raise explained(error, self) from None
     return record(ops.getitem, (self, index))
+
+
+def _own_index(index: Any) -> Any:
+    """An index whose lists are arrays of our own: the caller may go on to change his."""
+    if index.__class__ is tuple:
+        return tuple([_own_index(part) if part.__class__ is list else part for part in index])
+    return np.array(index) if index else index
 
 
 def _setitem(self: Node, index: Any, value: Any) -> None:

@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = ContextVar("recording", default=True)
 is_recording = recording.get
 
 
-@contextmanager
-def no_graph() -> Iterator[None]:
+class NoGraph:
+    """A context, and a decorator, in which nothing is recorded. Made by `no_graph`."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Token[bool]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(recording.set(False))
+
+    def __exit__(self, *exception: object) -> None:
+        recording.reset(self._tokens.pop())
+
+    def __call__(self, function: F) -> F:
+        """Let a function compute without recording."""
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"no_graph cannot decorate {function.__name__}, whose body runs after the call has returned; write "
+                "`with cg.no_graph():` inside it"
+            )
+
+        @functools.wraps(function)
+        def silent(*args: Any, **kwargs: Any) -> Any:
+            with NoGraph():
+                return function(*args, **kwargs)
+
+        return silent  # type: ignore[return-value]
+
+
+def no_graph() -> NoGraph:
     """Compute without recording: inside, operations on nodes give plain NumPy results.
 
     A context manager, and a decorator. It holds for the current thread or asyncio task only.
+
+    Returns
+    -------
+    NoGraph
+        To be used in ``with cg.no_graph():`` or as ``@cg.no_graph()``.
+
+    Raises
+    ------
+    TypeError
+        If it decorates a generator or a coroutine function, whose body runs later.
 
     Examples
     --------
@@ -24,11 +66,7 @@ def no_graph() -> Iterator[None]:
     ...     type(x * 2).__name__
     'float64'
     """
-    token = recording.set(False)
-    try:
-        yield
-    finally:
-        recording.reset(token)
+    return NoGraph()
 
 
 @contextmanager

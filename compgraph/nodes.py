@@ -75,24 +75,16 @@ class Node(np.ndarray):
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
-    def __getattr__(self, attribute: str) -> Any:
-        # Reached only when ordinary look-up fails: a slot that was never filled, or a misspelling.
-        if attribute in Node.__slots__:
-            raise TypeError(
-                "this array is a view or copy of a node that NumPy made without the graph being told; "
-                "its history is lost. Use the NumPy function or method that makes it (np.copy, x[...], "
-                "x.reshape), or np.asarray(x) when a plain array is meant."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
-
     @property
     def value(self) -> np.ndarray[Any, Any]:
         """The plain array of this node, sharing its memory."""
+        require_history(self)
         return np.asarray(self.plain)
 
     @property
     def opname(self) -> str | None:
         """The name of the operation that made the node; None for a leaf."""
+        require_history(self)
         function = self.function
         if isinstance(function, operations.Output):
             function = self.args[0].function
@@ -101,6 +93,7 @@ class Node(np.ndarray):
     @property
     def name(self) -> str:
         """The name given by the user, or one made from the operation's name and a process-wide count."""
+        require_history(self)
         if self._name is None:
             self._name = automatic_name(self.opname or self.kind)
         return self._name
@@ -112,6 +105,7 @@ class Node(np.ndarray):
     @property
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes. Raw arrays become ConstantNodes the first time they are looked at."""
+        require_history(self)
         record = self.args[0] if isinstance(self.function, operations.Output) else self
         return _operand_nodes(record)
 
@@ -332,8 +326,8 @@ def _operand_nodes(record: Any) -> tuple[Node, ...]:
     return operands
 
 
-ACTIVE = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
-INERT = frozenset({ConstantNode, InertNode, InertScalarNode})
+ACTIVE: frozenset[Any] = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
+INERT: frozenset[Any] = frozenset({ConstantNode, InertNode, InertScalarNode})
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)
 
 
@@ -361,6 +355,8 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     top: Any = None
     for position, operand in enumerate(args):
         if isinstance(operand, Node):
+            if not hasattr(operand, "plain"):
+                raise lost_history()
             values.append(operand.plain)
             edges.append(position)
             if operand.__class__ in ACTIVE:
@@ -484,8 +480,33 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
+def lost_history() -> TypeError:
+    """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
+    return TypeError(
+        "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
+        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), or np.asarray(x) when a plain array "
+        "is meant."
+    )
+
+
+def require_history(*nodes: Any) -> None:
+    """Raise `lost_history` for a node that has none."""
+    for node in nodes:
+        if isinstance(node, Node) and not hasattr(node, "plain"):
+            raise lost_history()
+
+
+def explained(error: AttributeError, *operands: Any) -> Exception:
+    """What to raise for an AttributeError: `lost_history` if that of an operand is the reason."""
+    lost = any(isinstance(a, Node) and not hasattr(a, "plain") for a in operands)
+    return lost_history() if lost else error
+
+
 def describe(node: Any) -> str:
     """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
-    what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), f"result of {node.opname}")
+    if node.function is not None:
+        what = f"result of {node.opname}"
+    else:
+        what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), "argument of the function")
     name = f" {node._name!r}" if node._name is not None else ""
     return f"{what}{name} (shape {node.shape}, {node.dtype})"

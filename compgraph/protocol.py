@@ -10,6 +10,7 @@ import numpy as np
 from . import operations as ops
 from .binding import (
     FAMILIAR,
+    RAW,
     as_operand,
     as_operands,
     bind,
@@ -26,7 +27,7 @@ from .binding import (
     write_out,
 )
 from .modes import is_recording
-from .nodes import ACTIVE, LEFT, NO_OPTIONS, Node, VariableNode, operation, record
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, VariableNode, explained, operation, record
 
 ndarray = np.ndarray
 
@@ -35,16 +36,29 @@ ndarray = np.ndarray
 
 def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """Record the call of a ufunc."""
-    if not options and method == "__call__" and ufunc in ops.SMOOTH_UFUNCS:
-        if len(inputs) == 1 and self.__class__ in ACTIVE and is_recording():
-            return operation(ufunc(self.plain), ufunc, inputs, LEFT)
-        for x in inputs:
-            if x.__class__ not in FAMILIAR:
-                if any(is_foreign(x, "__array_ufunc__") for x in inputs):
-                    return NotImplemented
-                return record(ufunc, tuple(map(as_operand, inputs)))
-        return record(ufunc, inputs)
-    return _general_ufunc(ufunc, method, inputs, options)
+    if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
+        return _general_ufunc(ufunc, method, inputs, options)
+    if ufunc.nout == 1 and is_recording():
+        try:
+            if len(inputs) == 1:
+                if self.__class__ in ACTIVE:
+                    return operation(ufunc(self.plain), ufunc, inputs, LEFT)
+            else:
+                a, b = inputs
+                if a.__class__ in ACTIVE:
+                    if b.__class__ in RAW:
+                        return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
+                    if b.__class__ in ACTIVE:
+                        return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
+                elif a.__class__ in RAW and b.__class__ in ACTIVE:
+                    return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
+        except AttributeError as error:
+            raise explained(error, *inputs) from None
+    if not FAMILIAR.issuperset(map(type, inputs)):
+        if any(is_foreign(x, "__array_ufunc__") for x in inputs):
+            return NotImplemented
+        inputs = tuple(map(as_operand, inputs))
+    return record(ufunc, inputs)
 
 
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
