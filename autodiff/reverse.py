@@ -180,7 +180,7 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any) -> list[Any]:
 def _seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
     if adjoint is None:
-        return np.ones_like(node.plain)[()]
+        return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import INERT, Joint, attach, describe
+from compgraph.nodes import ACTIVE, INERT, Joint, attach, describe
 
 from .broadcasting import conform
 from .deferred import DEFERRED
 from .registry import by_function, naming_errors
 
 ndarray = np.ndarray
+KINDS = ACTIVE | INERT
 _by_tick = attrgetter("tick")
 
 
@@ -83,7 +84,6 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
         Whether rules are given nodes, so that what they compute is recorded.
     """
     needed = _depending_on(nodes, wanted)
-    inspect = _as_nodes if create_graph else _as_arrays
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
@@ -102,8 +102,12 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 continue
             at_work[0] = function = node.function
             formulas = by_function[function].formulas
-            out, operands = inspect(node)
             options = node.options
+            if create_graph:
+                out, operands = _as_nodes(node)
+            else:
+                out = node.plain
+                operands = [args[0].plain] if len(args) == 1 else [a.plain if a.__class__ in KINDS else a for a in args]
             for position in node.edges:
                 operand = args[position]
                 if operand not in needed:
@@ -136,17 +140,6 @@ def _sum(earlier: Any, contribution: Any) -> Any:
             earlier += contribution
             return earlier
     return earlier + contribution
-
-
-def _as_arrays(node: Any) -> tuple[Any, list[Any]]:
-    """The value and the operands of a node as plain arrays."""
-    args = node.args
-    if len(args) == 1:
-        return node.plain, [args[0].plain]
-    operands = list(args)
-    for position in node.edges:
-        operands[position] = operands[position].plain
-    return node.plain, operands
 
 
 def _as_nodes(node: Any) -> tuple[Any, list[Any]]:

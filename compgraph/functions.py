@@ -176,13 +176,6 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
 # --------------------------------------------------------------------------------------------- losses
 
 
-def class_probabilities(labels: Any, logits: Any) -> Any:
-    """Labels as probabilities of the shape of `logits`: class numbers become one-hot."""
-    if labels.ndim == logits.ndim:
-        return labels
-    return (labels[..., None] == np.arange(logits.shape[-1])).astype(logits.dtype)
-
-
 @primitive
 def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     """The cross-entropy of `softmax(logits)` relative to labels, averaged over the batch.

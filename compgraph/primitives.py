@@ -29,6 +29,8 @@ class Primitive:
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Apply the function; a node among the operands makes the result one."""
         if not options and name is None:
+            if len(args) == 1 and isinstance(args[0], Node):
+                return record(self.function, args)
             return record(self.function, as_operands(args))
         bound = self._signature.bind(*args, **options)
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.functions import class_probabilities, log_softmax, sigmoid, softmax
+from compgraph.functions import log_softmax, sigmoid, softmax
 
 from ..registry import elementwise, general, reduction
 
@@ -35,19 +35,21 @@ def _batch(x: Any, rank: int) -> int:
     return max(1, count)
 
 
-def _towards_labels(out: Any, logits: Any, labels: Any, axis: Any = None) -> Any:
-    """(sum(labels) softmax(logits) - labels) / batch; the labels of one example need not sum to one."""
-    probabilities = class_probabilities(labels, logits)
+def _excess(logits: Any, labels: Any) -> Any:
+    """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
     predicted = softmax(logits)
-    if labels.ndim == logits.ndim:
-        predicted = predicted * np.sum(labels, axis=-1, keepdims=True)
-    return (predicted - probabilities) / _batch(logits, 1)
+    if labels.ndim < logits.ndim:
+        return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
+    return predicted * np.sum(labels, axis=-1, keepdims=True) - labels
 
 
-softmax_cross_entropy_grad = reduction(
+softmax_cross_entropy_grad = general(
     "softmax_cross_entropy",
-    _towards_labels,
-    lambda out, logits, labels, axis=None: log_softmax(logits) / -_batch(logits, 1),
+    lambda g, out, logits, labels: _excess(logits, labels) * (g / _batch(logits, 1)),
+    lambda g, out, logits, labels: log_softmax(logits) * (-g / _batch(logits, 1)),
+).tangent(
+    lambda t, out, logits, labels: np.sum(_excess(logits, labels) * t) / _batch(logits, 1),
+    lambda t, out, logits, labels: -np.sum(log_softmax(logits) * t) / _batch(logits, 1),
 )
 sigmoid_cross_entropy_grad = reduction(
     "sigmoid_cross_entropy",
