@@ -238,9 +238,9 @@ def _flat(self: Node) -> Any:
 
 def _install_methods() -> None:
     methods = {
-        **{name: _method(function) for name, function in ops.METHODS.items()},
         **{name: _writing_method(name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
+        **{name: _method(function) for name, function in ops.METHODS.items()},
         "__getitem__": _getitem,
         "__setitem__": _setitem,
         "__contains__": _contains,

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .policies import FAMILIES
+
 # ------------------------------------------------------------------------------------------- adapters
 # How a recorded function is called when the operands do not simply come first, one by one.
 
@@ -150,7 +152,7 @@ SMOOTH_UFUNCS: frozenset[np.ufunc] = frozenset(
         np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
         np.deg2rad, np.rad2deg, np.degrees, np.radians,
         np.heaviside, np.nextafter, np.maximum, np.minimum, np.fmax, np.fmin, np.remainder, np.fmod, np.divmod, np.matmul,
-    }
+    }.union(*[family.smooth_ufuncs for family in FAMILIES])
 )  # fmt: skip
 
 # Recorded, with a derivative of zero wherever there is one.
@@ -161,7 +163,7 @@ PIECEWISE_UFUNCS: frozenset[np.ufunc] = frozenset(
         np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.bitwise_count,
         np.floor, np.ceil, np.trunc, np.rint, np.sign, np.signbit, np.floor_divide,
         np.isnan, np.isinf, np.isfinite, np.isnat, np.gcd, np.lcm, np.spacing,
-    }
+    }.union(*[family.piecewise_ufuncs for family in FAMILIES])
 )  # fmt: skip
 
 # The operators: special method -> (ufunc it records, what computes it on plain arrays).
@@ -222,10 +224,13 @@ SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.broadcast_to: "array",
     np.real: "val",
     np.imag: "val",
+    **{k: v for family in FAMILIES for k, v in family.smooth.items()},
 }
 
 # The same, with the operands packed in a sequence that comes first.
-PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in (np.concatenate, np.stack)}
+PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {
+    f: Packed(f) for f in (np.concatenate, np.stack, *[f for family in FAMILIES for f in family.packed])
+}
 
 stack = PACKED_FUNCTIONS[np.stack]
 
@@ -248,6 +253,7 @@ PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.isposinf: "x",
     np.isneginf: "x",
     np.digitize: "x bins",
+    **{k: v for family in FAMILIES for k, v in family.piecewise.items()},
 }
 
 # Other names of a recorded function.
@@ -255,6 +261,7 @@ ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
     np.amax: np.max,
     np.amin: np.min,
     np.around: np.round,
+    **{k: v for family in FAMILIES for k, v in family.aliases.items()},
 }
 
 # NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
@@ -265,7 +272,7 @@ COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
         np.matrix_transpose, np.linalg.matrix_transpose, np.rollaxis,
         np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.append,
         np.linalg.matmul, np.linalg.outer, np.linalg.tensordot,
-    }
+    }.union(*[family.composed for family in FAMILIES])
 )  # fmt: skip
 
 # Of these, the ones that take a sequence of arrays.
@@ -278,8 +285,11 @@ PLAIN_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
         np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory,
         np.save, np.savetxt, np.savez, np.savez_compressed, np.allclose, np.array_equal, np.array_equiv,
         np.einsum_path, np.empty_like,
-    }
+    }.union(*[family.plain for family in FAMILIES])
 )  # fmt: skip
+
+# They raise a TypeError that says what to use instead.
+REFUSED_FUNCTIONS: dict[Callable[..., Any], str] = {k: v for family in FAMILIES for k, v in family.refused.items()}
 
 # --------------------------------------------------------------------------------------- array methods
 # ndarray methods that are the NumPy function with the array as its first argument.
@@ -304,6 +314,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "round": np.round,
     "nonzero": np.nonzero,
     "searchsorted": np.searchsorted,
+    **{k: v for family in FAMILIES for k, v in family.methods.items()},
 }
 # Methods that give plain values, as their names say.
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
@@ -333,7 +344,9 @@ REFUSED_METHODS: dict[str, str] = {
 
 
 def _own_name(function: Any) -> str:
-    return str(function.__name__)
+    """The name of a function; those of ``np.linalg`` and ``np.fft`` carry it as a prefix."""
+    place = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
+    return f"{place}_{function.__name__}" if place in ("linalg", "fft") else str(function.__name__)
 
 
 SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {

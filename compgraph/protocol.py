@@ -119,7 +119,8 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     function = ops.ALIASES.get(function, function)
     handler = HANDLERS.get(function)
     if handler is None:
-        raise TypeError(unsupported(full_name(function), "cg.primitive with a rule of your own"))
+        instead = ops.REFUSED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
+        raise TypeError(unsupported(full_name(function), instead))
     return handler(function, args, kwargs)
 
 

@@ -10,198 +10,43 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import cases_linear_algebra
+import cases_selection
+import cases_statistics
+import cases_transforms
 import numpy as np
+from arguments import (
+    ALL,
+    AXES,
+    EMPTY,
+    MASK,
+    MASKED,
+    NUMBER,
+    REDUCED,
+    ROW_MASK,
+    Array,
+    Case,
+    Function,
+    Shape,
+    Sketch,
+    above,
+    binary,
+    complexes,
+    inside,
+    negative,
+    optional,
+    positive,
+    real,
+    scalars,
+    shifted,
+    small_complexes,
+    unary,
+)
 
 import compgraph as cg
-
-Array = np.ndarray[Any, Any]
-Function = Callable[..., Any]
-Sketch = tuple[Any, ...]
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A function with arguments at which its derivatives are checked.
-
-    Attributes
-    ----------
-    opname : str
-        The operation the case is for.
-    label : str
-        What is special about it.
-    function : callable
-        A function of arrays that returns an array.
-    args : tuple of numpy.ndarray
-        What it is differentiated with respect to.
-    """
-
-    opname: str
-    label: str
-    function: Function
-    args: tuple[Array, ...]
-
-    def __str__(self) -> str:
-        return f"{self.opname}: {self.label}"
-
-
-# ------------------------------------------------------------------------------------------- arguments
-
-
-def real(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0) -> Array:
-    """Numbers from an interval, in random order, none near another, and none near the middle of the interval."""
-    rng = np.random.default_rng([seed, *shape])
-    count = math.prod(shape)
-    steps = rng.permutation(np.arange(count)) + rng.uniform(0.6, 0.8, count)
-    return np.reshape(low + (high - low) * steps / max(count, 1), shape)
-
-
-def positive(*shape: int, seed: int = 0) -> Array:
-    """Numbers from 0.5 to 2.5."""
-    return real(*shape, low=0.5, high=2.5, seed=seed)
-
-
-def inside(*shape: int, seed: int = 0) -> Array:
-    """Numbers from -0.9 to 0.9."""
-    return real(*shape, low=-0.9, high=0.9, seed=seed)
-
-
-def above(*shape: int, seed: int = 0) -> Array:
-    """Numbers from 1.2 to 3."""
-    return real(*shape, low=1.2, high=3, seed=seed)
-
-
-def shifted(*shape: int, seed: int = 7) -> Array:
-    """Numbers from -1.7 to 2.4, none equal to one of `real`."""
-    return real(*shape, low=-1.7, high=2.4, seed=seed)
-
-
-def negative(*shape: int, seed: int = 0) -> Array:
-    """Numbers from -2.5 to -0.5."""
-    return -positive(*shape, seed=seed)
-
-
-def complexes(*shape: int, seed: int = 0) -> Array:
-    """Complex numbers off both axes."""
-    return real(*shape, seed=seed) + 1j * shifted(*shape, seed=seed + 100)
-
-
-def small_complexes(*shape: int, seed: int = 0) -> Array:
-    """Complex numbers in the unit square."""
-    return 0.4 * complexes(*shape, seed=seed)
-
-
-MASK = np.array([[True, False, True], [True, True, False]])
-ROW_MASK = np.array([True, False, True])
-
-# ------------------------------------------------------------------------------------- common patterns
-
-FEW: dict[str, tuple[Shape, Shape]] = {
-    "same shape": ((2, 3), (2, 3)),
-    "left repeated": ((3,), (2, 3)),
-    "ones inside both": ((2, 1, 3), (2, 2, 1)),
-    "zero size": ((0, 3), (3,)),
-    "numbers": ((), ()),
-    "left a number": ((), (3,)),
-    "right a number": ((3,), ()),
-}
-ALL: dict[str, tuple[Shape, Shape]] = {
-    **FEW,
-    "right repeated": ((2, 3), (3,)),
-    "column and row": ((3, 1), (1, 2)),
-    "row and column": ((1, 2), (3, 1)),
-    "one inside left": ((2, 1, 3), (2, 2, 3)),
-    "one inside right": ((2, 2, 3), (2, 1, 3)),
-    "leading one left": ((1, 3), (2, 3)),
-    "leading one right": ((2, 3), (1, 3)),
-    "more leading ones": ((1, 1, 3), (2, 3)),
-    "only ones": ((1, 1), (1,)),
-    "ones and a number": ((), (1, 1)),
-    "one element": ((1,), (2, 3)),
-    "leading and inner": ((3, 1), (2, 1, 2)),
-    "zero size both": ((0, 3), (0, 3)),
-    "zero size, left repeated": ((3,), (0, 3)),
-    "zero size, a one inside": ((2, 1), (2, 0)),
-    "zero size, right a number": ((0,), ()),
-}
-
-
-def unary(function: Function, make: Callable[..., Array] = real) -> list[Sketch]:
-    """A function of one argument on the common shapes."""
-    shapes = {"number": (), "vector": (3,), "one inside": (2, 1, 2), "zero size": (2, 0)}
-    return [(label, function, make(*shape)) for label, shape in shapes.items()]
-
-
-def binary(
-    function: Function,
-    left: Callable[..., Array] = real,
-    right: Callable[..., Array] = shifted,
-    shapes: dict[str, tuple[Shape, Shape]] = FEW,
-) -> list[Sketch]:
-    """A function of two arguments on pairs of shapes that broadcast."""
-    return [(label, function, left(*a, seed=1), right(*b, seed=2)) for label, (a, b) in shapes.items()]
-
-
-def scalars(function: Function, make: Callable[..., Array] = real, number: Any = 1.5) -> list[Sketch]:
-    """A function of two arguments with a Python number on either side."""
-    return [
-        ("Python number right", lambda x: function(x, number), make(3)),
-        ("Python number left", lambda x: function(number, x), make(2, 2)),
-        ("Python number and 0-d", lambda x: function(x, number), make()),
-    ]
-
-
-def optional(function: Function, make: Callable[..., Array], options: dict[str, tuple[Shape, dict[str, Any]]]) -> list[Sketch]:
-    """A function of one argument with several choices of options."""
-    return [(label, partial(function, **kwargs), make(*shape)) for label, (shape, kwargs) in options.items()]
-
-
-AXES: dict[str, tuple[Shape, dict[str, Any]]] = {
-    "all": ((2, 3), {}),
-    "axis 0": ((2, 3), {"axis": 0}),
-    "axis -1": ((2, 3), {"axis": -1}),
-    "axis 1 of 3": ((2, 3, 2), {"axis": 1}),
-    "axes 0, 2": ((2, 3, 2), {"axis": (0, 2)}),
-    "axes -1, 0": ((2, 3, 2), {"axis": (-1, 0)}),
-    "one axis of a vector": ((3,), {"axis": 0}),
-    "axis of length one": ((2, 1, 3), {"axis": 1}),
-    "axis a NumPy integer": ((2, 3), {"axis": np.int64(1)}),
-    "axis in a tuple": ((2, 3), {"axis": (1,)}),
-    "number": ((), {}),
-}
-REDUCED: dict[str, tuple[Shape, dict[str, Any]]] = {
-    **AXES,
-    "all, keepdims": ((2, 3), {"keepdims": True}),
-    "axis 0, keepdims": ((2, 3), {"axis": 0, "keepdims": True}),
-    "axes -1, 0, keepdims": ((2, 3, 2), {"axis": (-1, 0), "keepdims": True}),
-    "axis 1, keepdims=1": ((2, 2), {"axis": 1, "keepdims": 1}),
-    "keepdims=False": ((2, 2), {"axis": 0, "keepdims": False}),
-    "no axes": ((2, 2), {"axis": ()}),
-    "number, no axes": ((), {"axis": ()}),
-    "zero size kept": ((0, 3), {"axis": 1}),
-    "zero size kept, keepdims": ((2, 0), {"axis": 0, "keepdims": True}),
-}
-NUMBER: dict[str, tuple[Shape, dict[str, Any]]] = {
-    "number, axis 0": ((), {"axis": 0}),
-    "number, axis -1": ((), {"axis": -1, "keepdims": True}),
-}
-EMPTY: dict[str, tuple[Shape, dict[str, Any]]] = {
-    "zero size": ((0,), {}),
-    "zero size, axis 0": ((0, 3), {"axis": 0}),
-    "zero size, keepdims": ((2, 0), {"axis": 1, "keepdims": True}),
-}
-MASKED: dict[str, tuple[Shape, dict[str, Any]]] = {
-    "where": ((2, 3), {"where": MASK}),
-    "where, axis": ((2, 3), {"where": MASK, "axis": 1}),
-    "where, axis, keepdims": ((2, 3), {"where": MASK, "axis": (1,), "keepdims": True}),
-    "where repeated": ((2, 3), {"where": ROW_MASK, "axis": -1}),
-    "where a column": ((2, 3), {"where": np.array([[True], [True]]), "axis": 0}),
-    "where=True": ((2, 3), {"where": True, "axis": 0}),
-}
 
 # ------------------------------------------------------------------------------- elementwise, one operand
 
@@ -912,6 +757,11 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
 # ------------------------------------------------------------------------------------------------ all
 
 SKETCHES: dict[str, list[Sketch]] = {**ONE_OPERAND, **MORE_OPERANDS, **REDUCTIONS, **PRODUCTS, **SHAPING}
+COMPOSED_SKETCHES: dict[str, list[Sketch]] = {}
+for family in (cases_linear_algebra, cases_selection, cases_statistics, cases_transforms):
+    SKETCHES |= family.SKETCHES
+    COMPLEX_SKETCHES |= family.COMPLEX_SKETCHES
+    COMPOSED_SKETCHES |= family.COMPOSED_SKETCHES
 
 
 def _cases(sketches: dict[str, list[Sketch]]) -> list[Case]:
@@ -920,3 +770,4 @@ def _cases(sketches: dict[str, list[Sketch]]) -> list[Case]:
 
 CASES: list[Case] = _cases(SKETCHES)
 COMPLEX_CASES: list[Case] = _cases(COMPLEX_SKETCHES)
+COMPOSED_CASES: list[Case] = _cases(COMPOSED_SKETCHES)

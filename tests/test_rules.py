@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, SKETCHES, Case, complexes, negative, positive, real, shifted
+from arguments import Case, complexes, negative, positive, real, shifted
+from cases import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, COMPOSED_CASES, SKETCHES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_broadcastable_shapes, valid_tuple_axes
@@ -256,7 +257,11 @@ CHECKS: dict[str, Callable[[Case], None]] = {
     "layouts": check_layouts,
     "call": check_call,
 }
-EVERY = [*(pytest.param(c, id=str(c)) for c in CASES), *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES)]
+EVERY = [
+    *(pytest.param(c, id=str(c)) for c in CASES),
+    *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
+    *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
+]
 
 
 @pytest.mark.parametrize("check", [pytest.param(check, id=label) for label, check in CHECKS.items()])

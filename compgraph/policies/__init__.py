@@ -1,0 +1,10 @@
+"""Data: what is done with each NumPy function, family by family. `operations` gathers it."""
+
+from __future__ import annotations
+
+from . import linear_algebra, selection, statistics, transforms
+from .policy import Policy
+
+FAMILIES: tuple[Policy, ...] = (statistics.POLICY, selection.POLICY, linear_algebra.POLICY, transforms.POLICY)
+
+__all__ = ["FAMILIES", "Policy"]

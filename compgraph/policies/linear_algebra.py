@@ -1,0 +1,7 @@
+"""Products and decompositions of matrices."""
+
+from __future__ import annotations
+
+from .policy import Policy
+
+POLICY = Policy()

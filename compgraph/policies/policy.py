@@ -1,0 +1,49 @@
+"""The form in which a family of NumPy functions says what is done with each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is done with each function of a family.
+
+    Attributes
+    ----------
+    smooth_ufuncs, piecewise_ufuncs : frozenset of ufunc
+        Ufuncs with a derivative, and those with none but zero.
+    smooth : mapping
+        Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
+    packed : tuple
+        Functions with a rule that take their operands as one sequence, which comes first.
+    piecewise : mapping
+        Functions that are recorded and have no derivative but zero; as `smooth`.
+    composed : frozenset
+        Functions whose NumPy implementation, run on nodes, is exact.
+    plain : frozenset
+        Functions that ask about an array; their answer is no part of the graph.
+    refused : mapping
+        Functions that raise TypeError, and what to use instead.
+    aliases : mapping
+        Other names of a function.
+    methods : mapping
+        Array methods that are a function with the array as its first argument.
+    """
+
+    smooth_ufuncs: frozenset[np.ufunc] = frozenset()
+    piecewise_ufuncs: frozenset[np.ufunc] = frozenset()
+    smooth: Mapping[Function, str] = field(default_factory=dict)
+    packed: tuple[Function, ...] = ()
+    piecewise: Mapping[Function, str] = field(default_factory=dict)
+    composed: frozenset[Function] = frozenset()
+    plain: frozenset[Function] = frozenset()
+    refused: Mapping[Function, str] = field(default_factory=dict)
+    aliases: Mapping[Function, Function] = field(default_factory=dict)
+    methods: Mapping[str, Function] = field(default_factory=dict)

@@ -1,0 +1,10 @@
+"""Cases of the family compgraph.policies.linear_algebra."""
+
+from __future__ import annotations
+
+from arguments import Sketch
+
+SKETCHES: dict[str, list[Sketch]] = {}
+COMPLEX_SKETCHES: dict[str, list[Sketch]] = {}
+# The same checks, for functions that NumPy composes of others and that so have no rule of their own.
+COMPOSED_SKETCHES: dict[str, list[Sketch]] = {}
