@@ -143,7 +143,7 @@ UFUNC_OPNAMES: dict[np.ufunc, str] = {
 }
 
 # Ufuncs with a derivative that is not zero everywhere.
-SMOOTH_UFUNCS: frozenset[np.ufunc] = frozenset(
+SMOOTH_UFUNCS: frozenset[Any] = frozenset(
     {
         np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.negative, np.positive,
         np.absolute, np.fabs, np.square, np.sqrt, np.cbrt, np.reciprocal, np.conjugate,
@@ -156,7 +156,7 @@ SMOOTH_UFUNCS: frozenset[np.ufunc] = frozenset(
 )  # fmt: skip
 
 # Recorded, with a derivative of zero wherever there is one.
-PIECEWISE_UFUNCS: frozenset[np.ufunc] = frozenset(
+PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
     {
         np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
         np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
@@ -265,7 +265,7 @@ ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 # NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
-COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
     {
         np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
         np.vstack, np.hstack, np.dstack, np.column_stack, np.unstack,
@@ -276,10 +276,10 @@ COMPOSED_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
 )  # fmt: skip
 
 # Of these, the ones that take a sequence of arrays.
-STACKING_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset({np.vstack, np.hstack, np.dstack})
+STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack})
 
 # They ask about an array or print it; the answer is no part of the graph.
-PLAIN_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
     {
         np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.can_cast,
         np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory,

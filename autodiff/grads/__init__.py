@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from . import cumulative as cumulative
+from . import decompositions as decompositions
+from . import fourier as fourier
+from . import moving as moving
+from . import selection as selection
+from . import special as special
+from . import statistics as statistics
 from .elementwise import (
     abs_grad,
     add_grad,

@@ -1,0 +1,3 @@
+"""Rules."""
+
+from __future__ import annotations
