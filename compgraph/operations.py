@@ -228,9 +228,8 @@ SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
 }
 
 # The same, with the operands packed in a sequence that comes first.
-PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {
-    f: Packed(f) for f in (np.concatenate, np.stack, *[f for family in FAMILIES for f in family.packed])
-}
+_packed: list[Any] = [np.concatenate, np.stack, *[f for family in FAMILIES for f in family.packed]]
+PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in _packed}
 
 stack = PACKED_FUNCTIONS[np.stack]
 
