@@ -427,6 +427,27 @@ def test_no_graph_of_one_thread_is_not_that_of_another() -> None:
     assert in_threads(work) == [True] * 8
 
 
+@pytest.mark.usefixtures("_switching_often")
+def test_one_no_graph_serves_many_threads() -> None:
+    """As a decorator, and as a context that was made once and is entered again and again."""
+    x = cg.variable([1.0, 2.0], "x")
+    quiet = cg.no_graph()
+
+    @cg.no_graph()
+    def infer() -> bool:
+        return not any(isinstance(np.sum(x * k), cg.Node) for k in range(20))
+
+    def work(number: int) -> bool:
+        for _ in range(100):
+            with quiet:
+                silent = not any(isinstance(x * k, cg.Node) for k in range(20))
+            if not (silent and isinstance(x * 2, cg.Node) and infer() and isinstance(x * 2, cg.Node)):
+                return False
+        return True
+
+    assert in_threads(work) == [True] * 8
+
+
 def test_a_new_thread_records() -> None:
     """The state of the thread that starts another is not handed on."""
     x = cg.variable(1.0)

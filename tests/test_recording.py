@@ -792,6 +792,24 @@ def test_without_a_node_the_named_functions_are_those_of_numpy() -> None:
         _ = cg.nonsense
 
 
+def test_a_name_for_what_is_made_of_plain_sequences() -> None:
+    for name, arguments in {
+        "concatenate": ([[1.0, 2.0], [3.0]],), "hstack": ([[1.0, 2.0], [3.0]],), "stack": ([[1.0, 2.0], [3.0, 4.0]],),
+        "vstack": ([[1.0, 2.0], [3.0, 4.0]],), "column_stack": (([1.0, 2.0], [3.0, 4.0]),), "sum": ([1.0, 2.0],),
+        "append": ([1.0], [2.0, 3.0]), "where": ([True, False], [1.0, 2.0], 0.0), "einsum": ("i,i", [1.0, 2.0], [3.0, 4.0]), "add": ([1, 2], 3),
+        "max": ((1, 2),), "atleast_1d": (2.0,), "outer": ([1.0, 2.0], [3.0]), "clip": ([1.0, 5.0], 2.0, 3.0),
+    }.items():  # fmt: skip
+        found = getattr(cg, name)(*arguments, name="given")
+        assert_recorded(found, getattr(np, name)(*arguments), name)
+        assert found.name == "given"
+
+
+def test_stop_gradient_of_a_sequence() -> None:
+    x = cg.variable(2.0, "x")
+    assert_recorded(cg.stop_gradient([x, 1.0]), np.array([2.0, 1.0]), "list")
+    assert gradient(np.sum(cg.stop_gradient([x, 1.0]) * x))["x"] == 3
+
+
 # -------------------------------------------------------------------------------- methods and attributes
 
 METHODS: dict[str, list[Callable[[Any], Any]]] = {
