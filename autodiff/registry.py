@@ -139,6 +139,7 @@ def plain_operands(node: Any) -> list[Any]:
 # --------------------------------------------------------------------------------------- declarations
 
 rules: dict[str, Rule] = {}
+makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of function of which each has a rule of its own
 
 
 def declare(rule: Rule) -> Rule:
@@ -302,6 +303,8 @@ class _ByFunction(dict[Any, Rule]):
             rule = _with_keywords(self[function.function], function.names)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)
+        elif function.__class__ in makers:
+            rule = makers[function.__class__](function)
         else:
             opname = operations.opname_of(function)
             if opname not in rules:

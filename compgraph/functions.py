@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
+from .binding import as_operands
 from .nodes import record
 from .primitives import primitive
 
@@ -284,4 +285,4 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    return record(operations.stop_gradient, (x,))
+    return record(operations.stop_gradient, as_operands((x,)))

@@ -68,6 +68,23 @@ class Configured:
 configured = functools.cache(Configured)
 
 
+class UfuncMethod:
+    """``np.hypot.reduce`` and kin: a ufunc folded along an axis."""
+
+    __slots__ = ("method", "ufunc")
+
+    def __init__(self, ufunc: np.ufunc, method: str) -> None:
+        self.ufunc = ufunc
+        self.method = method
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the method."""
+        return getattr(self.ufunc, self.method)(*operands, **options)
+
+
+ufunc_method = functools.cache(UfuncMethod)
+
+
 class Output:
     """Picks one output of an operation that has several."""
 
@@ -275,7 +292,7 @@ COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
 )  # fmt: skip
 
 # Of these, the ones that take a sequence of arrays.
-STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack})
+STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
 
 # They ask about an array or print it; the answer is no part of the graph.
 PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
@@ -377,6 +394,8 @@ def opname_of(function: Any) -> str:
         return opname
     if isinstance(function, (Keyworded, Configured)):
         return opname_of(function.function)
+    if isinstance(function, UfuncMethod):
+        return f"{opname_of(function.ufunc)}_{function.method}"
     return "output" if isinstance(function, Output) else getattr(function, "__name__", str(function))
 
 

@@ -118,7 +118,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
             if name is None:
                 return function(*args, **kwargs)
-            args = _with_a_node(args)
+            args = _with_a_node(function, args)
         before = {id(a) for a in args}
         result = call_on_nodes(function, args, kwargs)
         if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
@@ -128,14 +128,12 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _with_a_node(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with the first numeric one a node, also inside a sequence."""
-    found = list(args)
-    for i, a in enumerate(found):
-        if isinstance(a, (list, tuple)) and a and all(isinstance(x, np.ndarray) for x in a):
-            found[i] = [ConstantNode.create_using(a[0]), *a[1:]]
-            break
-        if not isinstance(a, str):
-            found[i] = ConstantNode.create_using(a)
-            break
-    return tuple(found)
+def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the first operand a node; of a sequence of operands, the first in it."""
+    place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
+    operand = args[place]
+    if function in operations.PACKED_FUNCTIONS or function in operations.STACKING_FUNCTIONS:
+        found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
+    else:
+        found = ConstantNode.create_using(operand)
+    return (*args[:place], found, *args[place + 1 :])

@@ -68,9 +68,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if out and out[0] is Ellipsis:
         out = None
     if method != "__call__":
-        if method == "reduce" and ufunc in _REDUCTIONS and options.keys() <= {*parameters_of(_REDUCTIONS[ufunc])}:
-            return array_function(inputs[0], _REDUCTIONS[ufunc], (), inputs, {"axis": 0, **options, "out": out and out[0]})
-        raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
+        return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:
         return write_out(ufunc, inputs, options, out)
     if ufunc not in ops.OPNAMES:
@@ -92,13 +90,41 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     return record(ops.configured(function, tuple(settings.items())) if settings else function, operands)
 
 
-_REDUCTIONS: dict[np.ufunc, Any] = {
-    np.add: np.sum,
-    np.multiply: np.prod,
-    np.maximum: np.max,
-    np.minimum: np.min,
-    np.logical_and: np.all,
-    np.logical_or: np.any,
+def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
+    """``np.add.reduce`` and kin: a function that has a rule, or the ufunc applied step by step."""
+    function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
+    if function in HANDLERS and options.keys() <= {*parameters_of(function)}:
+        return array_function(inputs[0], function, (), inputs, {"axis": 0, **options, "out": out and out[0]})
+    if method == "at" or out is not None or ufunc not in ops.SMOOTH_UFUNCS or any(isinstance(v, Node) for v in options.values()):
+        raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
+    if ufunc in _UNRELIABLE and method in ("reduce", "reduceat"):
+        raise TypeError(
+            f"np.{ufunc.__name__}.{method}: NumPy's vectorised loops give wrong values here on some machines; use "
+            f"np.{ufunc.__name__}.accumulate(x, axis), whose last value is the reduction"
+        )
+    if method == "outer":
+        a, b = map(as_operand, inputs)
+        return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)
+    x, *indices = map(as_operand, inputs)
+    return record(ops.ufunc_method(ufunc, method), (x,), {**_named_indices(indices), **options})
+
+
+def _named_indices(indices: list[Any]) -> dict[str, Any]:
+    """The indices of ``reduceat`` as an option."""
+    return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
+
+
+# NumPy 2.4 with AVX-512: np.power.reduce([2.3, 1.3, 1.9]) is not (2.3 ** 1.3) ** 1.9.
+_UNRELIABLE = frozenset({np.power, np.arctan2})
+_METHOD_FUNCTIONS: dict[tuple[np.ufunc, str], Any] = {
+    (np.add, "reduce"): np.sum,
+    (np.multiply, "reduce"): np.prod,
+    (np.maximum, "reduce"): np.max,
+    (np.minimum, "reduce"): np.min,
+    (np.logical_and, "reduce"): np.all,
+    (np.logical_or, "reduce"): np.any,
+    (np.add, "accumulate"): np.cumsum,
+    (np.multiply, "accumulate"): np.cumprod,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import cumulative as cumulative
 from . import decompositions as decompositions
+from . import folding as folding
 from . import fourier as fourier
 from . import moving as moving
 from . import selection as selection
