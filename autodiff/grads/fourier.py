@@ -1,3 +1,137 @@
-"""Rules."""
+"""Rules of Fourier transforms, polynomials and grids.
+
+A Fourier transform is linear and its matrix symmetric: its adjoint is the same transform of the adjoint, with no
+conjugation, cut or padded to the length of the operand. The transforms between real numbers and half a spectrum
+differ in that each frequency between zero and the highest stands for two.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..broadcasting import unbroadcast
+from ..registry import general, linear
+
+# ------------------------------------------------------------------------------------- Fourier transforms
+
+
+def _swapped(norm: Any) -> Any:
+    """The `norm` with which an inverse transform has the factor that the transform has with this one."""
+    return {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
+
+
+def _fit(g: Any, length: int, axis: int) -> Any:
+    """Cut, or pad with zeros, to a length along an axis, as transforms do: it is its own transpose."""
+    axis %= g.ndim
+    have = g.shape[axis]
+    if have >= length:
+        return g[(slice(None),) * axis + (slice(length),)]
+    zeros = np.zeros((*g.shape[:axis], length - have, *g.shape[axis + 1 :]), g.dtype)
+    return np.concatenate([g, zeros], axis=axis)
+
+
+def _weights(g: Any, n: int, axis: int, inner: float) -> Any:
+    """One for frequency zero and the highest of an even number, `inner` for those between, along an axis of `g`."""
+    weights = np.full(n // 2 + 1, inner, np.finfo(g.dtype).dtype)
+    weights[0] = 1
+    if n % 2 == 0:
+        weights[-1] = 1
+    return np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim)))
+
+
+def _fft(g: Any, length: int, axis: int, norm: Any) -> Any:
+    return _fit(np.fft.fft(g, axis=axis, norm=norm), length, axis)
+
+
+def _ifft(g: Any, length: int, axis: int, norm: Any) -> Any:
+    return _fit(np.fft.ifft(g, axis=axis, norm=norm), length, axis)
+
+
+def _rfft(g: Any, length: int, n: int, axis: int, norm: Any) -> Any:
+    halved = np.conjugate(g) * _weights(g, n, axis, 0.5)
+    return _fit(np.fft.irfft(halved, n, axis=axis, norm=_swapped(norm)), length, axis)
+
+
+def _irfft(g: Any, length: int, axis: int, norm: Any) -> Any:
+    doubled = _weights(g, g.shape[axis], axis, 2)
+    return _fit(np.conjugate(np.fft.rfft(g, axis=axis, norm=_swapped(norm))) * doubled, length, axis)
+
+
+def _length(x: Any, n: Any, axis: int) -> int:
+    return int(x.shape[axis] if n is None else n)
+
+
+fft_fft_grad = linear("fft_fft", lambda g, out, x, n=None, axis=-1, norm=None: _fft(g, x.shape[axis], axis, norm))
+fft_ifft_grad = linear("fft_ifft", lambda g, out, x, n=None, axis=-1, norm=None: _ifft(g, x.shape[axis], axis, norm))
+fft_rfft_grad = linear(
+    "fft_rfft", lambda g, out, x, n=None, axis=-1, norm=None: _rfft(g, x.shape[axis], _length(x, n, axis), axis, norm)
+)
+fft_irfft_grad = linear("fft_irfft", lambda g, out, x, n=None, axis=-1, norm=None: _irfft(g, x.shape[axis], axis, norm))
+# hfft(x) is irfft(conj(x)) with the other norm, and ihfft(x) is conj(rfft(x)).
+fft_hfft_grad = linear(
+    "fft_hfft",
+    lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, _swapped(norm))),
+)
+fft_ihfft_grad = linear(
+    "fft_ihfft",
+    lambda g, out, x, n=None, axis=-1, norm=None: _rfft(
+        np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _swapped(norm)
+    ),
+)
+fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes))
+fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes))
+
+
+def _steps(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = False) -> list[tuple[int, int, int]]:
+    """The axis, the length before and the length after each of the transforms that make up one of several axes."""
+    if axes is None:
+        axes = range(x.ndim if s is None else len(s))
+        axes = [i - len(axes) for i in axes]
+    after = (
+        [x.shape[axis] for axis in axes] if s is None else [x.shape[a] if n == -1 else n for n, a in zip(s, axes, strict=True)]
+    )
+    if inverse_real and s is None:
+        after[-1] = 2 * (after[-1] - 1)
+    shape = list(x.shape)
+    steps = []
+    for axis, n in list(zip(axes, after, strict=True))[:: 1 if inverse_real else -1]:
+        steps.append((axis, int(shape[axis]), int(n)))
+        shape[axis] = n // 2 + 1 if real and len(steps) == 1 else n
+    return steps
+
+
+def _fftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    for axis, length, _ in reversed(_steps(x, s, axes)):
+        g = _fft(g, length, axis, norm)
+    return g
+
+
+def _ifftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    for axis, length, _ in reversed(_steps(x, s, axes)):
+        g = _ifft(g, length, axis, norm)
+    return g
+
+
+def _rfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    (last, real_length, n), *others = _steps(x, s, axes, real=True)
+    for axis, length, _ in reversed(others):
+        g = _fft(g, length, axis, norm)
+    return _rfft(g, real_length, n, last, norm)
+
+
+def _irfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    *others, (last, half_length, _) = _steps(x, s, axes, inverse_real=True)
+    g = _irfft(g, half_length, last, norm)
+    for axis, length, _ in reversed(others):
+        g = _ifft(g, length, axis, norm)
+    return g
+
+
+fft_fft2_grad = linear("fft_fft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _fftn(g, out, x, s, axes, norm))
+fft_ifft2_grad = linear("fft_ifft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _ifftn(g, out, x, s, axes, norm))
+fft_fftn_grad = linear("fft_fftn", _fftn)
+fft_ifftn_grad = linear("fft_ifftn", _ifftn)
+fft_rfftn_grad = linear("fft_rfftn", _rfftn)
+fft_irfftn_grad = linear("fft_irfftn", _irfftn)
