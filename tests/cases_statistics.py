@@ -2,9 +2,196 @@
 
 from __future__ import annotations
 
-from arguments import Sketch
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-SKETCHES: dict[str, list[Sketch]] = {}
-COMPLEX_SKETCHES: dict[str, list[Sketch]] = {}
-# The same checks, for functions that NumPy composes of others and that so have no rule of their own.
-COMPOSED_SKETCHES: dict[str, list[Sketch]] = {}
+import numpy as np
+from arguments import MASKED, REDUCED, ROW_MASK, Array, Function, Shape, Sketch, complexes, optional, positive, real, shifted
+
+# ------------------------------------------------------------------------------------- what accumulates
+
+LINES: dict[str, tuple[Shape, dict[str, Any]]] = {
+    "vector": ((4,), {}),
+    "axis 0": ((3, 2), {"axis": 0}),
+    "axis -1": ((2, 3), {"axis": -1}),
+    "axis 1 of 3": ((2, 5, 2), {"axis": 1}),
+    "axis a NumPy integer": ((2, 3), {"axis": np.int64(1)}),
+    "axis of length one": ((2, 1, 3), {"axis": 1}),
+    "number": ((), {}),
+    "dtype": ((3,), {"axis": 0, "dtype": float}),
+    "one element": ((1,), {}),
+    "zero size": ((0,), {}),
+    "zero size along": ((2, 0), {"axis": 1}),
+    "zero size beside": ((0, 3), {"axis": 1}),
+}
+ROWS: dict[str, tuple[Shape, dict[str, Any]]] = {
+    **LINES,
+    "all in a row": ((2, 3), {}),
+    "number, axis 0": ((), {"axis": 0}),
+    "axis=None": ((2, 1, 2), {"axis": None}),
+}
+INITIAL: dict[str, tuple[Shape, dict[str, Any]]] = {
+    **LINES,
+    **{f"{label}, initial": (shape, {**options, "include_initial": True}) for label, (shape, options) in LINES.items()},
+}
+HOLES = np.array([[False, True, False], [True, False, False]])
+
+
+def with_holes(function: Function, **options: Any) -> Function:
+    """The function of a matrix of which some elements are not numbers."""
+    return lambda x: function(np.where(HOLES, np.nan, x), **options)
+
+
+def zeroed(function: Function) -> Function:
+    """The function of an array some elements of which are zero."""
+    return lambda x: function(x * np.array([1, 0, 1, 0, 1]))
+
+
+ACCUMULATING: dict[str, list[Sketch]] = {
+    "cumsum": [*optional(np.cumsum, real, ROWS), ("method", lambda x: x.cumsum(1), real(2, 3))],
+    "cumprod": [
+        *optional(np.cumprod, real, ROWS),
+        ("method", lambda x: x.cumprod(axis=0), real(2, 3)),
+        ("method in a row", lambda x: x.cumprod(), real(2, 3)),
+        ("zeros", zeroed(np.cumprod), real(5)),
+    ],
+    "cumulative_sum": optional(np.cumulative_sum, real, INITIAL),
+    "cumulative_prod": [
+        *optional(np.cumulative_prod, real, INITIAL),
+        ("zeros", zeroed(np.cumulative_prod), real(5)),
+        ("zeros, initial", zeroed(partial(np.cumulative_prod, include_initial=True)), real(5)),
+    ],
+    "nancumsum": [
+        *optional(np.nancumsum, real, ROWS),
+        ("holes", with_holes(np.nancumsum), real(2, 3)),
+        ("holes, axis", with_holes(np.nancumsum, axis=0), real(2, 3)),
+    ],
+    "nancumprod": [
+        *optional(np.nancumprod, real, ROWS),
+        ("holes", with_holes(np.nancumprod), real(2, 3)),
+        ("holes, axis", with_holes(np.nancumprod, axis=1), real(2, 3)),
+        ("zeros", zeroed(np.nancumprod), real(5)),
+    ],
+}
+
+# ----------------------------------------------------------------------------------- composed by NumPy
+
+COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
+    # The same checks, for functions that NumPy composes of others and that so have no rule of their own.
+    "diff": [
+        *optional(
+            np.diff,
+            real,
+            {
+                "vector": ((4,), {}),
+                "axis 0": ((3, 2), {"axis": 0}),
+                "axis -2": ((3, 2), {"axis": -2}),
+                "n=0": ((3,), {"n": 0}),
+                "n=2": ((2, 4), {"n": 2}),
+                "n=3, axis": ((5, 2), {"n": 3, "axis": 0}),
+                "prepend": ((3,), {"prepend": 1.5}),
+                "append": ((2, 3), {"append": 1.5, "axis": 0}),
+                "nothing left": ((1,), {}),
+                "zero size": ((2, 0), {"axis": 0}),
+            },
+        ),
+        ("prepend a node", lambda x, y: np.diff(x, prepend=y), real(3), shifted(2)),
+        ("prepend a number that is a node", lambda x, y: np.diff(x, axis=0, prepend=y), real(3, 2), shifted()),
+        ("append a node", lambda x, y: np.diff(x, n=2, append=y), real(2, 3), shifted(2, 1)),
+        ("both", lambda x, y, z: np.diff(x, prepend=y, append=z), real(3), shifted(), shifted(2)),
+        ("only prepend", lambda y: np.diff(np.arange(3.0), prepend=y), shifted()),
+    ],
+    "average": [
+        *optional(np.average, real, {k: v for k, v in REDUCED.items() if "zero size" not in k}),
+        ("weights", lambda x: np.average(x, weights=np.array([1.0, 2.0, 4.0])), real(3)),
+        ("weights along an axis", lambda x: np.average(x, axis=1, weights=np.array([1.0, 2.0, 4.0])), real(2, 3)),
+        ("weights a node", lambda x, w: np.average(x, weights=w), real(2, 3), positive(2, 3)),
+        ("weights a node, axis", lambda x, w: np.average(x, axis=0, weights=w), real(2, 3), positive(2)),
+        ("weights positional", lambda x, w: np.average(x, 1, w), real(2, 3), positive(2, 3)),
+        ("weights, axes", lambda x, w: np.average(x, axis=(0, 2), weights=w), real(2, 3, 2), positive(2, 2)),
+        ("weights, axes turned", lambda x, w: np.average(x, axis=(2, 0), weights=w), real(2, 3, 1), positive(1, 2)),
+        ("weights, keepdims", lambda x, w: np.average(x, axis=-1, weights=w, keepdims=True), real(2, 3), positive(3)),
+        ("only weights", lambda w: np.average(np.arange(3.0), weights=w), positive(3)),
+        ("returned average", lambda x, w: np.average(x, axis=0, weights=w, returned=True)[0], real(2, 3), positive(2)),
+        ("returned sum", lambda w: np.average(np.ones((2, 3)), axis=0, weights=w, returned=True)[1], positive(2)),
+        ("returned, no weights", lambda x: np.average(x, axis=0, returned=True)[0], real(2, 3)),
+    ],
+    "trapezoid": [
+        ("vector", np.trapezoid, real(4)),
+        ("dx", partial(np.trapezoid, dx=0.5), real(2, 4)),
+        ("dx a node", lambda y, d: np.trapezoid(y, dx=d), real(2, 4), positive()),
+        ("axis", partial(np.trapezoid, axis=0), real(4, 2)),
+        ("x", lambda y: np.trapezoid(y, np.array([0.0, 0.5, 2.0])), real(3)),
+        ("x a node", lambda y, x: np.trapezoid(y, x), real(3), shifted(3)),
+        ("x a node, axis", lambda y, x: np.trapezoid(y, x=x, axis=0), real(3, 2), shifted(3)),
+        ("x of full shape", lambda y, x: np.trapezoid(y, x, axis=1), real(2, 3), shifted(2, 3)),
+        ("only x", lambda x: np.trapezoid(np.arange(3.0), x), real(3)),
+        ("one point", np.trapezoid, real(1)),
+        ("zero size", partial(np.trapezoid, axis=1), real(0, 3)),
+    ],
+}  # fmt: skip
+
+# ---------------------------------------------------------------------------------- what numbers spread
+
+KEPT = {label: pattern for label, pattern in REDUCED.items() if "zero size" not in label}
+NANS: dict[str, list[Sketch]] = {
+    name: [
+        *optional(function, real, KEPT),
+        *optional(function, real, {k: v for k, v in MASKED.items() if initial is None}),
+        *optional(partial(function, initial=initial or 0.0), real, {k: v for k, v in MASKED.items() if initial is not None}),
+        ("holes", with_holes(function), real(2, 3)),
+        ("holes, axis", with_holes(function, axis=1), real(2, 3)),
+        ("holes, axes, keepdims", with_holes(function, axis=(-1, 0), keepdims=True), real(2, 3)),
+        ("zero size kept", partial(function, axis=1), real(0, 3)),
+    ]
+    for name, function, initial in (
+        ("nansum", np.nansum, None),
+        ("nanprod", np.nanprod, None),
+        ("nanmean", np.nanmean, None),
+        ("nanvar", np.nanvar, None),
+        ("nanstd", np.nanstd, None),
+        ("nanmax", np.nanmax, -5.0),
+        ("nanmin", np.nanmin, 5.0),
+    )
+}
+NANS["nansum"] += [("initial", partial(np.nansum, initial=2.0, axis=0), real(2, 3)), ("zero size", np.nansum, real(0, 2))]
+NANS["nanprod"] += [
+    ("initial", with_holes(np.nanprod, initial=2.0, axis=0), real(2, 3)),
+    ("zero size", np.nanprod, real(0, 2)),
+    ("zeros", zeroed(np.nanprod), real(5)),
+]
+NANS["nanmax"] += [("initial", with_holes(np.nanmax, initial=0.1, axis=0), real(2, 3))]
+NANS["nanmin"] += [("initial", with_holes(np.nanmin, initial=0.1, axis=0), real(2, 3))]
+for name, function in (("nanvar", np.nanvar), ("nanstd", np.nanstd)):
+    NANS[name] += [
+        ("ddof", partial(function, ddof=1), real(2, 3)),
+        ("correction, holes", with_holes(function, correction=1, axis=1), real(2, 3)),
+        ("mean", partial(function, mean=np.array([[0.5], [1.0]]), axis=1), real(2, 3)),
+        ("mean, holes, keepdims", with_holes(function, mean=np.array([[0.5]]), keepdims=True), real(2, 3)),
+        ("where, ddof", partial(function, where=ROW_MASK, ddof=1, axis=1), real(2, 3)),
+    ]
+for name, function in (("nansum", np.nansum), ("nanprod", np.nanprod), ("nanmean", np.nanmean), ("nanvar", np.nanvar)):
+    NANS[name] += [("dtype", partial(function, dtype=float, axis=0), real(2, 3))]
+
+SPREADS: dict[str, list[Sketch]] = {
+    "ptp": [*optional(np.ptp, real, KEPT), ("zero size kept", partial(np.ptp, axis=1), real(0, 3))],
+}
+
+SKETCHES: dict[str, list[Sketch]] = {**ACCUMULATING, **NANS, **SPREADS}
+COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
+    "cumsum": [("row", np.cumsum, complexes(2, 2)), ("axis", partial(np.cumsum, axis=0), complexes(3, 2))],
+    "cumprod": [("row", np.cumprod, complexes(2, 2)), ("axis", partial(np.cumprod, axis=0), complexes(3, 2))],
+    "cumulative_sum": [("initial", partial(np.cumulative_sum, include_initial=True), complexes(3))],
+    "cumulative_prod": [("initial", partial(np.cumulative_prod, include_initial=True), complexes(3))],
+    "nancumsum": [("row", np.nancumsum, complexes(2, 2))],
+    "nancumprod": [("row", np.nancumprod, complexes(2, 2))],
+    **{
+        name: [("all", function, complexes(2, 2)), ("holes", with_holes(function, axis=1), complexes(2, 3))]
+        for name, function in (("nansum", np.nansum), ("nanprod", np.nanprod), ("nanmean", np.nanmean))
+    },
+    **{
+        name: [("all", function, complexes(2, 2)), ("axis, ddof", partial(function, axis=1, ddof=1), complexes(2, 3))]
+        for name, function in (("nanvar", np.nanvar), ("nanstd", np.nanstd))
+    },
+}

@@ -1,3 +1,89 @@
-"""Rules."""
+"""Rules of sums and products that accumulate along an axis."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..registry import general, linear
+
+# ------------------------------------------------------------------------------------------------ tools
+
+
+def _part(x: Any, axis: int, *bounds: int | None) -> Any:
+    """``x[..., start:stop:step, ...]`` along an axis."""
+    return x[(slice(None),) * axis + (slice(*bounds),)]
+
+
+def _backward(x: Any, axis: int) -> Any:
+    return _part(x, axis, None, None, -1)
+
+
+def _shifted(x: Any, axis: int, reach: int, fill: float) -> Any:
+    """`x` moved along an axis, the places it leaves filled; the shape stays."""
+    shape = (*x.shape[:axis], min(reach, x.shape[axis]), *x.shape[axis + 1 :])
+    return np.concatenate([np.full(shape, fill, x.dtype), _part(x, axis, 0, max(x.shape[axis] - reach, 0))], axis=axis)
+
+
+def _recurrence(factors: Any, terms: Any, axis: int) -> Any:
+    """The solution of ``y[i] = factors[i] * y[i - 1] + terms[i]``, by a scan that doubles its reach."""
+    reach = 1
+    while reach < terms.shape[axis]:
+        terms = terms + factors * _shifted(terms, axis, reach, 0)
+        factors = factors * _shifted(factors, axis, reach, 1)
+        reach *= 2
+    return terms
+
+
+def _line(x: Any, out: Any, axis: Any) -> tuple[Any, int]:
+    """What NumPy accumulates along which axis: all elements in a row where none is given."""
+    return (np.ravel(x), 0) if axis is None or x.ndim == 0 else (x, axis % out.ndim)
+
+
+def without_nan(x: Any, value: float) -> Any:
+    """`x` with another value where it is not a number."""
+    return np.where(np.isnan(x), value, x)
+
+
+# ----------------------------------------------------------------------------------------------- sums
+
+
+def _cumsum(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+    """Each element is in all the sums from its own on."""
+    along = 0 if axis is None else axis % out.ndim
+    g = _part(g, along, 1, None) if include_initial else g
+    return np.reshape(_backward(np.cumsum(_backward(g, along), axis=along), along), x.shape)
+
+
+cumsum_grad = linear("cumsum", _cumsum)
+cumulative_sum_grad = linear("cumulative_sum", _cumsum)
+nancumsum_grad = general(
+    "nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options))
+).tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))
+
+# ------------------------------------------------------------------------------------------- products
+
+
+def _cumprod(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+    """The product before the element, times what the adjoints of the products from it on make; nothing is divided."""
+    line, along = _line(x, out, axis)
+    out, g = (_part(a, along, 1, None) if include_initial else a for a in (out, g))
+    later = _recurrence(_shifted(_backward(line, along), along, 1, 1), _backward(g, along), along)
+    return np.reshape(_shifted(out, along, 1, 1) * _backward(later, along), x.shape)
+
+
+def _cumprod_tangent(t: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+    line, along = _line(x, out, axis)
+    made = _part(out, along, 1, None) if include_initial else out
+    found = _recurrence(line, _shifted(made, along, 1, 1) * np.reshape(t, line.shape), along)
+    if not include_initial:
+        return found
+    return np.concatenate([np.zeros_like(_part(out, along, 0, 1)), found], axis=along)
+
+
+cumprod_grad = general("cumprod", _cumprod).tangent(_cumprod_tangent)
+cumulative_prod_grad = general("cumulative_prod", _cumprod).tangent(_cumprod_tangent)
+nancumprod_grad = general(
+    "nancumprod", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumprod(g, out, without_nan(x, 1), **options))
+).tangent(lambda t, out, x, **options: _cumprod_tangent(np.where(np.isnan(x), 0, t), out, without_nan(x, 1), **options))
