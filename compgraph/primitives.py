@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import numpy as np
-
 from . import operations
 from .binding import as_operands, leaves_of
 from .nodes import ConstantNode, Node, record
