@@ -11,6 +11,7 @@ from typing import Any
 
 from . import methods as methods  # importing it lets nodes record
 from . import operations
+from .creation import array, as_strided, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full
 from .functions import (
     log_softmax,
     logsumexp,
@@ -35,7 +36,14 @@ __all__ = [
     "Node",
     "OperationalNode",
     "VariableNode",
+    "array",
+    "as_strided",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
     "constant",
+    "full",
     "log_softmax",
     "logsumexp",
     "no_graph",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import linear_algebra, selection, statistics, transforms
+from . import linear_algebra, rest, selection, statistics, transforms
 from .policy import Policy
 
-FAMILIES: tuple[Policy, ...] = (statistics.POLICY, selection.POLICY, linear_algebra.POLICY, transforms.POLICY)
+FAMILIES: tuple[Policy, ...] = (statistics.POLICY, selection.POLICY, linear_algebra.POLICY, transforms.POLICY, rest.POLICY)
 
 __all__ = ["FAMILIES", "Policy"]

@@ -1,0 +1,243 @@
+"""Functions that make arrays, for nodes: NumPy's own would take the numbers and leave the graph.
+
+Without a node among their arguments they give NumPy's own result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from . import operations
+from .binding import gathered
+from .nodes import Node, record
+
+
+def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0) -> Any:
+    """``numpy.array`` of nodes, or of nested sequences with nodes in them.
+
+    Parameters
+    ----------
+    object : array_like
+        A node, an array, or nested lists and tuples of numbers and nodes of equal shapes.
+    dtype : dtype, optional
+        The dtype of the result; that of the elements by default.
+    copy : bool or None
+        As in NumPy; a copy of a node is a node of its own.
+    order : {"K", "A", "C", "F"}
+        How the result lies in memory.
+    ndmin : int
+        The least number of dimensions; axes are added in front.
+
+    Returns
+    -------
+    array or Node
+        A node if one is among the elements.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([1.0, 2.0], "x")
+    >>> y = cg.array([x[0] * x[1], 5.0])
+    >>> print(y, gradient(y)["x"])
+    [2. 5.] [2. 1.]
+    """
+    node = gathered(object)
+    if not isinstance(node, Node):
+        return np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
+    if copy and node is object:
+        node = record(operations.copy, (node,), {"order": order})
+    node = _laid_out(_of_dtype(node, dtype), order)
+    return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
+
+
+def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+    """``numpy.asarray`` that keeps nodes, also within lists; a node of the right dtype is returned as it is.
+
+    Parameters
+    ----------
+    a : array_like
+        A node, an array, or nested sequences of numbers and nodes.
+    dtype : dtype, optional
+        The dtype of the result.
+    order : {"K", "A", "C", "F"}, optional
+        How the result lies in memory.
+    copy : bool, optional
+        Whether to copy; by default only if needed.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(2.0)
+    >>> cg.asarray(x) is x
+    True
+    """
+    node = gathered(a)
+    if not isinstance(node, Node):
+        return np.asarray(a, dtype=dtype, order=order, copy=copy)  # type: ignore[call-overload]
+    return array(node, dtype, copy=bool(copy), order=order or "K")
+
+
+def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
+    """`asarray`, but values that are not finite raise a ValueError.
+
+    Parameters
+    ----------
+    a, dtype, order
+        As for `asarray`.
+
+    Returns
+    -------
+    array or Node
+
+    Raises
+    ------
+    ValueError
+        If an element is infinite or nan.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> print(cg.asarray_chkfinite([cg.variable(2.0), 1.0]))
+    [2. 1.]
+    """
+    result = asarray(a, dtype, order)
+    np.asarray_chkfinite(result)
+    return result
+
+
+def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
+    """`asarray` of at least one dimension, in C order.
+
+    Parameters
+    ----------
+    a, dtype
+        As for `asarray`.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.ascontiguousarray(cg.variable([[1.0, 2.0]]).T).flags.c_contiguous
+    True
+    """
+    return array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
+    """`asarray` of at least one dimension, in Fortran order.
+
+    Parameters
+    ----------
+    a, dtype
+        As for `asarray`.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> cg.asfortranarray(cg.variable(np.ones((2, 3)))).flags.f_contiguous
+    True
+    """
+    return array(a, dtype, copy=None, order="F", ndmin=1)
+
+
+def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C") -> Any:
+    """``numpy.full``, whose value may be a node.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape of the result.
+    fill_value : array_like or Node
+        What each element is; it broadcasts to `shape`.
+    dtype : dtype, optional
+        The dtype of the result; that of the value by default.
+    order : {"C", "F"}
+        How the result lies in memory.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable(2.0, "x")
+    >>> float(gradient(cg.full((2, 3), x))["x"])
+    6.0
+    """
+    node = gathered(fill_value)
+    if not isinstance(node, Node):
+        return np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
+    return record(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
+
+
+def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Any:
+    """``numpy.lib.stride_tricks.as_strided`` of a node, as a copy that stays within its elements.
+
+    Parameters
+    ----------
+    x : array_like or Node
+        A C-contiguous node.
+    shape : tuple of int, optional
+        The shape of the result.
+    strides : tuple of int, optional
+        The steps in bytes along each axis.
+
+    Returns
+    -------
+    array or Node
+
+    Raises
+    ------
+    ValueError
+        If `x` is not C-contiguous, or the steps lead beyond its elements.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> print(cg.as_strided(cg.variable(np.arange(4.0)), (3, 2), (8, 8)))
+    [[0. 1.]
+     [1. 2.]
+     [2. 3.]]
+    """
+    if not isinstance(x, Node):
+        return np.lib.stride_tricks.as_strided(x, shape, strides)
+    shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
+    if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
+        raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")
+    places = np.zeros(shape, int)
+    for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
+        places += (np.arange(length) * (step // x.itemsize)).reshape(-1, *[1] * (len(shape) - axis - 1))
+    if places.size and not (places.min() >= 0 and places.max() < x.size):
+        raise ValueError(f"as_strided: the steps lead beyond the {x.size} elements of the node")
+    return np.ravel(x)[places]
+
+
+def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
+    return node if dtype is None or np.dtype(dtype) == node.dtype else node.astype(dtype)
+
+
+def _laid_out(node: Any, order: str) -> Any:
+    """The node in an order of memory, copied if it lies otherwise."""
+    flags = node.flags
+    if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
+        return record(operations.copy, (node,), {"order": order})
+    return node

@@ -1,0 +1,45 @@
+"""What writes in place, what holds no numbers, and what NumPy does not ask a node about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .policy import Policy
+
+_WHERE = "np.where(mask, value, a), which makes a new node"
+
+POLICY = Policy(
+    piecewise={np.iscomplex: "x", np.isreal: "x"},
+    refused={
+        np.put: _WHERE,
+        np.place: _WHERE,
+        np.putmask: _WHERE,
+        np.put_along_axis: _WHERE,
+        np.fill_diagonal: "np.where(np.eye(n, dtype=bool), value, a), which makes a new node",
+        np.is_busday: "dates, which no node holds",
+        np.busday_count: "dates, which no node holds",
+        np.busday_offset: "dates, which no node holds",
+        np.datetime_as_string: "dates, which no node holds",
+    },
+)
+
+# Functions of no arrays, and functions that take the numbers of a node and leave its graph: NumPy asks nobody about
+# them. The second kind is the documented hole; compgraph has array functions of its own where that is meant.
+UNSEEN: frozenset[Any] = frozenset(
+    {
+        np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite, np.asmatrix,
+        np.bmat, np.require, np.full, np.kaiser, np.isfortran, np.fromiter,
+        np.arange, np.empty, np.zeros, np.ones, np.eye, np.identity, np.indices, np.tri, np.mask_indices, np.diag_indices,
+        np.tril_indices, np.triu_indices, np.bartlett, np.blackman, np.hamming, np.hanning,
+        np.fft.fftfreq, np.fft.rfftfreq, np.fromfunction, np.frompyfunc, np.nested_iters,
+        np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.frombuffer, np.fromregex, np.fromstring, np.from_dlpack,
+        np.isscalar, np.iterable, np.issubdtype, np.isdtype, np.promote_types, np.mintypecode, np.typename,
+        np.datetime_data, np.broadcast_shapes, np.base_repr, np.binary_repr,
+        np.format_float_positional, np.format_float_scientific, np.info, np.get_include, np.test,
+        np.show_config, np.show_runtime, np.printoptions, np.get_printoptions, np.set_printoptions,
+        np.geterr, np.seterr, np.geterrcall, np.seterrcall, np.getbufsize, np.setbufsize,
+        vars(np)["row_stack"],  # deprecated; it calls vstack, which is recorded
+    }
+)  # fmt: skip

@@ -1,0 +1,78 @@
+"""Functions that make arrays of nodes: as NumPy's for values, and nothing of the graph is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import check_grads
+from autodiff.reverse import gradient
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+@pytest.mark.parametrize(
+    ("ours", "numpys"),
+    [
+        (lambda x: cg.array([x[0, 0], x[1, 2] * 2, 3.0]), lambda x: np.array([x[0, 0], x[1, 2] * 2, 3.0])),
+        (lambda x: cg.array([[x[0, 0], 1], [2, x[1, 1]]]), lambda x: np.array([[x[0, 0], 1], [2, x[1, 1]]])),
+        (lambda x: cg.array([x, x]), lambda x: np.array([x, x])),
+        (lambda x: cg.array(x, ndmin=4), lambda x: np.array(x, ndmin=4)),
+        (lambda x: cg.array(x, dtype="float32"), lambda x: np.array(x, dtype="float32")),
+        (lambda x: cg.array(x, order="F"), lambda x: np.array(x, order="F")),
+        (lambda x: cg.asarray([x[0], (1.0, 2.0, 3.0)]), lambda x: np.asarray([x[0], (1.0, 2.0, 3.0)])),
+        (lambda x: cg.asarray(x, "float64"), lambda x: np.asarray(x, "float64")),
+        (lambda x: cg.asarray(x, order="F"), lambda x: np.asarray(x, order="F")),
+        (cg.asarray_chkfinite, np.asarray_chkfinite),
+        (lambda x: cg.ascontiguousarray(x.T), lambda x: np.ascontiguousarray(x.T)),
+        (lambda x: cg.ascontiguousarray(x[0, 0]), lambda x: np.ascontiguousarray(x[0, 0])),
+        (cg.asfortranarray, np.asfortranarray),
+        (lambda x: cg.full((4, 2, 3), x), lambda x: np.full((4, 2, 3), x)),
+        (lambda x: cg.full(5, x[0, 0], dtype="float32"), lambda x: np.full(5, x[0, 0], dtype="float32")),
+        (lambda x: cg.full((2, 3), x, order="F"), lambda x: np.full((2, 3), x, order="F")),
+        (
+            lambda x: cg.as_strided(x, (4, 3), (8, 8)),
+            lambda x: np.lib.stride_tricks.as_strided(x, (4, 3), (8, 8)),
+        ),
+        (lambda x: cg.as_strided(x, (2, 2), (8, 24)), lambda x: np.lib.stride_tricks.as_strided(x, (2, 2), (8, 24))),
+    ],
+)
+def test_values_and_derivatives(ours: Any, numpys: Any) -> None:
+    found, expected = ours(cg.variable(X)), numpys(X)
+    assert isinstance(found, cg.Node)
+    assert np.array_equal(found.value, expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    plain = ours(X)
+    assert not isinstance(plain, cg.Node)
+    assert np.array_equal(plain, expected)
+    tolerance = 1e-2 if expected.dtype == np.float32 else 1e-6
+    check_grads(lambda x: ours(x).astype(float), [X], order=2 if tolerance < 1e-3 else 1, rtol=tolerance)
+
+
+def test_a_node_of_the_right_form_stays_itself() -> None:
+    x = cg.variable(X)
+    assert cg.asarray(x) is x
+    assert cg.ascontiguousarray(x) is x
+    assert cg.array(x) is not x
+
+
+def test_bad_requests() -> None:
+    x = cg.variable(X)
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        cg.asarray_chkfinite([x[0, 0], np.inf])
+    with pytest.raises(ValueError, match="lead beyond the 6 elements"):
+        cg.as_strided(x, (4, 4), (8, 8))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        cg.as_strided(x.T, (2, 2), (8, 8))
+    with pytest.raises(ValueError, match="shape"):
+        cg.array([x, x[0]])
+
+
+def test_a_loop_collected_in_a_list() -> None:
+    x = cg.variable([0.5, 1.5], "x")
+    rows = [x * k for k in range(5)]
+    assert np.array_equal(gradient(np.sum(cg.array(rows)))["x"], [10.0, 10.0])
