@@ -1,7 +1,278 @@
-"""Taking, sorting, moving, padding and joining elements."""
+"""Taking, sorting, moving, padding and joining elements.
+
+Some of NumPy's own implementations write into a plain array, or make one of their argument. For these there are
+implementations here, of recorded functions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from .policy import Policy
 
-POLICY = Policy()
+OURS: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def instead_of(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let nodes be given to the decorated function where NumPy's is called."""
+
+    def enter(ours: Any) -> Any:
+        ours._implementation = ours
+        OURS[function] = ours
+        return ours
+
+    return enter
+
+
+def _record(function: Any, *operands: Any, **options: Any) -> Any:
+    """The door into the graph, which opens later than this module."""
+    from ..binding import as_operands
+    from ..nodes import record
+
+    return record(function, as_operands(operands), options)
+
+
+# ----------------------------------------------------------------------------------------------- taking
+
+
+@instead_of(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """The slices of `a` where a condition holds."""
+    if np.ndim(condition) != 1:
+        raise ValueError("condition must be a 1-d array")
+    return np.take(a, np.flatnonzero(condition), axis=axis, out=out)
+
+
+def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """``a.compress(condition)``."""
+    return compress(condition, a, axis, out)
+
+
+@instead_of(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """For each element of `a`, the element of the choice of that number."""
+    if out is not None:
+        raise TypeError("np.choose(..., out=) would lose the graph of its result; use result = np.choose(...)")
+    index, *parts = np.broadcast_arrays(a, *choices)
+    if index.dtype.kind not in "biu":
+        raise TypeError(f"np.choose: the numbers of the choices must be integers, not {index.dtype}")
+    last = len(parts) - 1
+    if mode == "raise" and np.any((index < 0) | (index > last)):
+        raise ValueError("invalid entry in choice array")
+    index = np.clip(index, 0, last) if mode == "clip" else np.remainder(index, last + 1)
+    return np.take_along_axis(np.stack(parts), np.expand_dims(index.astype(int), 0), 0)[0]
+
+
+@instead_of(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The element of the first choice whose condition holds, else the default."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    for number, condition in enumerate(condlist):
+        if np.result_type(condition) != bool:
+            raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
+    dtype = np.result_type(*[x if isinstance(x, (int, float, complex)) else np.result_type(x) for x in (*choicelist, default)])
+    result = default
+    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+        result = np.where(condition, choice, result)
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
+    """A slice of an axis as the positions it means."""
+    return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
+
+
+@instead_of(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """An array with values before the places `obj`."""
+    return _record(np.insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
+
+
+@instead_of(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """An array without the elements at the places `obj`."""
+    obj = _as_positions(obj, arr, axis)
+    return _record(np.delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
+
+
+# ------------------------------------------------------------------------------------------------ sets
+
+
+@instead_of(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The values that occur, each taken from where it first stands."""
+    options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
+    _, first, *others = _record(np.unique, ar, return_index=True, **options)
+    values = np.take(ar, first, axis=axis)
+    found = (values, *([first] if return_index else []), *others)
+    return found if len(found) > 1 else values
+
+
+@instead_of(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The values of the first array that are not in the second."""
+    ar1 = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return ar1[np.isin(ar1, ar2, assume_unique=True, invert=True)]
+
+
+@instead_of(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The values that are in one array only."""
+    if not assume_unique:
+        ar1, ar2 = np.unique(ar1), np.unique(ar2)
+    both = np.concatenate((ar1, ar2), axis=None)
+    if both.size == 0:
+        return both
+    both = np.sort(both)
+    flag = np.concatenate(([True], both[1:] != both[:-1], [True]))
+    return both[flag[1:] & flag[:-1]]
+
+
+@instead_of(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The values that are in both arrays, taken from the first."""
+    first1 = first2 = None
+    if assume_unique:
+        ar1, ar2 = np.ravel(ar1), np.ravel(ar2)
+    else:
+        ar1, first1 = np.unique(ar1, return_index=True)
+        ar2, first2 = np.unique(ar2, return_index=True)
+    both = np.concatenate((ar1, ar2))
+    order = np.argsort(both, kind="stable")
+    both = both[order]
+    mask = both[1:] == both[:-1]
+    values = both[:-1][mask]
+    if not return_indices:
+        return values
+    place1, place2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
+    return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])
+
+
+# ------------------------------------------------------------------------------------- joining, moving
+
+
+@instead_of(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Each vector along an axis of its own."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    axes = list(range(len(xi)))
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    grids: Any = [np.reshape(x, [-1 if i == axis else 1 for i in range(len(xi))]) for x, axis in zip(xi, axes, strict=True)]
+    if not sparse:
+        grids = np.broadcast_arrays(*grids)
+    return tuple([x.copy() for x in grids]) if copy else grids
+
+
+@instead_of(np.apply_along_axis)
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of vectors, of all vectors along an axis."""
+    rows = np.moveaxis(arr, axis, -1)
+    shape = rows.shape[:-1]
+    if 0 in shape:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    found = np.stack([func1d(rows[(*place, ...)], *args, **kwargs) for place in np.ndindex(shape)])
+    inner = found.ndim - 1
+    found = np.reshape(found, (*shape, *found.shape[1:]))
+    axis %= np.ndim(arr)
+    outer = list(range(len(shape)))
+    return np.transpose(found, (*outer[:axis], *range(len(shape), len(shape) + inner), *outer[axis:]))
+
+
+@instead_of(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """A function of an array and an axis, one axis after the other."""
+    value = a
+    for axis in (axes,) if np.ndim(axes) == 0 else axes:
+        axis = axis + np.ndim(a) if axis < 0 else axis
+        found = func(value, axis)
+        found = found if found.ndim == value.ndim else np.expand_dims(found, axis)
+        if found.ndim != value.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        value = found
+    return value
+
+
+@instead_of(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Numbers in place of what is not finite."""
+    if not copy:
+        raise TypeError("np.nan_to_num(..., copy=False) would write into the node; leave copy out")
+    if any(hasattr(value, "plain") for value in (nan, posinf, neginf)):
+        raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
+    return _record(np.nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+# ----------------------------------------------------------------------------------------------- policy
+
+POLICY = Policy(
+    smooth={
+        np.take: "a indices",
+        np.take_along_axis: "arr indices",
+        np.sort: "a",
+        np.partition: "a",
+        np.sort_complex: "a",
+        np.roll: "a",
+        np.repeat: "a repeats",
+        np.tile: "A",
+        np.diagonal: "a",
+        np.diag: "v",
+        np.diagflat: "v",
+        np.trace: "a",
+        np.delete: "arr obj",
+        np.insert: "arr obj values",
+        np.vander: "x",
+        np.full_like: "a fill_value",
+        np.nan_to_num: "x",
+        np.lib.stride_tricks.sliding_window_view: "x",
+    },
+    piecewise={
+        np.argpartition: "a",
+        np.lexsort: "keys",
+        np.unique: "ar",
+        np.argwhere: "a",
+        np.isin: "element test_elements",
+        np.unravel_index: "indices",
+        np.packbits: "a",
+        np.unpackbits: "a",
+        np.nanargmax: "a",
+        np.nanargmin: "a",
+    },
+    composed=frozenset(
+        {
+            np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.extract, np.resize, np.trim_zeros,
+            np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.astype, np.real_if_close,
+            *OURS.values(),
+        }
+    ),
+    plain=frozenset(
+        {np.ix_, np.diag_indices_from, np.tril_indices_from, np.triu_indices_from, np.ravel_multi_index}
+    ),
+    refused={np.piecewise: "np.where or np.select"},
+    aliases=OURS,
+    methods={
+        "take": np.take,
+        "repeat": np.repeat,
+        "diagonal": np.diagonal,
+        "trace": np.trace,
+        "choose": np.choose,
+        "compress": compress_method,
+        "argpartition": np.argpartition,
+    },
+)  # fmt: skip
