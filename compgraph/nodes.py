@@ -2,7 +2,7 @@
 
 A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the arguments it
 was computed from, and the moment (``tick``) it was made; that is the whole graph. Nodes know nothing of
-derivatives, and nothing of NumPy's protocols: `protocol` installs the operators and methods that end here,
+derivatives, and nothing of NumPy's protocols: `protocol` and `methods` install what ends here,
 in `record`.
 
 The kinds of node are told apart by their class, because a look at a class is the cheapest test there is:
