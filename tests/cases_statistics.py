@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from arguments import MASKED, REDUCED, ROW_MASK, Array, Function, Shape, Sketch, complexes, optional, positive, real, shifted
+from arguments import MASKED, REDUCED, ROW_MASK, Function, Shape, Sketch, complexes, optional, positive, real, shifted
 
 # ------------------------------------------------------------------------------------- what accumulates
 
@@ -171,14 +170,75 @@ for name, function in (("nanvar", np.nanvar), ("nanstd", np.nanstd)):
         ("mean, holes, keepdims", with_holes(function, mean=np.array([[0.5]]), keepdims=True), real(2, 3)),
         ("where, ddof", partial(function, where=ROW_MASK, ddof=1, axis=1), real(2, 3)),
     ]
-for name, function in (("nansum", np.nansum), ("nanprod", np.nanprod), ("nanmean", np.nanmean), ("nanvar", np.nanvar)):
+for name in ("nansum", "nanprod", "nanmean", "nanvar"):
+    function = getattr(np, name)
     NANS[name] += [("dtype", partial(function, dtype=float, axis=0), real(2, 3))]
 
 SPREADS: dict[str, list[Sketch]] = {
     "ptp": [*optional(np.ptp, real, KEPT), ("zero size kept", partial(np.ptp, axis=1), real(0, 3))],
 }
 
-SKETCHES: dict[str, list[Sketch]] = {**ACCUMULATING, **NANS, **SPREADS}
+# ------------------------------------------------------------------------------------- order statistics
+
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
+    "linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
+WEIGHTS = np.array([[1.0, 2.0, 1.0], [3.0, 0.5, 2.0]])
+MEDIANS: dict[str, list[Sketch]] = {
+    name: [
+        *optional(function, real, KEPT),
+        ("zero size kept", partial(function, axis=1), real(0, 3)),
+        ("an even number", function, real(4)),
+        ("an odd number", function, real(5)),
+        ("keepdims positional", lambda x, f=function: f(x, 1, None, False, True), real(2, 3)),
+    ]
+    for name, function in (("median", np.median), ("nanmedian", np.nanmedian))
+}
+QUANTILES: dict[str, list[Sketch]] = {
+    name: [
+        *optional(partial(function, q=0.3 * scale), real, KEPT),
+        ("zero size kept", partial(function, q=0.3 * scale, axis=1), real(0, 3)),
+        ("several", partial(function, q=np.array([0.0, 0.3, 0.5, 1.0]) * scale), real(2, 3)),
+        ("several, axis", lambda x, f=function, s=scale: f(x, [0.2 * s, 0.7 * s], axis=0), real(4, 2)),
+        ("several, axes, keepdims", partial(function, q=np.array([0.9, 0.3]) * scale, axis=(0, 2), keepdims=True), real(2, 3, 2)),
+        ("several, zero size kept", partial(function, q=np.array([0.9, 0.3]) * scale, axis=0), real(3, 0)),
+        ("a table", partial(function, q=np.array([[0.9, 0.3, 0.1]]) * scale, axis=1), real(2, 5)),
+        ("whole place", partial(function, q=0.25 * scale), real(5)),
+        ("an integer", partial(function, q=1), real(5)),
+        *[
+            (f"{method}, {q}", partial(function, q=q * scale, method=method, axis=-1), real(2, 5))
+            for method in METHODS
+            for q in (0.05, 0.47, 0.96)
+        ],
+        *[
+            (label, partial(function, q=q, method="inverted_cdf", **options), real(2, 3))
+            for label, q, options in (
+                ("weights", 0.6 * scale, {"weights": WEIGHTS}),
+                ("weights, axis", 0.3 * scale, {"weights": WEIGHTS, "axis": 1}),
+                ("weights, several", np.array([0.3, 0.8]) * scale, {"weights": WEIGHTS, "axis": 0, "keepdims": True}),
+            )
+        ],
+    ]
+    for name, function, scale in (
+        ("quantile", np.quantile, 1),
+        ("percentile", np.percentile, 100),
+        ("nanquantile", np.nanquantile, 1),
+        ("nanpercentile", np.nanpercentile, 100),
+    )
+}
+for name, scale in (("quantile", 1), ("percentile", 100)):  # NumPy itself fails at these for nanquantile
+    function = partial(getattr(np, name), q=0.3 * scale, method="inverted_cdf")
+    QUANTILES[name] += [("weights of an axis", partial(function, axis=1, weights=np.array([1.0, 2.0, 1.0])), real(2, 3))]
+for name, options in (("nanmedian", {}), ("nanquantile", {"q": [0.3, 0.8]}), ("nanpercentile", {"q": [30.0, 80.0]})):
+    function = getattr(np, name)
+    (QUANTILES if options else MEDIANS)[name] += [
+        ("holes", with_holes(function, **options), real(2, 3)),
+        ("holes, axis", with_holes(function, axis=1, **options), real(2, 3)),
+        ("holes, axes, keepdims", with_holes(function, axis=(-1, 0), keepdims=True, **options), real(2, 3)),
+    ]
+
+SKETCHES: dict[str, list[Sketch]] = {**ACCUMULATING, **NANS, **SPREADS, **MEDIANS, **QUANTILES}
 COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "cumsum": [("row", np.cumsum, complexes(2, 2)), ("axis", partial(np.cumsum, axis=0), complexes(3, 2))],
     "cumprod": [("row", np.cumprod, complexes(2, 2)), ("axis", partial(np.cumprod, axis=0), complexes(3, 2))],
@@ -190,6 +250,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         name: [("all", function, complexes(2, 2)), ("holes", with_holes(function, axis=1), complexes(2, 3))]
         for name, function in (("nansum", np.nansum), ("nanprod", np.nanprod), ("nanmean", np.nanmean))
     },
+    "median": [("all", np.median, complexes(2, 2)), ("axis", partial(np.median, axis=1), complexes(2, 3))],
     **{
         name: [("all", function, complexes(2, 2)), ("axis, ddof", partial(function, axis=1, ddof=1), complexes(2, 3))]
         for name, function in (("nanvar", np.nanvar), ("nanstd", np.nanstd))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..registry import Formula, reduction
+from ..registry import Formula, general, reduction
 from . import reductions
 from .cumulative import without_nan
 
@@ -37,3 +38,75 @@ def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
 
 
 ptp_grad = reduction("ptp", _ptp)
+
+# ------------------------------------------------------------------------------------ order statistics
+# Between two neighbours in the sorted row, each weighted by its distance to the other. NumPy itself says where:
+# the quantile of the places 0, 1, 2, ... is a place. Elements equal to a neighbour share its weight.
+
+
+def _rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
+    """The axes of a reduction made one, the last; the order of axes and the shape that lead there."""
+    axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
+    order = [i for i in range(x.ndim) if i not in axes] + axes
+    turned = np.transpose(x, order)
+    shape = turned.shape
+    return np.reshape(turned, (*shape[: x.ndim - len(axes)], math.prod(shape[x.ndim - len(axes) :]))), order, shape
+
+
+def _places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
+    """For rows of so many numbers, the place of each quantile in the sorted row; quantiles come first."""
+    sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
+    found = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
+    return np.reshape(found, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
+
+
+def _row_weights(function: Any, skips: bool, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> Any:
+    """For each quantile, the partial derivatives with respect to the elements of each row."""
+    options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
+    weighted = options.pop("weights", None) is not None
+    rows = _rows(np.asarray(x), axis)[0]
+    results = np.reshape(np.asarray(out), (np.size(options.get("q", 0)), *rows.shape[:-1]))
+    if weighted:
+        return [_shares(rows, result) for result in results]
+    counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
+    rank = np.sort(rows, axis=-1)
+    weights = []
+    for result, place in zip(results, _places(function, counts, options), strict=True):
+        low = np.floor(place).astype(int)
+        above, upper = place - low, np.minimum(low + 1, np.maximum(counts - 1, 0))
+        ends = [np.take_along_axis(rank, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
+        of_low, of_upper = (_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
+        weights.append(of_low * (1 - above)[..., None] + of_upper * above[..., None])
+    return weights
+
+
+def _shares(rows: Any, values: Any) -> Any:
+    """Even shares for all elements of a row that equal its value; not a number where none does."""
+    equal = rows == values[..., None]
+    return equal / np.sum(equal, axis=-1, keepdims=True)
+
+
+def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
+    """The rule of a median or of quantiles; `function` finds it where all are numbers."""
+
+    def formula(g: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+        weights = _row_weights(function, skips, out, x, axis, options)
+        rows, order, shape = _rows(x, axis)
+        g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
+        total = sum((g[k] * weight for k, weight in enumerate(weights)), start=np.zeros(rows.shape, out.dtype))
+        return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
+
+    def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+        weights = _row_weights(function, skips, out, x, axis, options)
+        rows = _rows(t, axis)[0]
+        return np.reshape(np.stack([np.sum(rows * weight, axis=-1) for weight in weights]), out.shape)
+
+    return general(opname, formula).tangent(tangent)
+
+
+median_grad = _order_statistic("median", np.median)
+quantile_grad = _order_statistic("quantile", np.quantile)
+percentile_grad = _order_statistic("percentile", np.percentile)
+nanmedian_grad = _order_statistic("nanmedian", np.median, skips=True)
+nanquantile_grad = _order_statistic("nanquantile", np.quantile, skips=True)
+nanpercentile_grad = _order_statistic("nanpercentile", np.percentile, skips=True)

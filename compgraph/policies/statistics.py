@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
 
-from .policy import Policy
+from .policy import Function, Policy
+
+
+def _sparing(function: Function) -> Function:
+    """The function without ``overwrite_input=``, which would sort the elements of a node."""
+
+    @functools.wraps(function)
+    def spared(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
+        if overwrite_input:
+            raise TypeError(
+                f"np.{function.__name__}: overwrite_input= would write into a node, which the graph needs as it is; leave it out"
+            )
+        return function(*args, **options)
+
+    return spared
+
+
+_ORDER = {f: _sparing(f) for f in (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, np.nanpercentile)}
 
 POLICY = Policy(
     smooth={
@@ -22,7 +42,9 @@ POLICY = Policy(
         np.nanmean: "a where",
         np.nanvar: "a where",
         np.nanstd: "a where",
+        **dict.fromkeys(_ORDER.values(), "a"),
     },
     composed=frozenset({np.diff, np.average, np.trapezoid}),
+    aliases={**_ORDER},
     methods={"cumsum": np.cumsum, "cumprod": np.cumprod},
 )
