@@ -6,26 +6,27 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = ContextVar("recording", default=True)
 is_recording = recording.get
+_before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
 
 
 class NoGraph:
     """A context, and a decorator, in which nothing is recorded. Made by `no_graph`."""
 
-    def __init__(self) -> None:
-        self._tokens: list[Token[bool]] = []
-
     def __enter__(self) -> None:
-        self._tokens.append(recording.set(False))
+        _before.set((*_before.get(), recording.get()))
+        recording.set(False)
 
     def __exit__(self, *exception: object) -> None:
-        recording.reset(self._tokens.pop())
+        *outer, before = _before.get()
+        _before.set(tuple(outer))
+        recording.set(before)
 
     def __call__(self, function: F) -> F:
         """Let a function compute without recording."""
