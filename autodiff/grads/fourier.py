@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..broadcasting import unbroadcast
-from ..registry import general, linear
+from ..registry import linear
 
 # ------------------------------------------------------------------------------------- Fourier transforms
 

@@ -7,6 +7,7 @@ import numpy as np
 from .policy import Policy
 
 POLICY = Policy(
+    smooth_ufuncs=frozenset({np.copysign, np.ldexp, np.frexp, np.modf}),
     smooth={
         np.fft.fft: "a",
         np.fft.ifft: "a",
@@ -22,6 +23,21 @@ POLICY = Policy(
         np.fft.irfftn: "a",
         np.fft.fftshift: "x",
         np.fft.ifftshift: "x",
+        np.sinc: "x",
+        np.i0: "x",
+        np.angle: "z",
+        # Their derivatives are those of the functions of the same names.
+        np.emath.sqrt: "x",
+        np.emath.log: "x",
+        np.emath.log2: "x",
+        np.emath.log10: "x",
     },
     composed=frozenset({np.fft.rfft2, np.fft.irfft2}),
+    refused={
+        np.emath.logn: "np.emath.log(x) / np.emath.log(n)",
+        np.emath.power: "np.power(x.astype(complex), p)",
+        np.emath.arccos: "np.arccos(x.astype(complex))",
+        np.emath.arcsin: "np.arcsin(x.astype(complex))",
+        np.emath.arctanh: "np.arctanh(x.astype(complex))",
+    },
 )
