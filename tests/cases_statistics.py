@@ -238,7 +238,79 @@ for name, options in (("nanmedian", {}), ("nanquantile", {"q": [0.3, 0.8]}), ("n
         ("holes, axes, keepdims", with_holes(function, axis=(-1, 0), keepdims=True, **options), real(2, 3)),
     ]
 
-SKETCHES: dict[str, list[Sketch]] = {**ACCUMULATING, **NANS, **SPREADS, **MEDIANS, **QUANTILES}
+# ------------------------------------------------------------------------------------------- lines
+
+SIZES = ((4, 2), (5, 3), (2, 5), (3, 6), (1, 4), (3, 1), (1, 1), (3, 3), (4, 4))
+MODES = ("full", "same", "valid")
+KNOTS = np.array([-2.1, -0.7, 0.3, 1.1])
+RISING = np.arange(4.0)
+LINE: dict[str, list[Sketch]] = {
+    "ediff1d": [
+        ("vector", np.ediff1d, real(4)),
+        ("matrix", np.ediff1d, real(2, 3)),
+        ("number", np.ediff1d, real()),
+        ("zero size", np.ediff1d, real(0, 2)),
+        ("zero size with an end", lambda x, y: np.ediff1d(x, y), real(0), shifted(2)),
+        ("both ends", lambda x, y, z: np.ediff1d(x, y, z), real(2, 3), shifted(2, 2), shifted()),
+        ("plain ends", partial(np.ediff1d, to_end=[1.0, 2.0], to_begin=3.0), real(4)),
+        ("an end by keyword", lambda x, y: np.ediff1d(x, to_end=y), real(3), shifted(2)),
+        ("ends by keyword", lambda x, y, z: np.ediff1d(x, to_begin=z, to_end=y), real(3), shifted(2), shifted()),
+        ("only an end", lambda y: np.ediff1d(np.arange(3.0), y), shifted(2)),
+    ],
+    "unwrap": [
+        ("vector", lambda x: np.unwrap(5 * x), real(6)),
+        ("axis", lambda x: np.unwrap(5 * x, axis=0), real(4, 2)),
+        ("discont", lambda x: np.unwrap(5 * x, 4.0), real(2, 4)),
+        ("period", partial(np.unwrap, period=1.5), real(5)),
+        ("zero size", partial(np.unwrap, axis=0), real(2, 0)),
+    ],
+    "convolve": [
+        *[
+            (f"{a} with {v}, {mode}", partial(np.convolve, mode=mode), real(a), shifted(v))
+            for a, v in SIZES
+            for mode in MODES
+        ],
+        ("mode not given", np.convolve, real(3), shifted(2)),
+        ("a number", np.convolve, real(), shifted(3)),
+        ("two numbers", np.convolve, real(), shifted()),
+        ("a list", lambda x: np.convolve(x, [1.0, 2.0], "same"), real(3)),
+        ("with itself", lambda x: np.convolve(x, x), real(3)),
+    ],
+    "correlate": [
+        *[
+            (f"{a} with {v}, {mode}", partial(np.correlate, mode=mode), real(a), shifted(v))
+            for a, v in SIZES
+            for mode in MODES
+        ],
+        ("mode not given", np.correlate, real(3), shifted(2)),
+        ("mode positional", lambda x, y: np.correlate(x, y, "full"), real(3), shifted(2)),
+        ("a list", lambda x: np.correlate([1.0, 2.0], x), real(3)),
+    ],
+    "interp": [
+        ("numbers", lambda x, f: np.interp(x, KNOTS, f), real(), shifted(4)),
+        ("x", lambda x: np.interp(x, KNOTS, RISING**2), real(7)),
+        ("all", lambda x, s, f: np.interp(x, KNOTS + 0.1 * s, f), real(2, 3), shifted(4), shifted(4, seed=3)),
+        ("a Python number", lambda s, f: np.interp(0.1, KNOTS + 0.1 * s, f), shifted(4), shifted(4, seed=3)),
+        ("beyond", lambda x, s, f: np.interp(2 * x, KNOTS + 0.1 * s, f), real(7), shifted(4), shifted(4, seed=3)),
+        # NumPy does not hear of a node that is left or right unless x, xp or fp is one too.
+        ("left, right", lambda x, s: np.interp(2 * x, KNOTS + 0.1 * s, RISING, x[0] * x[1], x[2]), real(7), shifted(4)),
+        ("left, right by keyword", lambda x: np.interp(2 * x, KNOTS, RISING, right=2.0, left=x[3]), real(7)),
+        ("plain left", lambda x, f: np.interp(2 * x, KNOTS, f, left=3.0), real(7), shifted(4)),
+        ("plain right", lambda x, f: np.interp(2 * x, KNOTS, f, right=3.0), real(7), shifted(4)),
+        (
+            "period",
+            lambda x, s, f: np.interp(3 * x, KNOTS[[2, 0, 3, 1]] + 0.1 * s, f, period=4.2),
+            real(2, 4), shifted(4), shifted(4, seed=3),
+        ),
+        ("negative period", lambda x, f: np.interp(3 * x, KNOTS, f, period=-4.2, left=1.0), real(8), shifted(4)),
+        ("one knot", lambda x, f: np.interp(x, np.array([0.1]), f), real(4), shifted(1)),
+        ("one knot, period", lambda x, f: np.interp(x, np.array([0.1]), f, period=2.5), real(4), shifted(1)),
+        ("lists", lambda x: np.interp(x, [-1.0, 1.0], [2.0, 5.0]), real(4)),
+        ("zero size", lambda x, f: np.interp(x, KNOTS, f), real(0, 2), shifted(4)),
+    ],
+}  # fmt: skip
+
+SKETCHES: dict[str, list[Sketch]] = {**ACCUMULATING, **NANS, **SPREADS, **MEDIANS, **QUANTILES, **LINE}
 COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "cumsum": [("row", np.cumsum, complexes(2, 2)), ("axis", partial(np.cumsum, axis=0), complexes(3, 2))],
     "cumprod": [("row", np.cumprod, complexes(2, 2)), ("axis", partial(np.cumprod, axis=0), complexes(3, 2))],
@@ -250,6 +322,24 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         name: [("all", function, complexes(2, 2)), ("holes", with_holes(function, axis=1), complexes(2, 3))]
         for name, function in (("nansum", np.nansum), ("nanprod", np.nanprod), ("nanmean", np.nanmean))
     },
+    "ediff1d": [("ends", lambda x, y: np.ediff1d(x, y), complexes(3), complexes(2, seed=1))],
+    "convolve": [
+        (f"{a} with {v}, {mode}", partial(np.convolve, mode=mode), complexes(a), complexes(v, seed=1))
+        for a, v in ((3, 2), (2, 5))
+        for mode in MODES
+    ],
+    "correlate": [
+        (f"{a} with {v}, {mode}", partial(np.correlate, mode=mode), complexes(a), complexes(v, seed=1))
+        for a, v in ((3, 2), (2, 5))
+        for mode in MODES
+    ]
+    + [("real with complex", partial(np.correlate, mode="full"), real(3), complexes(2))],
+    "interp": [
+        ("values", lambda f: np.interp(RISING / 2 - 0.8, KNOTS, f), complexes(4)),
+        ("all", lambda x, s, f: np.interp(2 * x, KNOTS + 0.1 * s, f), real(7), shifted(4), complexes(4)),
+        ("left", lambda x, f: np.interp(2 * x, KNOTS, f, 1 + 2j), real(7), complexes(4)),
+        ("period", lambda x, f: np.interp(3 * x, KNOTS, f, period=4.2), real(7), complexes(4)),
+    ],
     "median": [("all", np.median, complexes(2, 2)), ("axis", partial(np.median, axis=1), complexes(2, 3))],
     **{
         name: [("all", function, complexes(2, 2)), ("axis, ddof", partial(function, axis=1, ddof=1), complexes(2, 3))]

@@ -1,4 +1,4 @@
-"""Rules of sums and products that accumulate along an axis."""
+"""Rules of what runs along a line: sums and products that accumulate, differences, convolutions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import general, linear
+from ..registry import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
 
@@ -87,3 +87,73 @@ cumulative_prod_grad = general("cumulative_prod", _cumprod).tangent(_cumprod_tan
 nancumprod_grad = general(
     "nancumprod", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumprod(g, out, without_nan(x, 1), **options))
 ).tangent(lambda t, out, x, **options: _cumprod_tangent(np.where(np.isnan(x), 0, t), out, without_nan(x, 1), **options))
+
+# ---------------------------------------------------------------------------------------- differences
+# ediff1d puts other numbers before and behind the differences.
+
+
+def _ediff1d(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    start, stop = _differences(x, to_begin)
+    nothing = np.zeros(1, out.dtype)
+    falls, rises = np.concatenate([g[start:stop], nothing]), np.concatenate([nothing, g[start:stop]])
+    return np.reshape((rises - falls)[: x.size], x.shape)
+
+
+def _differences(x: Any, to_begin: Any) -> tuple[int, int]:
+    """Where among the results the differences stand."""
+    start = 0 if to_begin is None else np.size(to_begin)
+    return start, start + max(np.size(x) - 1, 0)
+
+
+def _ediff1d_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    start, stop = _differences(x, to_begin)
+    return _in_zeros(np.ediff1d(t), start, out.shape[0] - stop, out)
+
+
+def _in_zeros(part: Any, before: int, behind: int, out: Any) -> Any:
+    return np.concatenate([np.zeros(before, out.dtype), part, np.zeros(behind, out.dtype)])
+
+
+ediff1d_grad = general(
+    "ediff1d",
+    _ediff1d,
+    lambda g, out, x, to_end, to_begin=None: np.reshape(g[_differences(x, to_begin)[1] :], np.shape(to_end)),
+    lambda g, out, x, to_end, to_begin: np.reshape(g[: np.size(to_begin)], np.shape(to_begin)),
+).tangent(
+    _ediff1d_tangent,
+    lambda t, out, x, to_end, to_begin=None: _in_zeros(np.ravel(t), out.shape[0] - np.size(to_end), 0, out),
+    lambda t, out, x, to_end, to_begin: _in_zeros(np.ravel(t), 0, out.shape[0] - np.size(to_begin), out),
+)
+# What unwrap adds are whole periods.
+unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
+
+# --------------------------------------------------------------------------------------- convolutions
+# convolve(a, v)[n] = sum over k of a[k] v[n - k], of which the mode cuts the ends; correlate(a, v) is
+# convolve(a, conj(v[::-1])), but cuts the middle of other results where v is the longer one.
+
+
+def _whole(g: Any, a: Any, v: Any, turned: bool = False) -> Any:
+    """The adjoint of a convolution of which nothing is cut."""
+    shorter, longer = sorted((np.size(a), np.size(v)))
+    cut = shorter + longer - 1 - g.shape[0]
+    before = (shorter - 1) // 2 if g.shape[0] == longer else cut // 2
+    if turned and np.size(v) > np.size(a):
+        before = cut - before
+    return _in_zeros(g, before, cut - before, g)
+
+
+def _convolved(g: Any, other: Any) -> Any:
+    """The adjoint of one operand."""
+    return np.convolve(g, np.ravel(other)[::-1], "valid")
+
+
+convolve_grad = multilinear(
+    "convolve",
+    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
+    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
+)
+correlate_grad = multilinear(
+    "correlate",
+    lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
+    lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
+)

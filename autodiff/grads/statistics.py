@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.nodes import record
+from compgraph.operations import getitem
+
+from ..deferred import scatter
 from ..registry import Formula, general, reduction
 from . import reductions
 from .cumulative import without_nan
@@ -110,3 +114,98 @@ percentile_grad = _order_statistic("percentile", np.percentile)
 nanmedian_grad = _order_statistic("nanmedian", np.median, skips=True)
 nanquantile_grad = _order_statistic("nanquantile", np.quantile, skips=True)
 nanpercentile_grad = _order_statistic("nanpercentile", np.percentile, skips=True)
+
+# --------------------------------------------------------------------------------------- interpolation
+
+
+class _Line:
+    """The line that ``interp`` draws, and where the points lie on it.
+
+    Attributes
+    ----------
+    from_knots : array
+        The place in `xp` of each knot; a period has one more at either end.
+    ends : tuple of array
+        The places in `xp` of the knots to the left and right of each point.
+    share : array or Node
+        How far the point lies on the way from left to right, from 0 to 1.
+    slope : array or Node
+        Of the line at the point; at a knot, the mean of both sides.
+    below, above : array
+        Whether the point is given the value of `left` or `right`.
+    """
+
+    def __init__(self, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> None:
+        xp, fp = (a if hasattr(a, "dtype") else np.asarray(a) for a in (xp, fp))
+        self.from_knots = np.arange(xp.shape[0])
+        knots = xp
+        if period is not None:
+            order = np.argsort(np.asarray(xp) % abs(period))
+            self.from_knots = np.concatenate([order[-1:], order, order[:1]])
+            laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
+            x, knots = np.remainder(x, abs(period)), getitem(np.remainder(xp, abs(period)), self.from_knots) + laps
+        points, plain, last = np.asarray(x), np.asarray(knots), knots.shape[0] - 1
+        left_of, right_of = (np.searchsorted(plain, points, side=side) for side in ("left", "right"))
+        low = np.clip(right_of - 1, 0, max(last - 1, 0))
+        high = np.minimum(low + 1, last)
+        self.ends = self.from_knots[low], self.from_knots[high]
+        length = getitem(knots, high) - getitem(knots, low)
+        self.share = np.clip((x - getitem(knots, low)) / np.where(length == 0, 1, length), 0, 1)
+        lengths = np.diff(knots)
+        slopes = np.diff(getitem(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
+        slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
+        slope = (getitem(slopes, left_of) + getitem(slopes, right_of)) / 2
+        self.slope = np.where(np.isnan(points), np.nan, slope)
+        self.below = (points < plain[0]) & (left is not None and period is None)
+        self.above = (points > plain[-1]) & (right is not None and period is None)
+
+    def back(self, g: Any, like: Any) -> Any:
+        """Give each knot its share of what arrives at the points."""
+        g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
+        pieces = (g * (1 - self.share), self.ends[0], g * self.share, self.ends[1])
+        return record(scatter, (like, *pieces), {"layout": (1, 1)})
+
+    def at(self, t: Any) -> Any:
+        """What the points have of numbers at the knots."""
+        return getitem(t, self.ends[0]) * (1 - self.share) + getitem(t, self.ends[1]) * self.share
+
+    def drawn(self, g: Any) -> Any:
+        """Zero where a point is given another value than the line has."""
+        return np.where(self.below | self.above, 0, g)
+
+
+def _interp_x(g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    return g * _Line(x, *others, **options).slope
+
+
+def _interp_xp(g: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
+    line = _Line(x, xp, *others, **options)
+    return line.back(-g * line.slope, xp)
+
+
+def _interp_xp_tangent(t: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
+    line = _Line(x, xp, *others, **options)
+    return -line.slope * line.at(t)
+
+
+def _interp_fp(g: Any, out: Any, x: Any, xp: Any, fp: Any, *others: Any, **options: Any) -> Any:
+    line = _Line(x, xp, fp, *others, **options)
+    return line.back(line.drawn(g), fp)
+
+
+def _interp_fp_tangent(t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    line = _Line(*operands, **options)
+    return line.drawn(line.at(t))
+
+
+def _interp_left(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.where(_Line(*operands, **options).below, g, 0)
+
+
+def _interp_right(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.where(_Line(*operands, **options).above, g, 0)
+
+
+interp_grad = general("interp", _interp_x, _interp_xp, _interp_fp, _interp_left, _interp_right).tangent(
+    _interp_x, _interp_xp_tangent, _interp_fp_tangent, _interp_left, _interp_right
+)
