@@ -10,6 +10,7 @@ from arguments import MASK, ROW_MASK, Shape, Sketch, complexes, optional, real, 
 
 Options = dict[str, tuple[Shape, dict[str, Any]]]
 
+windows: Any = np.lib.stride_tricks.sliding_window_view
 ORDER = np.array([[2, 0, 1], [0, 0, 2]])
 SORTED: Options = {
     "last axis": ((2, 3), {}),
@@ -187,12 +188,12 @@ MOVING: dict[str, list[Sketch]] = {
         ("zero size", lambda x: np.tile(x, 2), real(0, 3)),
     ],
     "sliding_window_view": [
-        ("vector", lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), real(5)),
-        ("matrix", lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2)), real(3, 3)),
-        ("axis", lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1), real(2, 4)),
-        ("axes", lambda x: np.lib.stride_tricks.sliding_window_view(x, [2, 1], axis=[1, 0]), real(2, 3)),
-        ("subok", lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, subok=True), real(3)),
-        ("zero size", lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), real(0, 3)),
+        ("vector", lambda x: windows(x, 3), real(5)),
+        ("matrix", lambda x: windows(x, (2, 2)), real(3, 3)),
+        ("axis", lambda x: windows(x, 2, axis=-1), real(2, 4)),
+        ("axes", lambda x: windows(x, [2, 1], axis=[1, 0]), real(2, 3)),
+        ("subok", lambda x: windows(x, 2, subok=True), real(3)),
+        ("zero size", lambda x: windows(x, 2, axis=1), real(0, 3)),
     ],
     "nan_to_num": [
         *unary(np.nan_to_num),
@@ -201,7 +202,41 @@ MOVING: dict[str, list[Sketch]] = {
         ("keywords", lambda x: np.nan_to_num(x - [np.nan, np.inf], nan=5, posinf=1, neginf=2), real(2)),
     ],
 }
-SKETCHES: dict[str, list[Sketch]] = {**TAKING, **MOVING}
+
+
+def padded(mode: str, *widths: Any, **options: Any) -> list[Sketch]:
+    """A mode of padding, with several widths and one choice of its options."""
+    named = ", ".join([mode, *[f"{k} {v}" for k, v in options.items()]])
+    return [(f"{named}, {width} of {shape}", partial(np.pad, pad_width=width, mode=mode, **options), real(*shape))
+            for shape, width in [((2, 3), 2), ((4,), (1, 2)), ((2, 3), ((0, 1), (2, 0))), *widths]]  # fmt: skip
+
+
+FAR: list[Any] = [((3,), 7), ((2, 3), ((3, 0), (0, 9))), ((1, 2), 3)]
+PADDED: dict[str, list[Sketch]] = {
+    "pad": [
+        *padded("constant", ((2, 3), {1: (1, 2)}), ((2, 3), {-1: 2}), ((0, 2), 1), ((), 1)),
+        *padded("constant", constant_values=1.5),
+        *padded("constant", ((2, 2), 1), constant_values=(1, 2)),
+        *padded("edge", *FAR),
+        *padded("wrap", *FAR),
+        *padded("reflect", *FAR),
+        *padded("reflect", *FAR, reflect_type="odd"),
+        *padded("symmetric", *FAR),
+        *padded("symmetric", *FAR, reflect_type="odd"),
+        *padded("linear_ramp", ((0, 2), ((0, 0), (1, 1)))),
+        *padded("linear_ramp", *FAR, end_values=(1, -2)),
+        *padded("maximum", *FAR),
+        *padded("minimum", *FAR, stat_length=2),
+        *padded("mean", *FAR),
+        *padded("mean", ((2, 2, 2), 1), stat_length=(1, 2)),
+        *padded("median", *FAR, ((2, 3), {0: 1})),
+        *padded("median", ((2, 2, 3), 1), stat_length=((2, 3),)),
+        ("default", lambda x: np.pad(x, 1), real(2, 3)),
+        ("a list", lambda x: np.pad(x, [[1, 0], [0, 2]], "edge"), real(2, 3)),
+        ("empty, the inside", lambda x: np.pad(x, 1, "empty")[1:-1, 1:-1], real(2, 3)),
+    ],
+}
+SKETCHES: dict[str, list[Sketch]] = {**TAKING, **MOVING, **PADDED}
 
 COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "take": [("repeated", lambda x: np.take(x, [0, 0, 2]), complexes(3))],
@@ -221,9 +256,13 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     ],
     "vander": [("vector", np.vander, complexes(3))],
     "full_like": [("both", lambda x: np.full_like(x, x[1]), complexes(2, 3))],
+    "pad": [
+        *[(mode, partial(np.pad, pad_width=2, mode=mode), complexes(3)) for mode in ("edge", "linear_ramp", "mean", "constant")],
+        ("odd", partial(np.pad, pad_width=2, mode="reflect", reflect_type="odd"), complexes(3)),
+    ],
     "roll": [("vector", lambda x: np.roll(x, 1), complexes(3))],
     "tile": [("vector", lambda x: np.tile(x, 2), complexes(3))],
-    "sliding_window_view": [("vector", lambda x: np.lib.stride_tricks.sliding_window_view(x, 2), complexes(3))],
+    "sliding_window_view": [("vector", lambda x: windows(x, 2), complexes(3))],
     "nan_to_num": [("parts", lambda x: np.nan_to_num(x + np.array([np.nan, complex(0, np.inf), 0]), posinf=3), complexes(3))],
 }
 
@@ -341,6 +380,17 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("real", np.real_if_close, real(3)),
         ("close", lambda x: np.real_if_close(x + 0j), real(3)),
         ("not close", lambda x: np.real_if_close(x, tol=10), complexes(3)),
+    ],
+    "pad_values": [
+        ("one", lambda x: np.pad(x, 1, constant_values=x[0, 0] ** 2), real(2, 3)),
+        ("two", lambda x: np.pad(x, (1, 2), constant_values=(x[0, 0], x[0, 1])), real(2, 3)),
+        ("each", lambda x: np.pad(x, ((1, 2), (2, 0)), constant_values=x * x), real(2, 2)),
+    ],
+    "block": [
+        ("matrix", lambda x, y: np.block([[x, y], [y * y, x]]), real(2, 2), shifted(2, 2)),
+        ("ragged", lambda x, y: np.block([[x, y], [np.ones((1, 5))]]), real(2, 2), shifted(2, 3)),
+        ("row", lambda x, y: np.block([x, 1.0, y[0], y]), real(2), shifted(3)),
+        ("deep", lambda x, y: np.block([[[x], [y]]]), real(2), shifted(2)),
     ],
     "concat": [("axis", lambda x, y: np.concat([x, y], axis=1), real(2, 1), shifted(2, 2))],
     "copy": [("order", lambda x: np.copy(x, order="F"), real(2, 3))],

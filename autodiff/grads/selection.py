@@ -13,20 +13,20 @@ from ..deferred import scatter
 from ..registry import gather, general, linear, moved
 
 
-def _numbered(x: Any) -> Any:
+def numbered(x: Any) -> Any:
     """The positions of all elements, in the shape of `x`."""
     return np.arange(math.prod(x.shape)).reshape(x.shape)
 
 
-def _fetched(t: Any, places: Any) -> Any:
+def fetched(t: Any, places: Any) -> Any:
     """The elements at the places, 0 where a place is negative."""
     if not math.prod(np.shape(t)):
         return np.zeros(places.shape, t.dtype)
     return np.where(places >= 0, np.ravel(t)[np.maximum(places, 0)], 0)
 
 
-def _returned(g: Any, x: Any, places: Any) -> Any:
-    """The transpose of `_fetched`."""
+def returned(g: Any, x: Any, places: Any) -> Any:
+    """The transpose of `fetched`."""
     there = places >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
     return np.reshape(record(scatter, (np.ravel(x), g[there], places[there]), {"layout": (1,)}), np.shape(x))
@@ -48,26 +48,26 @@ def _reordered(out: Any, x: Any, *, axis: Any = -1, **_: Any) -> Any:
         return _reordered(out, np.ravel(x), axis=0)
     ranks = np.argsort(np.argsort(out, axis=axis, kind="stable"), axis=axis, kind="stable")
     order = np.take_along_axis(np.argsort(x, axis=axis, kind="stable"), ranks, axis)
-    return np.take_along_axis(_numbered(x), order, axis)
+    return np.take_along_axis(numbered(x), order, axis)
 
 
 sort_grad = gather("sort", _reordered)
 partition_grad = gather("partition", lambda out, x, *, kth, axis=-1, **_: _reordered(out, x, axis=axis))
-sort_complex_grad = general("sort_complex", lambda g, out, x: _returned(g, x, _reordered(out, x))).tangent(
-    lambda t, out, x: _fetched(t, _reordered(out, x))
+sort_complex_grad = general("sort_complex", lambda g, out, x: returned(g, x, _reordered(out, x))).tangent(
+    lambda t, out, x: fetched(t, _reordered(out, x))
 )
 
 # ------------------------------------------------------------------------------------------- diagonals
 
 diagonal_grad = gather("diagonal", moved(np.diagonal))
-diag_grad = gather("diag", lambda out, x, k=0: np.diag(_numbered(x) + 1, k) - 1)
-diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(_numbered(x) + 1, k) - 1)
+diag_grad = gather("diag", lambda out, x, k=0: np.diag(numbered(x) + 1, k) - 1)
+diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(numbered(x) + 1, k) - 1)
 
 
 def _traced(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
     """The adjoint at every place of the diagonal."""
-    places = np.diagonal(_numbered(x), offset, axis1, axis2)
-    return _returned(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
+    places = np.diagonal(numbered(x), offset, axis1, axis2)
+    return returned(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
 
 
 trace_grad = linear("trace", _traced)
@@ -77,26 +77,26 @@ trace_grad = linear("trace", _traced)
 
 def _inserted(x: Any, obj: Any, values: Any, axis: Any) -> Any:
     """Where each element of the result comes from: from `x` as 0, 1, 2, ..., from `values` as -1, -2, -3, ..."""
-    return np.insert(_numbered(x), obj, -1 - _numbered(np.asarray(values)), axis)
+    return np.insert(numbered(x), obj, -1 - numbered(np.asarray(values)), axis)
 
 
 insert_grad = general(
     "insert",
-    lambda g, out, x, obj, values, axis=None: _returned(g, x, _inserted(x, obj, values, axis)),
+    lambda g, out, x, obj, values, axis=None: returned(g, x, _inserted(x, obj, values, axis)),
     None,
-    lambda g, out, x, obj, values, axis=None: _returned(g, values, -1 - _inserted(x, obj, values, axis)),
+    lambda g, out, x, obj, values, axis=None: returned(g, values, -1 - _inserted(x, obj, values, axis)),
 ).tangent(
-    lambda t, out, x, obj, values, axis=None: _fetched(t, _inserted(x, obj, values, axis)),
+    lambda t, out, x, obj, values, axis=None: fetched(t, _inserted(x, obj, values, axis)),
     None,
-    lambda t, out, x, obj, values, axis=None: _fetched(t, -1 - _inserted(x, obj, values, axis)),
+    lambda t, out, x, obj, values, axis=None: fetched(t, -1 - _inserted(x, obj, values, axis)),
 )
 
 # -------------------------------------------------------------------------------------------- matrices
 
 
-def _powers(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def _powers(x: Any, increasing: bool = False, **number: Any) -> Any:
     """The derivatives of the powers of `x` in a Vandermonde matrix."""
-    count = len(x) if N is None else N
+    count = len(x) if number.get("N") is None else number["N"]
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
     return exponents * x[:, None] ** np.maximum(exponents - 1, 0)
 

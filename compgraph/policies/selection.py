@@ -74,7 +74,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
     for number, condition in enumerate(condlist):
-        if np.result_type(condition) != bool:
+        if np.result_type(condition).kind != "b":
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
     dtype = np.result_type(*[x if isinstance(x, (int, float, complex)) else np.result_type(x) for x in (*choicelist, default)])
     result = default
@@ -146,7 +146,8 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 @instead_of(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The values that are in both arrays, taken from the first."""
-    first1 = first2 = None
+    first1: Any = None
+    first2: Any = None
     if assume_unique:
         ar1, ar2 = np.ravel(ar1), np.ravel(ar2)
     else:
@@ -219,6 +220,50 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return _record(np.nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
 
 
+@instead_of(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """An array with more elements at its ends."""
+    from ..binding import gathered, leaves_of
+
+    if callable(mode):
+        raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
+    nodes = [k for k, v in options.items() if any(hasattr(leaf, "plain") for leaf in leaves_of(v))]
+    pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
+    if nodes == ["constant_values"] and mode == "constant":
+        axes = np.ndim(array)
+        ends = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
+        values = np.ravel(np.broadcast_to(gathered(options["constant_values"]), (axes, 2)))
+        padded = np.pad(array, pad_width)
+        return np.where(ends > 0, values[ends - 1], padded).astype(padded.dtype)
+    if nodes:
+        raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
+    return _record(np.pad, array, pad_width=pad_width, mode=mode, **options)
+
+
+@instead_of(np.block)
+def block(arrays: Any) -> Any:
+    """Nested lists of blocks as one array."""
+    depth, inner = 0, arrays
+    while isinstance(inner, (list, tuple)):
+        if not len(inner):
+            raise ValueError("List at arrays cannot be empty")
+        depth, inner = depth + 1, inner[0]
+
+    def leaves(part: Any, level: int) -> list[Any]:
+        if isinstance(part, (list, tuple)) != (level < depth):
+            raise ValueError("List depths are mismatched in np.block")
+        return [leaf for p in part for leaf in leaves(p, level + 1)] if level < depth else [part]
+
+    axes = max(depth, *map(np.ndim, leaves(arrays, 0)))
+
+    def joined(part: Any, level: int) -> Any:
+        if level == depth:
+            return np.reshape(part, (1,) * (axes - np.ndim(part)) + np.shape(part))
+        return np.concatenate([joined(p, level + 1) for p in part], axis=level - depth)
+
+    return joined(arrays, 0)
+
+
 # ----------------------------------------------------------------------------------------------- policy
 
 POLICY = Policy(
@@ -241,6 +286,7 @@ POLICY = Policy(
         np.full_like: "a fill_value",
         np.nan_to_num: "x",
         np.lib.stride_tricks.sliding_window_view: "x",
+        np.pad: "array",
     },
     piecewise={
         np.argpartition: "a",
@@ -253,12 +299,13 @@ POLICY = Policy(
         np.unpackbits: "a",
         np.nanargmax: "a",
         np.nanargmin: "a",
+        block: "",  # is never recorded: without operands its argument comes to it as it is, blocks of all shapes
     },
     composed=frozenset(
         {
             np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.extract, np.resize, np.trim_zeros,
             np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.astype, np.real_if_close,
-            *OURS.values(),
+            *[ours for ours in OURS.values() if ours is not block],
         }
     ),
     plain=frozenset(
