@@ -117,6 +117,11 @@ def few(function: Function, make: Any = off_zero) -> list[Sketch]:
     return [("vector", function, make(4)), ("number", function, make()), ("zero size", function, make(2, 0))]
 
 
+def at(function: Function, *orders: float) -> Function:
+    """A function of its last argument, with the others given in the precision of that one."""
+    return lambda x: function(*[np.asarray(order, x.dtype) for order in orders], x)
+
+
 def first(function: Function, make: Any = off_zero) -> list[Sketch]:
     """The results of a function of several, alone and together."""
     count = len(function(1.0))
@@ -161,7 +166,7 @@ UFUNCS: dict[str, list[Sketch]] = {
     "angle": [
         *unary(np.angle),
         ("degrees", partial(np.angle, deg=True), off_zero(3)),
-        ("number 1", lambda x: np.angle(x, 1), real(3)),
+        ("True", lambda x: np.angle(x, True), real(3)),
     ],
 }
 COMPLEX_UFUNCS: dict[str, list[Sketch]] = {
@@ -219,20 +224,20 @@ SPECIAL: dict[str, list[Sketch]] = {
         ]
         for f in WITH_ORDER
     },
-    **{f"special_{f}": few(partial(getattr(special, f), 2), positive) for f in ("yn", "kn")},
-    "special_expn": [*few(partial(special.expn, 3), positive), ("order 0", partial(special.expn, 0), positive(3))],
+    **{f"special_{f}": few(at(getattr(special, f), 2), positive) for f in ("yn", "kn")},
+    "special_expn": [*few(at(special.expn, 3), positive), ("order 0", partial(special.expn, 0), positive(3))],
     "special_psi": few(special.digamma, positive),
     "special_zeta": [("vector", partial(special.zeta, 3.0), positive(3)), ("zero size", partial(special.zeta, 2.5), positive(0))],
     "special_wofz": [
-        ("of a real number", lambda x: np.real(special.wofz(x)), off_zero(3)),
+        ("of a real number", lambda x: np.real(special.wofz(x * np.complex64(1))), off_zero(3)),
         ("itself", special.wofz, off_zero(3)),
         ("zero size", special.wofz, off_zero(0)),
     ],
     "special_binom": [("vector", special.binom, upper(3) + 1, unit(3)), ("zero size", special.binom, upper(0), unit())],
-    "special_gammainc": few(partial(special.gammainc, 1.5), positive),
-    "special_gammaincc": few(partial(special.gammaincc, 2.5), positive),
-    "special_gammaincinv": few(partial(special.gammaincinv, 1.5), unit),
-    "special_gammainccinv": few(partial(special.gammainccinv, 1.5), unit),
+    "special_gammainc": few(at(special.gammainc, 1.5), positive),
+    "special_gammaincc": few(at(special.gammaincc, 2.5), positive),
+    "special_gammaincinv": few(at(special.gammaincinv, 1.5), unit),
+    "special_gammainccinv": few(at(special.gammainccinv, 1.5), unit),
     "special_betainc": few(partial(special.betainc, 1.5, 2.5), unit),
     "special_betaincc": few(partial(special.betaincc, 1.5, 2.5), unit),
     "special_betaincinv": few(partial(special.betaincinv, 1.5, 2.5), unit),
@@ -249,7 +254,7 @@ SPECIAL: dict[str, list[Sketch]] = {
     "special_exprel": [*few(special.exprel), ("near zero", special.exprel, np.array([0.0, 1e-8, 0.95, -1.05]))],
     "special_lambertw": [
         *few(special.lambertw, positive),
-        ("real part", lambda x: np.real(special.lambertw(x)), positive(3)),
+        ("real part", lambda x: np.real(special.lambertw(x * np.complex64(1), tol=np.asarray(1e-8, x.dtype))), positive(3)),
         ("zero", special.lambertw, np.array([0.0, 0.1])),
     ],
     "special_ellipk": [*few(special.ellipk, inside), ("near zero", special.ellipk, np.array([0.0, 1e-9, 0.09, -0.11]))],
@@ -268,7 +273,7 @@ SPECIAL: dict[str, list[Sketch]] = {
     "special_hyp0f1": few(partial(special.hyp0f1, 1.5), positive),
     "special_hyp1f1": few(partial(special.hyp1f1, 1.5, 2.3), off_zero),
     "special_hyperu": few(partial(special.hyperu, 1.5, 2.3), positive),
-    "special_hyp2f1": few(partial(special.hyp2f1, 0.5, 1.5, 2.3), partial(real, low=-0.8, high=0.7)),
+    "special_hyp2f1": few(at(special.hyp2f1, 0.5, 1.5, 2.25), partial(real, low=-0.8, high=0.7)),
     "special_sici": first(special.sici, positive),
     "special_shichi": [
         *first(special.shichi, positive),
