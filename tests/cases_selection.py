@@ -268,6 +268,12 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
 
 # ------------------------------------------------------------------------------------------- composed
 
+
+def power_of(row: Any, a: Any, b: Any = 1) -> Any:
+    """A function with arguments of its own."""
+    return a * row**b
+
+
 CHOICE = np.array([[2, 0, 1], [1, 1, 0]])
 FLIPPED: list[Sketch] = [
     ("all", np.flip, real(2, 3)),
@@ -369,7 +375,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("to numbers", lambda x: np.apply_along_axis(lambda row: np.sum(row * row), 0, x), real(2, 3)),
         ("to vectors", lambda x: np.apply_along_axis(lambda row: np.sort(row)[:2], 1, x), real(2, 3, 2)),
         ("to matrices", lambda x: np.apply_along_axis(np.diag, -1, x), real(2, 2)),
-        ("arguments", lambda x: np.apply_along_axis(lambda row, a, b=1: a * row**b, 1, x, 3, b=2), real(2, 2)),
+        ("arguments", lambda x: np.apply_along_axis(power_of, 1, x, 3, b=2), real(2, 2)),
     ],
     "apply_over_axes": [
         ("axes", lambda x: np.apply_over_axes(np.sum, x, (0, -1)), real(2, 3, 2)),

@@ -27,12 +27,10 @@ def instead_of(function: Any) -> Callable[[Callable[..., Any]], Callable[..., An
     return enter
 
 
-def _record(function: Any, *operands: Any, **options: Any) -> Any:
-    """The door into the graph, which opens later than this module."""
-    from ..binding import as_operands
-    from ..nodes import record
-
-    return record(function, as_operands(operands), options)
+def _record(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """Record a function of this module, as a node's protocol does with one of NumPy's."""
+    node = next(x for x in operands if hasattr(type(x), "plain"))
+    return node.__array_function__(function, (type(node),), operands, options)
 
 
 # ----------------------------------------------------------------------------------------------- taking
@@ -88,24 +86,39 @@ def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
     return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
 
 
-@instead_of(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """``numpy.insert``, which is recorded with positions only."""
+    return np.insert(arr, obj, values, axis)
+
+
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """``numpy.delete``, which is recorded with positions only."""
+    return np.delete(arr, obj, axis)
+
+
+@instead_of(np.insert)
+def insert_at(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """An array with values before the places `obj`."""
-    return _record(np.insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
+    return _record(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
 
 
 @instead_of(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
     """An array without the elements at the places `obj`."""
     obj = _as_positions(obj, arr, axis)
-    return _record(np.delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
+    return _record(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
 
 
 # ------------------------------------------------------------------------------------------------ sets
 
 
+def unique(ar: Any, **options: Any) -> Any:
+    """``numpy.unique``, of which only the positions are used."""
+    return np.unique(ar, **options)
+
+
 @instead_of(np.unique)
-def unique(
+def unique_values(
     ar: Any,
     return_index: bool = False,
     return_inverse: bool = False,
@@ -117,7 +130,7 @@ def unique(
 ) -> Any:
     """The values that occur, each taken from where it first stands."""
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
-    _, first, *others = _record(np.unique, ar, return_index=True, **options)
+    _, first, *others = _record(unique, ar, return_index=True, **options)
     values = np.take(ar, first, axis=axis)
     found = (values, *([first] if return_index else []), *others)
     return found if len(found) > 1 else values
@@ -210,34 +223,52 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     return value
 
 
+def nan_to_num(x: Any, **numbers: Any) -> Any:
+    """``numpy.nan_to_num``, which never writes into `x`."""
+    return np.nan_to_num(x, **numbers)
+
+
 @instead_of(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def finite(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in place of what is not finite."""
     if not copy:
         raise TypeError("np.nan_to_num(..., copy=False) would write into the node; leave copy out")
-    if any(hasattr(value, "plain") for value in (nan, posinf, neginf)):
+    if any(hasattr(type(value), "plain") for value in (nan, posinf, neginf)):
         raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
-    return _record(np.nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+    return _record(nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """``numpy.pad``, which is recorded with plain options only."""
+    return np.pad(array, pad_width, mode, **options)
+
+
+def _leaves(value: Any) -> list[Any]:
+    """What stands in lists and tuples, however deep."""
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def _stacked(value: Any) -> Any:
+    """A sequence with nodes in it as one array."""
+    return np.stack([_stacked(part) for part in value]) if isinstance(value, (list, tuple)) else value
 
 
 @instead_of(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     """An array with more elements at its ends."""
-    from ..binding import gathered, leaves_of
-
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
-    nodes = [k for k, v in options.items() if any(hasattr(leaf, "plain") for leaf in leaves_of(v))]
+    nodes = [k for k, v in options.items() if any(hasattr(type(leaf), "plain") for leaf in _leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
     if nodes == ["constant_values"] and mode == "constant":
         axes = np.ndim(array)
         ends = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
-        values = np.ravel(np.broadcast_to(gathered(options["constant_values"]), (axes, 2)))
+        values = np.ravel(np.broadcast_to(_stacked(options["constant_values"]), (axes, 2)))
         padded = np.pad(array, pad_width)
         return np.where(ends > 0, values[ends - 1], padded).astype(padded.dtype)
     if nodes:
         raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
-    return _record(np.pad, array, pad_width=pad_width, mode=mode, **options)
+    return _record(pad, array, pad_width=pad_width, mode=mode, **options)
 
 
 @instead_of(np.block)
@@ -280,18 +311,18 @@ POLICY = Policy(
         np.diag: "v",
         np.diagflat: "v",
         np.trace: "a",
-        np.delete: "arr obj",
-        np.insert: "arr obj values",
+        delete: "arr obj",
+        insert: "arr obj values",
         np.vander: "x",
         np.full_like: "a fill_value",
-        np.nan_to_num: "x",
+        nan_to_num: "x",
         np.lib.stride_tricks.sliding_window_view: "x",
-        np.pad: "array",
+        pad: "array",
     },
     piecewise={
         np.argpartition: "a",
         np.lexsort: "keys",
-        np.unique: "ar",
+        unique: "ar",
         np.argwhere: "a",
         np.isin: "element test_elements",
         np.unravel_index: "indices",
