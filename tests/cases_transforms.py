@@ -10,10 +10,12 @@ import numpy as np
 from arguments import (
     Function,
     Sketch,
+    above,
     binary,
     complexes,
     inside,
     negative,
+    optional,
     positive,
     real,
     shifted,
@@ -299,9 +301,143 @@ COMPLEX_SPECIAL: dict[str, list[Sketch]] = {
     "special_hyp1f1": [("vector", partial(special.hyp1f1, 1.5, 2.3), complexes(3))],
 }
 
+# ------------------------------------------------------------------------------------ polynomials and grids
+
+
+def _times(points: Any, step: Any) -> Any:
+    return points * step
+
+
+POLYNOMIALS: dict[str, list[Sketch]] = {
+    "polyval": [
+        ("vector", np.polyval, real(3), shifted(4)),
+        ("matrix", np.polyval, real(4), shifted(2, 3)),
+        ("number", np.polyval, real(4), shifted()),
+        ("one coefficient", np.polyval, real(1), shifted(2)),
+        ("of constants", lambda x: np.polyval([2, -1.5, 0, 1], x), real(3)),
+        ("at a Python number", lambda p: np.polyval(p, 1.5), real(3)),
+        ("at zero", lambda p, x: np.polyval(p, x), real(3), np.zeros(2)),
+        ("at a list", lambda p: np.polyval(p, [1.5, 2]), real(3)),
+        ("coefficients in a list", lambda x: np.polyval([1.5, 1, x], x), shifted()),
+        ("arrays of coefficients", np.polyval, real(3, 2), shifted(4, 1)),
+        ("keywords", lambda p, x: np.polyval(p=p, x=x), real(3), shifted(2)),
+        ("zero size", np.polyval, real(3), shifted(0)),
+    ],
+    "polymul": [
+        ("vectors", np.polymul, real(3), shifted(4)),
+        ("longer left", np.polymul, real(4), shifted(2)),
+        ("with a list", lambda x: np.polymul(x, [1, 2.5]), real(3)),
+        ("from a list", lambda x: np.polymul([1, 2.5], x), real(3)),
+        ("numbers", np.polymul, real(), shifted()),
+        ("leading zeros left", lambda x, y: np.polymul(np.concatenate([[0, 0], x]), y), real(3), shifted(2)),
+        ("leading zeros right", lambda x, y: np.polymul(x, np.concatenate([[0, 0], y])), real(3), shifted(2)),
+        ("keywords", lambda x, y: np.polymul(a1=x, a2=y), real(2), shifted(2)),
+        ("zero size", lambda x, y: np.polymul(np.concatenate([x, [1.0, 2]]), y), real(0), shifted(2)),
+    ],
+    "polyder": [
+        *optional(np.polyder, real, {"once": ((4,), {}), "twice": ((4,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
+        ("to nothing", lambda x: np.polyder(x, 3), real(2)),
+        ("by position", lambda x: np.polyder(x, 2), real(5)),
+    ],
+    "polyint": [
+        *optional(np.polyint, real, {"once": ((3,), {}), "twice": ((3,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
+        ("constant", partial(np.polyint, k=1.5), real(3)),
+        ("constants", partial(np.polyint, m=2, k=[1.5, -2]), real(3)),
+        ("zero size", lambda x: np.polyint(np.concatenate([x, [1.0]])), real(0)),
+    ],
+    "poly": [
+        ("vector", np.poly, real(4)),
+        ("two", np.poly, real(2)),
+        ("one", np.poly, real(1)),
+        ("list", lambda x, y: np.poly([x, 1, y]), real(), shifted()),
+        ("zero size", lambda x: np.poly(np.concatenate([x, [1.0, 2]])), real(0)),
+    ],
+    "roots": [
+        ("real roots", np.roots, np.array([1.0, -2.5, -1.0, 1.5])),
+        ("complex roots", np.roots, np.array([1.5, 2.0, 3.0])),
+        ("complex roots, cubic", lambda x: np.sum(np.abs(np.roots(x)) ** 2), np.array([1.5, 2.0, 3.0, -1.0])),
+        ("a root of zero", lambda x: np.roots(np.concatenate([x, [0.0]])), np.array([1.0, -2.5, 0.7])),
+        ("leading zeros", lambda x: np.roots(np.concatenate([[0.0, 0], x])), np.array([1.0, -2.5, 0.7])),
+        ("no roots", np.roots, real(1)),
+    ],
+    "polyfit": [
+        ("line", lambda y: np.polyfit(np.arange(5, dtype=y.dtype), y, 1), real(5)),
+        ("of its precision", lambda y: np.polyfit(np.arange(4.0), y, 1).astype(y.dtype), real(4)),
+        ("parabola", lambda y: np.polyfit(np.arange(5.0), y, deg=2), real(5)),
+        ("several", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 2)),
+        ("weights", lambda y: np.polyfit(np.arange(4.0), y, 1, w=[1, 2, 0.5, 1]), real(4)),
+        ("rcond", lambda y: np.polyfit(np.arange(4.0), y, 2, 1e-10), real(4)),
+        ("list", lambda y: np.polyfit([0, 1, 2.5], y=y, deg=1), real(3)),
+        ("zero size", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 0)),
+    ],
+    "linspace": [
+        ("numbers", partial(np.linspace, num=4), real(), shifted()),
+        ("default", np.linspace, real(), shifted()),
+        ("vectors", partial(np.linspace, num=3), real(2), shifted(2)),
+        ("broadcast", partial(np.linspace, num=3), real(2), shifted(3, 1)),
+        ("from a constant", lambda x: np.linspace(0, x, 3), real(2)),
+        ("to a constant", lambda x: np.linspace(x, 1.5, 3), real()),
+        ("to a list", lambda x: np.linspace(x, [1.5, 2], 3), real()),
+        ("open", lambda x, y: np.linspace(x, y, num=3, endpoint=False), real(2), shifted(2)),
+        ("axis -1", partial(np.linspace, num=3, axis=-1), real(2), shifted(2)),
+        ("axis 1", partial(np.linspace, num=4, axis=1), real(2, 3), shifted(3)),
+        ("one", partial(np.linspace, num=1), real(2), shifted(2)),
+        ("none", partial(np.linspace, num=0), real(2), shifted(2)),
+        ("step", lambda x, y: np.linspace(x, y, 4, retstep=True)[1], real(2), shifted(2)),
+        ("points, with the step", lambda x, y: np.linspace(x, y, 3, retstep=True)[0], real(2), shifted(2)),
+        ("points times step", lambda x, y: _times(*np.linspace(x, y, 3, True, True)), real(2), shifted(2)),
+        ("dtype", partial(np.linspace, num=3, dtype=np.float64), real(), shifted()),
+    ],
+    "geomspace": [
+        ("numbers", partial(np.geomspace, num=4), positive(), above()),
+        ("vectors", partial(np.geomspace, num=3), positive(2), above(2)),
+        ("broadcast", partial(np.geomspace, num=3), positive(2), above(3, 1)),
+        ("negative", partial(np.geomspace, num=3), negative(2), -above(2)),
+        ("of its precision", lambda x, y: np.geomspace(x, y, 3).astype(x.dtype), positive(2), above(2)),
+        ("from a constant", lambda x: np.geomspace(1, x, 3), positive(2)),
+        ("to a constant", lambda x: np.geomspace(x, 10.0, 3), positive()),
+        ("open", partial(np.geomspace, num=3, endpoint=False), positive(2), above(2)),
+        ("axis -1", partial(np.geomspace, num=3, axis=-1), positive(2), above(2)),
+        ("axis 1", partial(np.geomspace, num=4, axis=1), positive(2, 3), above(3)),
+        ("one", partial(np.geomspace, num=1), positive(2), above(2)),
+        ("none", partial(np.geomspace, num=0), positive(2), above(2)),
+        ("dtype", partial(np.geomspace, num=3, dtype=np.float64), positive(), above()),
+    ],
+}
+COMPLEX_POLYNOMIALS: dict[str, list[Sketch]] = {
+    "polyval": [("vector", np.polyval, complexes(3), complexes(2, seed=1)), ("real", np.polyval, real(3), complexes(2))],
+    "polymul": [("vectors", np.polymul, complexes(3), complexes(2, seed=1))],
+    "polyder": [("vector", np.polyder, complexes(3))],
+    "polyint": [("vector", np.polyint, complexes(3))],
+    "poly": [("vector", np.poly, complexes(3))],
+    "roots": [("vector", np.roots, complexes(3))],
+    "polyfit": [("line", lambda y: np.polyfit(np.arange(4.0), y, 1), complexes(4))],
+    "linspace": [("numbers", partial(np.linspace, num=3), complexes(), complexes(seed=1))],
+    "geomspace": [("numbers", partial(np.geomspace, num=3), positive() + 0.5j, above() + 1j)],
+}
+COMPOSED_POLYNOMIALS: dict[str, list[Sketch]] = {
+    **{
+        f.__name__: [
+            ("same length", f, real(3), shifted(3)),
+            ("shorter left", f, real(2), shifted(4)),
+            ("shorter right", f, real(4), shifted(2)),
+            ("list right", lambda x, f=f: f(x, [1, 2.5]), real(3)),
+            ("list left", lambda x, f=f: f([1, 2.5], x), real(3)),
+        ]
+        for f in (np.polyadd, np.polysub)
+    },
+    "logspace": [
+        ("numbers", partial(np.logspace, num=4), inside(), real()),
+        ("vectors", partial(np.logspace, num=3, base=2), real(2), shifted(2)),
+        ("open, axis", partial(np.logspace, num=3, endpoint=False, axis=-1), inside(2), real(2)),
+        ("dtype", partial(np.logspace, num=3, dtype=np.float64), inside(), real()),
+        ("base", lambda x, y, b: np.logspace(x, y, 3, base=b), inside(), real(), positive()),
+    ],
+}
+
 # ----------------------------------------------------------------------------------------------------- all
 
-SKETCHES: dict[str, list[Sketch]] = {**FOURIER, **UFUNCS, **SPECIAL}
-COMPLEX_SKETCHES: dict[str, list[Sketch]] = {**COMPLEX_FOURIER, **COMPLEX_UFUNCS, **COMPLEX_SPECIAL}
+SKETCHES: dict[str, list[Sketch]] = {**FOURIER, **UFUNCS, **SPECIAL, **POLYNOMIALS}
+COMPLEX_SKETCHES: dict[str, list[Sketch]] = {**COMPLEX_FOURIER, **COMPLEX_UFUNCS, **COMPLEX_SPECIAL, **COMPLEX_POLYNOMIALS}
 # The same checks, for functions that NumPy composes of others and that so have no rule of their own.
-COMPOSED_SKETCHES: dict[str, list[Sketch]] = {**COMPOSED_FOURIER, **COMPOSED_UFUNCS}
+COMPOSED_SKETCHES: dict[str, list[Sketch]] = {**COMPOSED_FOURIER, **COMPOSED_UFUNCS, **COMPOSED_POLYNOMIALS}

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import linear
+from ..broadcasting import unbroadcast
+from ..registry import general, linear
 
 # ------------------------------------------------------------------------------------- Fourier transforms
 
@@ -134,3 +135,178 @@ fft_fftn_grad = linear("fft_fftn", _fftn)
 fft_ifftn_grad = linear("fft_ifftn", _ifftn)
 fft_rfftn_grad = linear("fft_rfftn", _rfftn)
 fft_irfftn_grad = linear("fft_irfftn", _irfftn)
+
+# ------------------------------------------------------------------------------------------- polynomials
+
+
+def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:
+    degrees = np.reshape(np.arange(len(p) - 1, 0, -1), (-1, *[1] * (np.ndim(p) - 1)))
+    return g * np.polyval(p[:-1] * degrees, x)
+
+
+def _polyval_p(g: Any, out: Any, p: Any, x: Any) -> Any:
+    """The powers of x, for each coefficient; a coefficient may be an array, which broadcasts against x."""
+    degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
+    terms = g * np.asanyarray(x) ** degrees
+    return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
+
+
+def _convolve(a: Any, b: Any) -> Any:
+    """The coefficients of a product: the outer product with each row moved one place further, summed."""
+    n, m = len(a), len(b)
+    padded = np.concatenate([np.outer(a, b), np.zeros((n, n), b.dtype)], axis=1)
+    return np.sum(np.reshape(np.ravel(padded)[: n * (n + m - 1)], (n, n + m - 1)), axis=0)
+
+
+def _correlate(a: Any, b: Any) -> Any:
+    """``sum of a[k + j] b[j]`` for each k: the transpose of a convolution with b."""
+    return _convolve(a, b[::-1])[len(b) - 1 : len(a)]
+
+
+def _padded(p: Any, length: int) -> Any:
+    """Coefficients with leading zeros."""
+    return np.concatenate([np.zeros(length - len(p), p.dtype), p])
+
+
+def _without_zeros(p: Any) -> tuple[int, Any]:
+    """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
+    p = np.ravel(p)
+    found = np.flatnonzero(np.asarray(p))
+    lead = int(found[0]) if found.size else len(p) - 1
+    return lead, p[lead:]
+
+
+def _polymul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+    return np.reshape(_padded(_correlate(g, _without_zeros(b)[1]), a.size), a.shape)
+
+
+def _polymul_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
+    return _convolve(np.ravel(t)[_without_zeros(a)[0] :], _without_zeros(b)[1])
+
+
+polyval_grad = general("polyval", _polyval_p, _polyval_x).tangent(lambda t, out, p, x: np.polyval(t, x), _polyval_x)
+polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g, out, b, a)).tangent(
+    _polymul_tangent, lambda t, out, a, b: _polymul_tangent(t, out, b, a)
+)
+
+
+def _polyder(g: Any, out: Any, p: Any, m: int = 1) -> Any:
+    lowered = g * np.polyder(np.ones(len(p)), m)
+    return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])
+
+
+def _polyint(g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+    return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
+
+
+def _poly(g: Any, out: Any, roots: Any) -> Any:
+    """Less each root, the polynomial of the others."""
+    if roots.ndim > 1:
+        raise TypeError("np.poly: the derivative with respect to a matrix is not known; use np.poly(np.linalg.eigvals(a))")
+    z = np.ravel(roots)
+    if z.size < 2:
+        return -g[1:] if z.size else np.zeros_like(z)
+    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    return np.stack([-np.sum(g[1:] * np.poly(kept)) for kept in others])
+
+
+def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
+    z, t = np.ravel(roots), np.ravel(t)
+    if roots.ndim > 1 or z.size < 2:
+        return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
+    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    slopes = np.stack([np.concatenate([np.zeros(1), -np.poly(kept)]) for kept in others])
+    return np.sum(t[:, None] * slopes, axis=0)
+
+
+def _roots(g: Any, out: Any, p: Any) -> Any:
+    """A root moves by what the change of the polynomial is there, over its slope."""
+    powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
+    return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)
+
+
+polyder_grad = linear("polyder", _polyder)
+polyint_grad = general("polyint", _polyint).tangent(lambda t, out, p, m=1, k=None: np.polyint(t, m))
+poly_grad = general("poly", _poly).tangent(_poly_tangent)
+roots_grad = general("roots", _roots).tangent(lambda t, out, p: -np.polyval(t, out) / np.polyval(np.polyder(p), out))
+
+
+def _polyfit_x(*_: Any, **__: Any) -> Any:
+    raise TypeError("np.polyfit: the derivative with respect to x is not known; solve np.linalg.lstsq, or give a plain x")
+
+
+def _alone(full: Any = False, cov: Any = False) -> None:
+    if full or cov:
+        raise TypeError(f"np.polyfit: the derivative with {'full' if full else 'cov'}= is not known; leave it out")
+
+
+def _polyfit_y(
+    g: Any, out: Any, x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
+) -> Any:
+    """A fit is linear in y; its matrix is the fit of unit vectors."""
+    _alone(full, cov)
+    return np.matmul(np.transpose(np.polyfit(np.asarray(x), np.eye(len(y)), deg, rcond, w=w)), g)
+
+
+def _polyfit_tangent(t: Any, out: Any, x: Any, y: Any, deg: Any, full: Any = False, cov: Any = False, **options: Any) -> Any:
+    _alone(full, cov)
+    return np.polyfit(x, t, deg, **options)
+
+
+polyfit_grad = general("polyfit", _polyfit_x, _polyfit_y).tangent(_polyfit_x, _polyfit_tangent)
+
+# ------------------------------------------------------------------------------------------------- grids
+
+
+def _along(g: Any, weights: Any, axis: int) -> Any:
+    """The sum of the adjoint along an axis, with weights."""
+    return np.sum(g * np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim))), axis=axis)
+
+
+def _shares(num: Any, endpoint: Any) -> tuple[Any, int]:
+    """How far along each point is, from 0 to 1, and the number of steps."""
+    steps = int(num) - 1 if endpoint else int(num)
+    return np.arange(num) / max(steps, 1), steps
+
+
+def _linspace(sign: int, g: Any, out: Any, num: Any, endpoint: Any, retstep: Any, axis: Any) -> Any:
+    """What start (-1) or stop (1) adds to the grid, and to the step."""
+    shares, steps = _shares(num, endpoint)
+    points, step = g if retstep else (g, None)
+    grid = out[0] if retstep else out
+    total = np.zeros(())
+    if points is not None and grid.dtype.kind in "fc":
+        total = total + _along(points, shares if sign > 0 else 1 - shares, axis)
+    return total if step is None else total + step * (sign / steps)
+
+
+linspace_grad = linear(
+    "linspace",
+    lambda g, out, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0: _linspace(
+        -1, g, out, num, endpoint, retstep, axis
+    ),
+    lambda g, out, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0: _linspace(
+        1, g, out, num, endpoint, retstep, axis
+    ),
+)
+
+
+def _geomspace(which: int) -> tuple[Any, Any]:
+    """Formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
+
+    def formula(g: Any, out: Any, *ends: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
+        shares, _ = _shares(num, endpoint)
+        return _along(g * out, shares if which else 1 - shares, axis) / ends[which]
+
+    def tangent(t: Any, out: Any, *ends: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
+        shares, _ = _shares(num, endpoint)
+        place = axis % out.ndim
+        relative = np.broadcast_to(t / ends[which], out.shape[:place] + out.shape[place + 1 :])
+        weights = np.reshape(shares if which else 1 - shares, (-1, *[1] * (out.ndim - 1 - place)))
+        return np.expand_dims(relative, axis) * weights * out
+
+    return formula, tangent
+
+
+_start, _stop = _geomspace(0), _geomspace(1)
+geomspace_grad = general("geomspace", _start[0], _stop[0]).tangent(_start[1], _stop[1])
