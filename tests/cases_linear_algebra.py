@@ -14,12 +14,12 @@ from arguments import Array, Function, Shape, Sketch, complexes, optional, real
 def regular(*shape: int, seed: int = 0, make: Callable[..., Array] = real) -> Array:
     """Well-conditioned matrices, square or not, with singular values apart."""
     m, n = shape[-2:]
-    return 0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n)
+    return np.asarray(0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n))
 
 
 def complex_regular(*shape: int, seed: int = 0) -> Array:
     """The same with complex numbers."""
-    return regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(*shape[-2:])
+    return regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(shape[-2], shape[-1])
 
 
 def definite(*shape: int, seed: int = 0) -> Array:
@@ -204,7 +204,8 @@ KRONS: list[tuple[Shape, Shape]] = [
 CROSSES: list[tuple[Shape, Shape]] = [((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (2, 3)), ((0, 3), (3,))]
 VECDOTS: list[tuple[Shape, Shape]] = [((3,), (3,)), ((2, 3), (3,)), ((3,), (2, 3)), ((2, 1, 3), (2, 3)), ((2, 0), (0,))]
 MATVECS: list[tuple[Shape, Shape]] = [
-    ((2, 3), (3,)), ((2, 2, 3), (3,)), ((2, 3), (2, 3)), ((2, 1, 2, 3), (2, 3)), ((1, 2, 3), (2, 3)), ((0, 3), (3,)), ((2, 0), (0,)),
+    ((2, 3), (3,)), ((2, 2, 3), (3,)), ((2, 3), (2, 3)), ((2, 1, 2, 3), (2, 3)), ((1, 2, 3), (2, 3)),
+    ((0, 3), (3,)), ((2, 0), (0,)),
 ]  # fmt: skip
 PRODUCTS: dict[str, list[Sketch]] = {
     "kron": [
@@ -279,7 +280,7 @@ COMPLEX_PRODUCTS: dict[str, list[Sketch]] = {
 
 def part(index: int, function: Function, **options: Any) -> Function:
     """One of the results of a decomposition."""
-    return lambda x: function(x, **options)[index]
+    return lambda *args: function(*args, **options)[index]
 
 
 def vectors(function: Function, **options: Any) -> Function:
@@ -325,7 +326,23 @@ def both(function: Function, **options: Any) -> Function:
 SHAPES: list[Shape] = [(3, 3), (3, 2), (2, 3), (2, 3, 2), (2, 2, 4), (1, 1), (4, 2), (2, 1), (0, 2, 3)]
 
 
-def spectral(make: Callable[..., Array], general: Callable[..., Array]) -> dict[str, list[Sketch]]:
+SYSTEMS: list[tuple[Shape, Shape]] = [
+    ((4, 2), (4,)), ((3, 2), (3, 2)), ((2, 2), (2,)), ((2, 3), (2,)), ((2, 3), (2, 2)), ((3, 2), (3, 0)),
+]  # fmt: skip
+
+
+def of_rank_one(x: Any, y: Any) -> Any:
+    """The pseudo-inverse of a singular matrix."""
+    return np.linalg.pinv(x @ y, rcond=1e-4)
+
+
+def least_squares(a: Any, b: Any) -> Any:
+    """All that lstsq finds but the rank."""
+    found = np.linalg.lstsq(a, b)
+    return np.concatenate([np.ravel(found[i]) for i in (0, 1, 3)])
+
+
+def spectral(make: Callable[..., Array], general: Callable[..., Array], plain: Callable[..., Array]) -> dict[str, list[Sketch]]:
     """Decompositions of real or of complex matrices."""
     eigh, svd, qr, eig = np.linalg.eigh, np.linalg.svd, np.linalg.qr, np.linalg.eig
     return {
@@ -366,6 +383,28 @@ def spectral(make: Callable[..., Array], general: Callable[..., Array]) -> dict[
             ("hermitian, only values", partial(svd, hermitian=True, compute_uv=False), make(2, 2, 2) - 2 * np.eye(2)),
             ("hermitian, all", singular(hermitian=True), make(3, 3) - 1.5 * np.eye(3)),
         ],
+        "linalg_pinv": [
+            *[(f"of {s}", np.linalg.pinv, general(*s)) for s in SHAPES],
+            *[(f"rank 1 of {m}, {n}", of_rank_one, general(m, 1), general(1, n)) for m, n in ((3, 3), (3, 2), (2, 3))],
+            ("hermitian", partial(np.linalg.pinv, hermitian=True), make(3, 3)),
+            ("hermitian stack", partial(np.linalg.pinv, hermitian=True), make(2, 2, 2) - 1.6 * np.eye(2)),
+            *[(f"rcond, {s}", partial(np.linalg.pinv, rcond=0.5), general(*s)) for s in SHAPES[:5]],
+            ("rcond by position", lambda x: np.linalg.pinv(x, 1e-10), general(3, 2)),
+            ("rcond array", partial(np.linalg.pinv, rcond=np.array([0.5, 0.1])), general(2, 3, 2)),
+            ("rcond, hermitian", partial(np.linalg.pinv, rcond=0.5, hermitian=True), make(3, 3)),
+            ("rtol", partial(np.linalg.pinv, rtol=0.5), general(3, 3)),
+            ("rtol None", partial(np.linalg.pinv, rtol=None), general(3, 2)),
+        ],
+        "linalg_lstsq": [
+            *[(f"x of {a} {b}", part(0, np.linalg.lstsq), general(*a), plain(*b)) for a, b in SYSTEMS],
+            *[(f"residuals of {a} {b}", part(1, np.linalg.lstsq), general(*a), plain(*b)) for a, b in SYSTEMS[:2]],
+            ("singular values", part(3, np.linalg.lstsq), general(3, 2), plain(3)),
+            ("all", least_squares, general(4, 2), plain(4, 2)),
+            ("rcond", part(0, np.linalg.lstsq, rcond=0.5), general(3, 3), plain(3)),
+            ("rcond -1", lambda x, y: np.linalg.lstsq(x, y, -1)[0], general(3, 3), plain(3)),
+            ("a list", lambda x: np.linalg.lstsq([[1, 2], [3, 4], [1, 0]], x)[0], plain(3)),
+            ("a list right", lambda x: np.linalg.lstsq(x, [1, 2, -1])[0], general(3, 2)),
+        ],
         "linalg_qr": [
             *[(f"q of {s}", part(0, qr), general(*s)) for s in SHAPES],
             *[(f"r of {s}", part(1, qr), general(*s)) for s in SHAPES],
@@ -384,14 +423,14 @@ def with_turned_vectors(*shape: int, seed: int = 0) -> Array:
     return regular(*shape, seed=seed) + np.tri(n, k=-1) - np.tri(n, k=-1).T
 
 
-DECOMPOSITIONS = spectral(definite, regular)
+DECOMPOSITIONS = spectral(definite, regular, real)
 DECOMPOSITIONS["linalg_eig"] += [
     ("values, complex", part(0, np.linalg.eig), with_turned_vectors(3, 3)),
     ("vectors, complex", vectors(np.linalg.eig), with_turned_vectors(3, 3)),
     ("both of a stack, complex", of_both(np.linalg.eig), with_turned_vectors(2, 3, 3)),
 ]
 DECOMPOSITIONS["linalg_eigvals"] += [("complex", np.linalg.eigvals, with_turned_vectors(2, 3, 3))]
-COMPLEX_DECOMPOSITIONS = spectral(complex_definite, complex_regular)
+COMPLEX_DECOMPOSITIONS = spectral(complex_definite, complex_regular, complexes)
 
 # ------------------------------------------------------------------------------------------------ all
 
@@ -412,6 +451,17 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "svdvals": [
         *matrices(np.linalg.svdvals, regular, (3, 3), (2, 2, 3), (0, 2)),
         ("complex", np.linalg.svdvals, complex_regular(3, 2)),
+    ],
+    "linalg.trace": [
+        *matrices(np.linalg.trace, real, (3, 3), (2, 2, 3), (0, 2)),
+        ("offset", partial(np.linalg.trace, offset=-1), real(2, 3, 2)),
+        ("dtype", partial(np.linalg.trace, dtype=np.float64), real(2, 2)),
+        ("complex", np.linalg.trace, complexes(2, 2)),
+    ],
+    "linalg.diagonal": [
+        *matrices(np.linalg.diagonal, real, (3, 3), (2, 2, 3), (0, 2)),
+        ("offset", partial(np.linalg.diagonal, offset=1), real(2, 3, 2)),
+        ("complex", np.linalg.diagonal, complexes(2, 2)),
     ],
     "linalg.cross": [
         *pairs(np.linalg.cross, *CROSSES),

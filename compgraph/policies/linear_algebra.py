@@ -26,9 +26,17 @@ POLICY = Policy(
         np.linalg.eigvals: "a",
         np.linalg.svd: "a",
         np.linalg.qr: "a",
+        np.linalg.pinv: "a",
+        np.linalg.lstsq: "a b",
         np.kron: "a b",
         np.cross: "a b",
     },
     packed=(np.linalg.multi_dot,),
-    composed=frozenset({np.linalg.vector_norm, np.linalg.matrix_norm, np.linalg.cross, np.linalg.svdvals}),
-)
+    composed=frozenset(
+        {
+            np.linalg.vector_norm, np.linalg.matrix_norm, np.linalg.cross, np.linalg.svdvals,
+            np.linalg.trace, np.linalg.diagonal,
+        }
+    ),
+    piecewise={np.linalg.matrix_rank: "A"},
+)  # fmt: skip

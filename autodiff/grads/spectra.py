@@ -1,0 +1,162 @@
+"""Rules of eigenvalues and singular values, and their vectors.
+
+The formulas are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008), extended to complex matrices. Where NumPy reads one triangle of a Hermitian matrix, the
+adjoint lies in that triangle. Eigenvalues that are equal within rounding contribute nothing to each other's vectors:
+exact for what does not depend on the choice of a basis, to first order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..registry import general
+from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
+
+
+def _inverse_gaps(w: Any) -> Any:
+    """F_ij = 1 / (w_j - w_i), and 0 where they are equal within rounding."""
+    gaps = w[..., None, :] - w[..., :, None]
+    size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0)[..., None]
+    equal = np.abs(gaps) <= size * (w.shape[-1] * np.finfo(w.dtype).eps)
+    return np.where(equal, 0, 1 / np.where(equal, 1, gaps))
+
+
+# a = v diag(w) v^H
+
+
+def _eigh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    (gw, gv), (w, v) = g, out
+    middle: Any = 0
+    if gv is not None:
+        middle = _inverse_gaps(w) * np.matmul(_swap(v), gv)
+    if gw is not None:
+        middle = middle + _rectangle(gw, *v.shape[-2:])
+    return _folded(_product(np.conjugate(v), middle, _swap(v)), UPLO.upper() == "U")
+
+
+def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    w, v = out
+    inner = _product(_adjoint(v), _mirrored(t, UPLO.upper() == "U"), v)
+    return np.real(_diagonal(inner)), np.matmul(v, _inverse_gaps(w) * inner)
+
+
+linalg_eigh_grad = general("linalg_eigh", _eigh).tangent(_eigh_tangent)
+
+
+def _eigvalsh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    return _eigh((g, None), np.linalg.eigh(a, UPLO), a, UPLO)
+
+
+def _eigvalsh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    return _eigh_tangent(t, np.linalg.eigh(a, UPLO), a, UPLO)[0]
+
+
+linalg_eigvalsh_grad = general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent)
+
+# a v = v diag(w). NumPy's vectors have length one, and their largest component is real.
+
+
+def _largest(v: Any) -> Any:
+    """One over the largest component of each vector, in its place; zeros elsewhere."""
+    size = np.abs(v)
+    first = np.equal(np.arange(v.shape[-2])[:, None], np.argmax(size, axis=-2)[..., None, :])
+    return np.where(first, 1 / np.where(first, v, 1), 0)
+
+
+def _eig(g: Any, out: Any, a: Any) -> Any:
+    (gw, gv), (w, v) = g, out
+    middle: Any = 0
+    if gv is not None:
+        along = np.sum(gv * v, axis=-2, keepdims=True)
+        free = gv - np.real(along) * np.conjugate(v)
+        if v.dtype.kind == "c":
+            free = free - np.multiply(1j, np.imag(along)) * _largest(v)
+        middle = _inverse_gaps(w) * np.matmul(_swap(v), free)
+    if gw is not None:
+        middle = middle + _rectangle(gw, *v.shape[-2:])
+    return np.linalg.solve(_swap(v), np.matmul(middle, _swap(v)))
+
+
+def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
+    w, v = out
+    inner = np.linalg.solve(v, np.matmul(t, v))
+    moved = np.matmul(v, _inverse_gaps(w) * inner)
+    scale = np.real(np.sum(np.conjugate(v) * moved, axis=-2, keepdims=True))
+    if v.dtype.kind == "c":
+        turn = np.imag(np.sum(_largest(v) * moved, axis=-2, keepdims=True))
+        scale = scale + np.multiply(1j, turn)
+    return _diagonal(inner), moved - v * scale
+
+
+linalg_eig_grad = general("linalg_eig", _eig).tangent(_eig_tangent)
+linalg_eigvals_grad = general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
+    lambda t, out, a: _eig_tangent(t, np.linalg.eig(a), a)[0]
+)
+
+# a = u diag(s) vh
+
+
+def _svd_parts(out: Any, a: Any, compute_uv: bool, hermitian: bool) -> tuple[Any, Any, Any, Any, Any]:
+    """u, s, v; s as a matrix of as many rows and columns as they have vectors; 1 / s."""
+    u, s, vh = out if compute_uv else np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
+    return u, s, _adjoint(vh), _rectangle(s, u.shape[-1], vh.shape[-2]), _inverted(s)
+
+
+def _svd_gaps(s: Any, n: int) -> Any:
+    """1 / (s_j^2 - s_i^2), for the n vectors on one side; those that have no singular value have 0."""
+    s = np.matmul(np.eye(n, s.shape[-1]), s[..., None])[..., 0]
+    return _inverse_gaps(s) * _inverted(s[..., None, :] + s[..., :, None])
+
+
+def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    gu, gs, gvh = g if compute_uv else (None, g, None)
+    u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
+    total, middle, turn, k = 0 * a, 0 * matrix, 0, s.shape[-1]
+    if gs is not None:
+        middle = _rectangle(gs, *matrix.shape[-2:])
+    if gu is not None:
+        inner = np.matmul(_swap(u), gu)
+        middle = middle + np.matmul(_svd_gaps(s, u.shape[-1]) * (inner - _adjoint(inner)), matrix)
+        turn = turn + _diagonal(inner[..., :k, :k])
+        if u.shape[-1] < u.shape[-2]:
+            total = total + np.matmul((gu - np.matmul(np.conjugate(u), inner)) * inverse[..., None, :], _swap(v))
+    if gvh is not None:
+        gv = _adjoint(gvh)
+        inner = np.matmul(_swap(v), gv)
+        middle = middle + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * (inner - _adjoint(inner)))
+        turn = turn - _diagonal(inner[..., :k, :k])
+        if v.shape[-1] < v.shape[-2]:
+            rest = (gv - np.matmul(np.conjugate(v), inner)) * inverse[..., None, :]
+            total = total + np.matmul(np.conjugate(u), _adjoint(rest))
+    if a.dtype.kind == "c" and (gu is not None or gvh is not None):
+        middle = middle + _rectangle(np.multiply(0.5j, np.imag(turn)) * inverse, *matrix.shape[-2:])
+    total = total + _product(np.conjugate(u), middle, _swap(v))
+    return _folded(total) if hermitian else total
+
+
+def _svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    t = _mirrored(t) if hermitian else t
+    u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
+    inner = _product(_adjoint(u), t, v)
+    diagonal = _diagonal(inner[..., : s.shape[-1], : s.shape[-1]])
+    if not compute_uv:
+        return np.real(diagonal)
+    left, right = np.matmul(inner, _swap(matrix)), np.matmul(_swap(matrix), inner)
+    left = _svd_gaps(s, u.shape[-1]) * (left + _adjoint(left))
+    right = _svd_gaps(s, v.shape[-1]) * (right + _adjoint(right))
+    if a.dtype.kind == "c":
+        turn = np.multiply(0.5j, np.imag(diagonal)) * inverse
+        left = left + _rectangle(turn, *left.shape[-2:])
+        right = right - _rectangle(turn, *right.shape[-2:])
+    du, dv = np.matmul(u, left), np.matmul(v, right)
+    if u.shape[-1] < u.shape[-2]:
+        du = du + (np.matmul(t, v) - np.matmul(u, inner)) * inverse[..., None, :]
+    if v.shape[-1] < v.shape[-2]:
+        dv = dv + (np.matmul(_adjoint(t), u) - np.matmul(v, _adjoint(inner))) * inverse[..., None, :]
+    return du, np.real(diagonal), _adjoint(dv)
+
+
+linalg_svd_grad = general("linalg_svd", _svd).tangent(_svd_tangent)
