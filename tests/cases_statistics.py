@@ -129,6 +129,70 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("one point", np.trapezoid, real(1)),
         ("zero size", partial(np.trapezoid, axis=1), real(0, 3)),
     ],
+    "gradient": [
+        ("vector", np.gradient, real(5)),
+        ("two points", np.gradient, real(2)),
+        ("axis", partial(np.gradient, axis=0), real(4, 2)),
+        ("axis -1", partial(np.gradient, axis=-1, edge_order=2), real(2, 4)),
+        ("one of axes", lambda x: np.gradient(x)[1], real(3, 2)),
+        ("axes", lambda x: np.stack([*np.gradient(x, axis=(2, 0))]), real(2, 3, 2)),
+        ("edge_order", partial(np.gradient, edge_order=2), real(5)),
+        ("three points, edge_order", partial(np.gradient, edge_order=2), real(3)),
+        ("spacing", lambda x: np.gradient(x, 0.3, edge_order=2), real(4)),
+        ("spacing a node", lambda x, d: np.gradient(x, d), real(4), positive()),
+        ("spacing a node, edge_order", lambda x, d: np.gradient(x, d, edge_order=2), real(4), positive()),
+        ("spacings", lambda x, d: np.stack([*np.gradient(x, d, 0.7)]), real(2, 3), positive()),
+        ("coordinates", lambda x: np.gradient(x, np.array([0.0, 0.5, 2.0, 2.3])), real(4)),
+        ("coordinates of equal distance", lambda x: np.gradient(x, np.arange(4)), real(4)),
+        ("coordinates a list", lambda x: np.gradient(x, [0, 1, 3, 4], edge_order=2), real(4)),
+        ("coordinates a node", lambda x, s: np.gradient(x, 5 * np.arange(5) + s), real(5), shifted(5)),
+        ("coordinates a node, edge_order", lambda x, s: np.gradient(x, s, edge_order=2), real(5), shifted(5)),
+        ("coordinates a node, of equal distance", lambda x, s: np.gradient(x, s), real(5), 0.3 * np.arange(5.0)),
+        ("coordinates a node, two points", lambda x, s: np.gradient(x, s), real(2), shifted(2)),
+        (
+            "coordinates of each axis",
+            lambda x, s, t: np.concatenate([np.ravel(x) for x in np.gradient(x, s, t, edge_order=2)]),
+            real(3, 4), shifted(3), shifted(4),
+        ),
+        ("coordinates and spacing", lambda x, s: np.gradient(x, s, 0.5)[0], real(3, 2, 1)[..., 0], shifted(3)),
+        ("coordinates, one axis", lambda x, s: np.gradient(x, s, axis=1), real(2, 3, 2), shifted(3)),
+        ("only coordinates", lambda s: np.gradient(np.arange(4) ** 2, s), shifted(4)),
+        ("zero size beside", partial(np.gradient, axis=1), real(0, 3)),
+    ],
+    "cov": [
+        *optional(
+            np.cov,
+            real,
+            {
+                "rows": ((3, 4), {}),
+                "columns": ((4, 3), {"rowvar": False}),
+                "a row": ((4,), {}),
+                "a row, rowvar=False": ((4,), {"rowvar": False}),
+                "one variable": ((1, 4), {}),
+                "bias": ((2, 4), {"bias": True}),
+                "ddof": ((2, 4), {"ddof": 2}),
+                "ddof=0": ((2, 4), {"ddof": 0}),
+                "fweights": ((2, 3), {"fweights": np.array([1, 3, 2])}),
+                "aweights": ((2, 3), {"aweights": [0.5, 3.0, 2.0]}),
+                "aweights, bias": ((2, 3), {"aweights": np.array([0.5, 3.0, 2.0]), "bias": True}),
+                "both weights": ((2, 3), {"aweights": np.array([0.5, 3.0, 2.0]), "fweights": [1, 3, 2], "ddof": 1}),
+                "dtype": ((2, 3), {"dtype": float}),
+                "no variables": ((0, 3), {}),
+            },
+        ),
+        ("y", lambda x, y: np.cov(x, y), real(4), shifted(4)),
+        ("y of several", lambda x, y: np.cov(x, y=y), real(2, 4), shifted(3, 4)),
+        ("y of several, columns", lambda x, y: np.cov(x, y, False), real(4, 2), shifted(4, 3)),
+        ("aweights a node", lambda x, w: np.cov(x, aweights=w, fweights=[1, 2, 1]), real(2, 3), positive(3)),
+        ("only y", lambda y: np.cov(np.arange(4.0), y), shifted(4)),
+    ],
+    "corrcoef": [
+        ("rows", np.corrcoef, real(3, 5)),
+        ("columns", partial(np.corrcoef, rowvar=False), real(5, 2)),
+        ("y", lambda x, y: np.corrcoef(x, y), real(4), shifted(4)),
+        ("a row", np.corrcoef, real(4)),
+        ("dtype", partial(np.corrcoef, dtype=float), real(3, 4)),
+    ],
 }  # fmt: skip
 
 # ---------------------------------------------------------------------------------- what numbers spread
@@ -244,6 +308,7 @@ SIZES = ((4, 2), (5, 3), (2, 5), (3, 6), (1, 4), (3, 1), (1, 1), (3, 3), (4, 4))
 MODES = ("full", "same", "valid")
 KNOTS = np.array([-2.1, -0.7, 0.3, 1.1])
 RISING = np.arange(4.0)
+PLACED = np.array([0.3, 1.2, 0.7, 2.5, 1.9, 3.3])
 LINE: dict[str, list[Sketch]] = {
     "ediff1d": [
         ("vector", np.ediff1d, real(4)),
@@ -285,6 +350,34 @@ LINE: dict[str, list[Sketch]] = {
         ("mode not given", np.correlate, real(3), shifted(2)),
         ("mode positional", lambda x, y: np.correlate(x, y, "full"), real(3), shifted(2)),
         ("a list", lambda x: np.correlate([1.0, 2.0], x), real(3)),
+    ],
+    # No weights at all are counted as integers.
+    "bincount": [
+        ("weights", lambda w: np.bincount([0, 3, 1, 0], w), real(4)),
+        ("weights by keyword", lambda w: np.bincount(np.array([0, 3, 1, 0]), weights=w, minlength=6), real(4)),
+        ("zero size", lambda w: np.bincount([0, 1], np.concatenate([w, np.ones(2)]) * 2), real(0)),
+    ],
+    "histogram": [
+        ("weights", lambda w: np.histogram(PLACED, 3, weights=w)[0], real(6)),
+        ("weights positional", lambda w: np.histogram(PLACED, [0.0, 1.0, 1.5, 4.0], None, None, w)[0], real(6)),
+        ("weights, range", lambda w: np.histogram(PLACED, 3, (0.5, 2.0), weights=w)[0], real(6)),
+        ("weights, density", lambda w: np.histogram(PLACED, 3, density=True, weights=w)[0], positive(6)),
+        ("weights, density, range", lambda w: np.histogram(PLACED, 3, (0.5, 2.0), True, w)[0], positive(6)),
+        ("weights of a table", lambda w: np.histogram(PLACED.reshape(2, 3), 3, weights=w)[0], real(2, 3)),
+        ("density", lambda x: np.histogram(x, 3, density=True)[0], real(6)),
+        ("edges", lambda x: np.histogram(x, 3)[1], real(6)),
+        ("both outputs", lambda x: np.concatenate(np.histogram(x, "sqrt", density=True)), real(2, 3)),
+        ("both outputs, weights", lambda x, w: np.concatenate(np.histogram(x, 2, density=True, weights=w)), real(5), positive(5)),
+        ("weights beside a node", lambda x, w: np.histogram(x, [-2, 0, 2], weights=w)[0], real(5), positive(5)),
+        ("density of given bins", lambda x, w: np.histogram(x, [-2, 0, 1], density=True, weights=w)[0], real(5), positive(5)),
+        ("zero size", lambda w: np.histogram(np.zeros(0), 2, weights=w)[0], real(0)),
+    ],
+    "histogram_bin_edges": [
+        ("number of bins", lambda x: np.histogram_bin_edges(x, 4), real(6)),
+        ("bins not given", np.histogram_bin_edges, real(2, 3)),
+        ("bins found", partial(np.histogram_bin_edges, bins="sturges"), real(7)),
+        ("range", partial(np.histogram_bin_edges, range=(0.0, 1.0)), real(3)),
+        ("zero size", partial(np.histogram_bin_edges, bins=2), real(0)),
     ],
     "interp": [
         ("numbers", lambda x, f: np.interp(x, KNOTS, f), real(), shifted(4)),

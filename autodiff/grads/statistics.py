@@ -209,3 +209,82 @@ def _interp_right(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
 interp_grad = general("interp", _interp_x, _interp_xp, _interp_fp, _interp_left, _interp_right).tangent(
     _interp_x, _interp_xp_tangent, _interp_fp_tangent, _interp_left, _interp_right
 )
+
+# ---------------------------------------------------------------------------------------- histograms
+
+bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: getitem(g, np.asarray(x))).tangent(
+    None, lambda t, out, x, weights, **_: np.bincount(np.asarray(x), t, minlength=out.shape[0])
+)
+
+
+def _follow(bins: Any, range: Any) -> bool:
+    """Whether the edges of bins follow the least and the greatest element."""
+    return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
+
+
+def _edges(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+    """The edges lie evenly between the least and the greatest element."""
+    if not _follow(bins, range) or not a.size:
+        return np.zeros_like(a)
+    share = np.linspace(0, 1, g.shape[0])
+    least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
+    return least * np.sum(g * (1 - share)) + greatest * np.sum(g * share)
+
+
+def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+    if not _follow(bins, range) or not a.size:
+        return np.zeros_like(out)
+    share = np.linspace(0, 1, out.shape[0])
+    least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
+    return np.sum(t * least) * (1 - share) + np.sum(t * greatest) * share
+
+
+def _bins_of(a: Any, edges: Any) -> tuple[Any, Any]:
+    """The bin of each element, and whether it is in any."""
+    a, edges = np.asarray(a), np.asarray(edges)
+    places = np.where(a == edges[-1], edges.shape[0] - 2, np.searchsorted(edges, a, side="right") - 1)
+    inside = (a >= edges[0]) & (a <= edges[-1])
+    return np.where(inside, places, 0), inside
+
+
+def _total(a: Any, inside: Any, weights: Any) -> Any:
+    """What all bins hold together."""
+    return np.sum(inside) if weights is None else np.sum(np.where(inside, weights, 0))
+
+
+def _histogram_a(g: Any, out: Any, a: Any, *, density: Any = None, weights: Any = None, **options: Any) -> Any:
+    """The elements move the edges; a density falls as its bin widens."""
+    of_edges = np.zeros(out[1].shape, out[1].dtype) if g[1] is None else g[1]
+    if density and g[0] is not None:
+        fall, nothing = g[0] * out[0] / np.diff(out[1]), np.zeros(1)
+        of_edges = of_edges + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
+    return _edges(of_edges, out[1], a, **options)
+
+
+def _histogram_a_tangent(t: Any, out: Any, a: Any, *, density: Any = None, weights: Any = None, **options: Any) -> Any:
+    edges = _edges_tangent(t, out[1], a, **options)
+    return (-out[0] * np.diff(edges) / np.diff(out[1]) if density else None), edges
+
+
+def _histogram_weights(g: Any, out: Any, a: Any, *, weights: Any, density: Any = None, **_: Any) -> Any:
+    if g[0] is None:
+        return np.zeros_like(weights)
+    places, inside = _bins_of(a, out[1])
+    of_bins = g[0]
+    if density:
+        of_bins = (g[0] / np.diff(out[1]) - np.sum(g[0] * out[0])) / _total(a, inside, weights)
+    return np.where(inside, getitem(of_bins, places), 0)
+
+
+def _histogram_weights_tangent(t: Any, out: Any, a: Any, *, weights: Any, density: Any = None, **_: Any) -> Any:
+    places, inside = _bins_of(a, out[1])
+    moved = np.where(inside, t, 0)
+    found = record(scatter, (np.zeros(out[0].shape, moved.dtype), np.ravel(moved), np.ravel(places)), {"layout": (1,)})
+    if density:
+        found = (found / np.diff(out[1]) - out[0] * np.sum(moved)) / _total(a, inside, weights)
+    return found, None
+
+
+# Weights are always given by keyword: they are the operand after all others.
+histogram_grad = general("histogram", _histogram_a, _histogram_weights).tangent(_histogram_a_tangent, _histogram_weights_tangent)
+histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges_tangent)
