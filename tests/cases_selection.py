@@ -76,11 +76,6 @@ TAKING: dict[str, list[Sketch]] = {
         ("many", lambda x: np.partition(x, 20), real(50)),
         ("zero size", lambda x: np.partition(x, 1), real(0, 3)),
     ],
-    "sort_complex": [
-        ("vector", lambda x: np.real(np.sort_complex(x) * (1 - 2j)), real(4)),
-        ("matrix", lambda x: np.real(np.sort_complex(x) * (1 - 2j)), real(2, 3)),
-        ("zero size", lambda x: np.real(np.sort_complex(x)), real(0)),
-    ],
     "diagonal": [
         *optional(np.diagonal, real, DIAGONALS),
         ("positional", lambda x: np.diagonal(x, 1, 2, 0), real(2, 3, 4)),
@@ -144,14 +139,6 @@ TAKING: dict[str, list[Sketch]] = {
         ("into a constant", lambda y: np.insert(np.ones(3), 1, y), shifted(2)),
         ("keywords", lambda x, y: np.insert(arr=x, obj=0, values=y, axis=0), real(2, 2), shifted(2)),
         ("zero size", lambda x, y: np.insert(x, 0, y), real(0), shifted(2)),
-    ],
-    "vander": [
-        ("square", np.vander, real(3)),
-        ("wide", lambda x: np.vander(x, 5), real(3)),
-        ("increasing", partial(np.vander, N=4, increasing=True), real(3)),
-        ("one column", partial(np.vander, N=1), real(3)),
-        ("at zero", np.vander, np.array([0.0, 1.0, -2.0])),
-        ("zero size", partial(np.vander, N=3), real(0)),
     ],
     "full_like": [
         ("number", lambda x: np.full_like(x, x[0, 0]), real(2, 3)),
@@ -243,7 +230,6 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "take_along_axis": [("matrix", lambda x: np.take_along_axis(x, ORDER, 1), complexes(2, 3))],
     "sort": [("vector", np.sort, complexes(4)), ("axis None", partial(np.sort, axis=None), complexes(2, 3))],
     "partition": [("vector", lambda x: np.partition(x, 2), complexes(5))],
-    "sort_complex": [("vector", np.sort_complex, complexes(4)), ("real", np.sort_complex, real(4))],
     "diagonal": [("above", partial(np.diagonal, offset=1), complexes(2, 3))],
     "trace": [("matrix", np.trace, complexes(2, 3)), ("to complex", lambda x: np.trace(x, dtype=complex) * 1j, real(2, 2))],
     "diag": [("vector", np.diag, complexes(3))],
@@ -254,7 +240,6 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
         ("both", lambda x, y: np.insert(x, 1, y), complexes(3), complexes(2, seed=1)),
         ("real values", lambda x, y: np.insert(x, 1, y), complexes(3), real(2)),
     ],
-    "vander": [("vector", np.vander, complexes(3))],
     "full_like": [("both", lambda x: np.full_like(x, x[1]), complexes(2, 3))],
     "pad": [
         *[(mode, partial(np.pad, pad_width=2, mode=mode), complexes(3)) for mode in ("edge", "linear_ramp", "mean", "constant")],
@@ -375,6 +360,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("to numbers", lambda x: np.apply_along_axis(lambda row: np.sum(row * row), 0, x), real(2, 3)),
         ("to vectors", lambda x: np.apply_along_axis(lambda row: np.sort(row)[:2], 1, x), real(2, 3, 2)),
         ("to matrices", lambda x: np.apply_along_axis(np.diag, -1, x), real(2, 2)),
+        ("to lists", lambda x: np.apply_along_axis(lambda row: [row[0], row[1] ** 2], 0, x), real(2, 3)),
         ("arguments", lambda x: np.apply_along_axis(power_of, 1, x, 3, b=2), real(2, 2)),
     ],
     "apply_over_axes": [
@@ -397,6 +383,22 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("ragged", lambda x, y: np.block([[x, y], [np.ones((1, 5))]]), real(2, 2), shifted(2, 3)),
         ("row", lambda x, y: np.block([x, 1.0, y[0], y]), real(2), shifted(3)),
         ("deep", lambda x, y: np.block([[[x], [y]]]), real(2), shifted(2)),
+    ],
+    "vander": [
+        ("square", np.vander, real(3)),
+        ("wide", lambda x: np.vander(x, 5), real(3)),
+        ("increasing", partial(np.vander, N=4, increasing=True), real(3)),
+        ("one column", partial(np.vander, N=1), real(3)),
+        ("at zero", np.vander, np.array([0.0, 1.0, -2.0])),
+        ("zero size", partial(np.vander, N=3), real(0)),
+        ("complex", np.vander, complexes(3)),
+    ],
+    "sort_complex": [
+        ("vector", lambda x: np.real(np.sort_complex(x) * (1 - 2j)), real(4)),
+        ("matrix", lambda x: np.real(np.sort_complex(x) * (1 - 2j)), real(2, 3)),
+        ("zero size", lambda x: np.real(np.sort_complex(x)), real(0)),
+        ("complex", np.sort_complex, complexes(4)),
+        ("real to complex", np.sort_complex, real(4)),
     ],
     "concat": [("axis", lambda x, y: np.concat([x, y], axis=1), real(2, 1), shifted(2, 2))],
     "copy": [("order", lambda x: np.copy(x, order="F"), real(2, 3))],

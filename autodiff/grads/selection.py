@@ -53,9 +53,6 @@ def _reordered(out: Any, x: Any, *, axis: Any = -1, **_: Any) -> Any:
 
 sort_grad = gather("sort", _reordered)
 partition_grad = gather("partition", lambda out, x, *, kth, axis=-1, **_: _reordered(out, x, axis=axis))
-sort_complex_grad = general("sort_complex", lambda g, out, x: returned(g, x, _reordered(out, x))).tangent(
-    lambda t, out, x: fetched(t, _reordered(out, x))
-)
 
 # ------------------------------------------------------------------------------------------- diagonals
 
@@ -91,19 +88,8 @@ insert_grad = general(
     lambda t, out, x, obj, values, axis=None: fetched(t, -1 - _inserted(x, obj, values, axis)),
 )
 
-# -------------------------------------------------------------------------------------------- matrices
+# --------------------------------------------------------------------------------------------- filling
 
-
-def _powers(x: Any, increasing: bool = False, **number: Any) -> Any:
-    """The derivatives of the powers of `x` in a Vandermonde matrix."""
-    count = len(x) if number.get("N") is None else number["N"]
-    exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    return exponents * x[:, None] ** np.maximum(exponents - 1, 0)
-
-
-vander_grad = general("vander", lambda g, out, x, **options: np.sum(g * _powers(x, **options), axis=1)).tangent(
-    lambda t, out, x, **options: t[:, None] * _powers(x, **options)
-)
 full_like_grad = general("full_like", None, lambda g, out, a, value, **_: g).tangent(
     None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape)
 )

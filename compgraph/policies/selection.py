@@ -33,6 +33,16 @@ def _record(function: Callable[..., Any], *operands: Any, **options: Any) -> Any
     return node.__array_function__(function, (type(node),), operands, options)
 
 
+def _leaves(value: Any) -> list[Any]:
+    """What stands in lists and tuples, however deep."""
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def _stacked(value: Any) -> Any:
+    """A sequence with nodes in it as one array."""
+    return np.stack([_stacked(part) for part in value]) if isinstance(value, (list, tuple)) else value
+
+
 # ----------------------------------------------------------------------------------------------- taking
 
 
@@ -57,6 +67,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index, *parts = np.broadcast_arrays(a, *choices)
     if index.dtype.kind not in "biu":
         raise TypeError(f"np.choose: the numbers of the choices must be integers, not {index.dtype}")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     last = len(parts) - 1
     if mode == "raise" and np.any((index < 0) | (index > last)):
         raise ValueError("invalid entry in choice array")
@@ -107,6 +119,15 @@ def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
     """An array without the elements at the places `obj`."""
     obj = _as_positions(obj, arr, axis)
     return _record(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
+
+
+@instead_of(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    """Elements in order, as complex numbers."""
+    ordered = np.sort(a)
+    if ordered.dtype.kind == "c":
+        return ordered
+    return ordered.astype({"b": "F", "B": "F", "h": "F", "H": "F", "g": "G"}.get(ordered.dtype.char, "D"))
 
 
 # ------------------------------------------------------------------------------------------------ sets
@@ -201,7 +222,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     shape = rows.shape[:-1]
     if 0 in shape:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    found = np.stack([func1d(rows[(*place, ...)], *args, **kwargs) for place in np.ndindex(shape)])
+    found = np.stack([_stacked(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
     inner = found.ndim - 1
     found = np.reshape(found, (*shape, *found.shape[1:]))
     axis %= np.ndim(arr)
@@ -243,16 +264,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     return np.pad(array, pad_width, mode, **options)
 
 
-def _leaves(value: Any) -> list[Any]:
-    """What stands in lists and tuples, however deep."""
-    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (list, tuple)) else [value]
-
-
-def _stacked(value: Any) -> Any:
-    """A sequence with nodes in it as one array."""
-    return np.stack([_stacked(part) for part in value]) if isinstance(value, (list, tuple)) else value
-
-
 @instead_of(np.pad)
 def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     """An array with more elements at its ends."""
@@ -269,6 +280,20 @@ def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any)
     if nodes:
         raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
     return _record(pad, array, pad_width=pad_width, mode=mode, **options)
+
+
+@instead_of(np.vander)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803
+    """The powers of a vector as columns, each the one before times the vector."""
+    if np.ndim(x) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    x = x.astype(np.promote_types(x.dtype, int))
+    count = np.size(x) if N is None else N
+    powers = [np.ones_like(x)]
+    while len(powers) < count:
+        powers.append(x if len(powers) == 1 else powers[-1] * x)
+    powers = powers[:count] if increasing else powers[:count][::-1]
+    return np.stack(powers, axis=1) if powers else np.zeros((np.size(x), 0), x.dtype)
 
 
 @instead_of(np.block)
@@ -303,7 +328,6 @@ POLICY = Policy(
         np.take_along_axis: "arr indices",
         np.sort: "a",
         np.partition: "a",
-        np.sort_complex: "a",
         np.roll: "a",
         np.repeat: "a repeats",
         np.tile: "A",
@@ -313,7 +337,6 @@ POLICY = Policy(
         np.trace: "a",
         delete: "arr obj",
         insert: "arr obj values",
-        np.vander: "x",
         np.full_like: "a fill_value",
         nan_to_num: "x",
         np.lib.stride_tricks.sliding_window_view: "x",
