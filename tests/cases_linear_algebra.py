@@ -14,12 +14,14 @@ from arguments import Array, Function, Shape, Sketch, complexes, optional, real
 def regular(*shape: int, seed: int = 0, make: Callable[..., Array] = real) -> Array:
     """Well-conditioned matrices, square or not, with singular values apart."""
     m, n = shape[-2:]
-    return np.asarray(0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n))
+    found: Array = 0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n)
+    return found
 
 
 def complex_regular(*shape: int, seed: int = 0) -> Array:
     """The same with complex numbers."""
-    return regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(shape[-2], shape[-1])
+    found: Array = regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(shape[-2], shape[-1])
+    return found
 
 
 def definite(*shape: int, seed: int = 0) -> Array:
@@ -153,6 +155,7 @@ NORM_SKETCHES: dict[str, list[Sketch]] = {
     "linalg_norm": [
         *optional(np.linalg.norm, real, NORMS),
         ("by position", lambda x: np.linalg.norm(x, 3, 1, True), real(2, 3)),
+        ("zeros among the elements", lambda x: np.linalg.norm(x, 4), np.array([0.0, 1.0, -2.0, 0.0])),
     ],
     "linalg_cond": [
         *[(f"p {p}", partial(np.linalg.cond, p=p), regular(2, 3, 3)) for p in MATRIX_ORDERS],

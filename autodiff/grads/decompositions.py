@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..registry import general, reduction
-from .matrices import _adjoint, _folded, _half, _mirrored, _of_matrices, _product, _swap
+from .matrices import _adjoint, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
 from .reductions import _shares
 from .spectra import _svd, _svd_tangent
 
@@ -96,7 +96,11 @@ def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
         return _winners(sizes, ord, axes[0]) * signs
     if ord == 0:
         return np.zeros_like(x)
-    return signs if ord == 1 else signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
+    if ord == 1:
+        return signs
+    if ord < 1:
+        sizes = np.where(sizes == 0, 1, sizes)  # the slopes on both sides are infinite, and opposite
+    return signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
 
 
 def _winners(s: Any, ord: Any, axis: int = -1) -> Any:
@@ -116,7 +120,7 @@ def _cond(out: Any, x: Any, p: Any = None) -> Any:
         u, s, vh = np.linalg.svd(x, full_matrices=False)
         slope = out[..., 0] * (_winners(s, 2) - _winners(s, -2)) / s
         return np.conjugate(np.matmul(u * (-slope if p == -2 else slope)[..., None, :], vh))
-    inverse = np.linalg.inv(x)
+    inverse = _inverse(x, np.isinf(out))
     sizes = [np.linalg.norm(y, p, axis=(-2, -1), keepdims=True) for y in (x, inverse)]
     first, second = (_norm(n, y, (-2, -1), p) for n, y in zip(sizes, (x, inverse), strict=True))
     return sizes[1] * first - sizes[0] * _product(_swap(inverse), second, _swap(inverse))

@@ -48,6 +48,13 @@ def _inverted(s: Any) -> Any:
     return np.where(s == 0, 0, 1 / np.where(s == 0, 1, s))
 
 
+def _inverse(x: Any, singular: Any) -> Any:
+    """The inverses of the matrices in a stack; infinite and not a number, with NumPy's own error, where there is none."""
+    if not np.any(singular):
+        return np.linalg.inv(x)
+    return np.linalg.inv(np.where(singular, np.eye(x.shape[-1]), x)) / np.where(singular, 0, 1)
+
+
 def _half(n: int, upper: bool = False) -> Any:
     """1 in a triangle, 1/2 on the diagonal."""
     half = np.tri(n) - np.eye(n) / 2
@@ -131,11 +138,11 @@ def _slogdet(g: Any, out: Any, a: Any) -> Any:
     parts = [part for part in (turn, g[1]) if part is not None]
     if not parts:
         return 0 * a
-    return sum(parts[1:], parts[0])[..., None, None] * _swap(np.linalg.inv(a))
+    return sum(parts[1:], parts[0])[..., None, None] * _swap(_inverse(a, (out[0] == 0)[..., None, None]))
 
 
 def _slogdet_tangent(t: Any, out: Any, a: Any) -> Any:
-    slope = np.einsum("...ij,...ji->...", np.linalg.inv(a), t)
+    slope = np.einsum("...ij,...ji->...", _inverse(a, (out[0] == 0)[..., None, None]), t)
     return (out[0] * np.multiply(1j, np.imag(slope)) if out[0].dtype.kind == "c" else None), np.real(slope)
 
 
