@@ -388,7 +388,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("square", np.vander, real(3)),
         ("wide", lambda x: np.vander(x, 5), real(3)),
         ("increasing", partial(np.vander, N=4, increasing=True), real(3)),
-        ("one column", partial(np.vander, N=1), real(3)),
+        ("one column", lambda x: np.vander(x, N=1)[:, 0] * x, real(3)),
         ("at zero", np.vander, np.array([0.0, 1.0, -2.0])),
         ("zero size", partial(np.vander, N=3), real(0)),
         ("complex", np.vander, complexes(3)),
