@@ -103,6 +103,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     ],
     "average": [
         *optional(np.average, real, {k: v for k, v in REDUCED.items() if "zero size" not in k}),
+        ("complex", lambda x, w: np.average(x, axis=0, weights=w), complexes(2, 3), positive(2)),
         ("weights", lambda x: np.average(x, weights=np.array([1.0, 2.0, 4.0])), real(3)),
         ("weights along an axis", lambda x: np.average(x, axis=1, weights=np.array([1.0, 2.0, 4.0])), real(2, 3)),
         ("weights a node", lambda x, w: np.average(x, weights=w), real(2, 3), positive(2, 3)),
@@ -118,6 +119,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     ],
     "trapezoid": [
         ("vector", np.trapezoid, real(4)),
+        ("complex", lambda y, x: np.trapezoid(y, x), complexes(4), shifted(4)),
         ("dx", partial(np.trapezoid, dx=0.5), real(2, 4)),
         ("dx a node", lambda y, d: np.trapezoid(y, dx=d), real(2, 4), positive()),
         ("axis", partial(np.trapezoid, axis=0), real(4, 2)),
@@ -130,6 +132,8 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("zero size", partial(np.trapezoid, axis=1), real(0, 3)),
     ],
     "gradient": [
+        ("complex", partial(np.gradient, edge_order=2), complexes(4)),
+        ("complex, coordinates a node", lambda x, s: np.gradient(x, s), complexes(4), shifted(4)),
         ("vector", np.gradient, real(5)),
         ("two points", np.gradient, real(2)),
         ("axis", partial(np.gradient, axis=0), real(4, 2)),
@@ -160,6 +164,9 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("zero size beside", partial(np.gradient, axis=1), real(0, 3)),
     ],
     "cov": [
+        ("complex", np.cov, complexes(2, 3)),
+        ("complex with aweights", lambda x, w: np.cov(x, aweights=w), complexes(2, 4), positive(4)),
+        ("complex and real", lambda x, y: np.cov(x, y), complexes(4), real(2, 4)),
         *optional(
             np.cov,
             real,
@@ -187,6 +194,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("only y", lambda y: np.cov(np.arange(4.0), y), shifted(4)),
     ],
     "corrcoef": [
+        ("complex", np.corrcoef, complexes(2, 4)),
         ("rows", np.corrcoef, real(3, 5)),
         ("columns", partial(np.corrcoef, rowvar=False), real(5, 2)),
         ("y", lambda x, y: np.corrcoef(x, y), real(4), shifted(4)),
