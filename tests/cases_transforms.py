@@ -308,6 +308,8 @@ def _times(points: Any, step: Any) -> Any:
     return points * step
 
 
+# They divide without rounding: what rounding leaves of a leading zero of the remainder would stay in the result.
+DIVIDEND, DIVISOR = np.array([1.5, -2.25, 0.75, 1.0, -0.5]), np.array([2.0, -0.5, 1.5])
 POLYNOMIALS: dict[str, list[Sketch]] = {
     "polyval": [
         ("vector", np.polyval, real(3), shifted(4)),
@@ -333,6 +335,19 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         ("leading zeros right", lambda x, y: np.polymul(x, np.concatenate([[0, 0], y])), real(3), shifted(2)),
         ("keywords", lambda x, y: np.polymul(a1=x, a2=y), real(2), shifted(2)),
         ("zero size", lambda x, y: np.polymul(np.concatenate([x, [1.0, 2]]), y), real(0), shifted(2)),
+    ],
+    "polydiv": [
+        ("quotient", lambda u, v: np.polydiv(u, v)[0], real(5), above(3)),
+        ("remainder", lambda u, v: np.polydiv(u, v)[1], DIVIDEND, DIVISOR),
+        ("both", lambda u, v: np.sum(np.polydiv(u, v)[0] ** 2) * np.polydiv(u, v)[1], DIVIDEND, DIVISOR),
+        ("one division", lambda u, v: _times(*np.polydiv(u, v)), DIVIDEND[:4], DIVISOR),
+        ("by a list", lambda u: np.polydiv(u, [2, 1.5])[0], real(4)),
+        ("of a list", lambda v: np.polydiv([1, 2, 1.5, 3], v)[1], DIVISOR),
+        ("by a number", lambda u, v: np.polydiv(u, v)[0], real(3), above()),
+        ("by a longer one, quotient", lambda u, v: np.polydiv(u, v)[0] + 0 * u[0] * v[0], real(2), above(3)),
+        ("by a longer one, remainder", lambda u, v: np.polydiv(u, v)[1] * v[0], real(2), above(3)),
+        ("without remainder", lambda u: np.polydiv(np.polymul(u, [1.0, 2]), [1.0, 2])[0], real(3)),
+        ("zero size", lambda x, u, v: np.polydiv(np.concatenate([x, u]), v)[0], real(0), real(3), above(2)),
     ],
     "polyder": [
         *optional(np.polyder, real, {"once": ((4,), {}), "twice": ((4,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
@@ -385,7 +400,7 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         ("none", partial(np.linspace, num=0), real(2), shifted(2)),
         ("step", lambda x, y: np.linspace(x, y, 4, retstep=True)[1], real(2), shifted(2)),
         ("points, with the step", lambda x, y: np.linspace(x, y, 3, retstep=True)[0], real(2), shifted(2)),
-        ("points times step", lambda x, y: _times(*np.linspace(x, y, 3, True, True)), real(2), shifted(2)),
+        ("points times step", lambda x, y: _times(*np.linspace(x, y, 3, retstep=True)), real(2), shifted(2)),
         ("dtype", partial(np.linspace, num=3, dtype=np.float64), real(), shifted()),
     ],
     "geomspace": [
@@ -406,6 +421,10 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
 }
 COMPLEX_POLYNOMIALS: dict[str, list[Sketch]] = {
     "polyval": [("vector", np.polyval, complexes(3), complexes(2, seed=1)), ("real", np.polyval, real(3), complexes(2))],
+    "polydiv": [
+        ("quotient", lambda u, v: np.polydiv(u, v)[0], complexes(4), complexes(2, seed=1)),
+        ("remainder", lambda u, v: np.polydiv(u, v)[1], DIVIDEND[1:] * (1 + 0.5j), DIVISOR[:2] * (1 + 1j)),
+    ],
     "polymul": [("vectors", np.polymul, complexes(3), complexes(2, seed=1))],
     "polyder": [("vector", np.polyder, complexes(3))],
     "polyint": [("vector", np.polyint, complexes(3))],

@@ -190,6 +190,48 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 )
 
 
+# polydiv(u, v) is (q, r) with u = conv(q, v) + r, where r has lost leading zeros.
+
+
+def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:
+    """The division is by a triangular matrix, whose transpose it is if the order of all coefficients is turned."""
+    u, v = np.ravel(u), np.ravel(v)
+    quotient, rest = g
+    back = np.zeros_like(u) if rest is None else _padded(rest, len(u))
+    if len(u) < len(v):
+        return back
+    total = -_correlate(back, v)
+    if quotient is not None:
+        total = total + quotient
+    filled = np.concatenate([total[::-1], np.zeros(len(v) - 1, total.dtype)])
+    return back + np.concatenate([np.polydiv(filled, v)[0][::-1], np.zeros(len(v) - 1, total.dtype)])
+
+
+def _polydiv_v(g: Any, out: Any, u: Any, v: Any) -> Any:
+    if np.size(u) < np.size(v):
+        return np.zeros_like(v)
+    return np.reshape(-_correlate(_polydiv_u(g, out, u, v), out[0]), v.shape)
+
+
+def _polydiv_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+    t, v = np.ravel(t), np.ravel(v)
+    if len(t) < len(v):
+        return np.zeros_like(out[0]), t[len(t) - len(out[1]) :]
+    quotient = np.polydiv(t, v)[0]
+    return quotient, (t - _convolve(quotient, v))[len(t) - len(out[1]) :]
+
+
+def _polydiv_v_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+    if np.size(u) < np.size(v):
+        return np.zeros_like(out[0]), np.zeros_like(out[1])
+    return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)
+
+
+polydiv_grad = general("polydiv", lambda g, out, u, v: np.reshape(_polydiv_u(g, out, u, v), u.shape), _polydiv_v).tangent(
+    _polydiv_tangent, _polydiv_v_tangent
+)
+
+
 def _polyder(g: Any, out: Any, p: Any, m: int = 1) -> Any:
     lowered = g * np.polyder(np.ones(len(p)), m)
     return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])

@@ -25,6 +25,7 @@ POLICY = Policy(
         np.fft.ifftshift: "x",
         np.polyval: "p x",
         np.polymul: "a1 a2",
+        np.polydiv: "u v",
         np.polyder: "p",
         np.polyint: "p",
         np.poly: "seq_of_zeros",
