@@ -317,6 +317,7 @@ MODES = ("full", "same", "valid")
 KNOTS = np.array([-2.1, -0.7, 0.3, 1.1])
 RISING = np.arange(4.0)
 PLACED = np.array([0.3, 1.2, 0.7, 2.5, 1.9, 3.3])
+SPARSE: Any = [None, [0, 1]]
 LINE: dict[str, list[Sketch]] = {
     "ediff1d": [
         ("vector", np.ediff1d, real(4)),
@@ -379,6 +380,22 @@ LINE: dict[str, list[Sketch]] = {
         ("weights beside a node", lambda x, w: np.histogram(x, [-2, 0, 2], weights=w)[0], real(5), positive(5)),
         ("density of given bins", lambda x, w: np.histogram(x, [-2, 0, 1], density=True, weights=w)[0], real(5), positive(5)),
         ("zero size", lambda w: np.histogram(np.zeros(0), 2, weights=w)[0], real(0)),
+    ],
+    "histogram2d": [
+        ("weights", lambda w: np.histogram2d(PLACED, PLACED[::-1] ** 2, (2, 3), weights=w)[0], real(6)),
+        ("weights, density", lambda w: np.histogram2d(PLACED, PLACED[::-1], 2, None, True, w)[0], positive(6)),
+        ("density", lambda x, y: np.histogram2d(x, y, 2, density=True)[0], real(6), shifted(6)),
+        ("density, bins", lambda x, y: np.histogram2d(x, y, [2, np.array([-1, 0, 2])], density=True)[0], real(6), shifted(6)),
+        ("edges", lambda x, y: np.concatenate(np.histogram2d(x, y, (2, 3))[1:]), real(6), shifted(6)),
+        ("one range", lambda x, y: np.histogram2d(x, y, 2, SPARSE)[1], real(6), shifted(6)),
+        (
+            "all",
+            lambda x, y, w: np.concatenate([np.ravel(part) for part in np.histogram2d(x, y, (3, 2), None, True, weights=w)]),
+            real(6), shifted(6), positive(6),
+        ),
+        ("range, all", lambda x, y, w: np.histogram2d(x, y, 2, [[-1, 1], [0, 2]], True, w)[0], real(6), shifted(6), positive(6)),
+        ("given bins", lambda x, w: np.histogram2d(x, PLACED, [-1, 0, 1, 3], weights=w)[0], real(6), positive(6)),
+        ("zero size", lambda w: np.histogram2d(np.zeros(0), np.zeros(0), 2, weights=w)[0], real(0)),
     ],
     "histogram_bin_edges": [
         ("number of bins", lambda x: np.histogram_bin_edges(x, 4), real(6)),

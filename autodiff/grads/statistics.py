@@ -239,52 +239,82 @@ def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, 
     return np.sum(t * least) * (1 - share) + np.sum(t * greatest) * share
 
 
-def _bins_of(a: Any, edges: Any) -> tuple[Any, Any]:
-    """The bin of each element, and whether it is in any."""
-    a, edges = np.asarray(a), np.asarray(edges)
-    places = np.where(a == edges[-1], edges.shape[0] - 2, np.searchsorted(edges, a, side="right") - 1)
-    inside = (a >= edges[0]) & (a <= edges[-1])
+def _places_of(samples: tuple[Any, ...], edges: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The bin of each element, counted through all axes, and whether it is in any."""
+    places, inside = 0, True
+    for sample, edge in zip(map(np.asarray, samples), map(np.asarray, edges), strict=True):
+        place = np.where(sample == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, sample, side="right") - 1)
+        places = places * (edge.shape[0] - 1) + place
+        inside = (sample >= edge[0]) & (sample <= edge[-1]) & inside
     return np.where(inside, places, 0), inside
 
 
-def _total(a: Any, inside: Any, weights: Any) -> Any:
+def _areas(edges: tuple[Any, ...]) -> Any:
+    """How wide the bins are; the area of those of two axes."""
+    widths = [np.diff(edge) for edge in edges]
+    return widths[0] if len(widths) == 1 else widths[0][:, None] * widths[1]
+
+
+def _choice(option: Any, axis: int, count: int) -> Any:
+    """What bins= or range= says of an axis."""
+    return option[axis] if count == 2 and hasattr(option, "__len__") and len(option) == 2 else option
+
+
+def _of_sample(axis: int, count: int) -> tuple[Formula, Formula]:
+    """The elements move the edges along their axis; a density falls as its bin widens."""
+
+    def formula(g: Any, out: Any, *samples: Any, density: Any = None, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+        edges = out[1 + axis]
+        of_edges = np.zeros(edges.shape, edges.dtype) if g[1 + axis] is None else g[1 + axis]
+        if density and g[0] is not None:
+            fall, nothing = g[0] * out[0], np.zeros(1)
+            fall = (fall if count == 1 else np.sum(fall, axis=1 - axis)) / np.diff(edges)
+            of_edges = of_edges + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
+        return _edges(of_edges, edges, samples[axis], _choice(bins, axis, count), _choice(range, axis, count))
+
+    def tangent(t: Any, out: Any, *samples: Any, density: Any = None, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+        edges = out[1 + axis]
+        moved = _edges_tangent(t, edges, samples[axis], _choice(bins, axis, count), _choice(range, axis, count))
+        wider = np.diff(moved) / np.diff(edges)
+        fall = -out[0] * (wider[:, None] if axis < count - 1 else wider) if density else None
+        return (fall, *[moved if i == axis else None for i in (0, 1)[:count]])
+
+    return formula, tangent
+
+
+def _total(inside: Any, weights: Any) -> Any:
     """What all bins hold together."""
-    return np.sum(inside) if weights is None else np.sum(np.where(inside, weights, 0))
+    return np.sum(np.where(inside, weights, 0))
 
 
-def _histogram_a(g: Any, out: Any, a: Any, *, density: Any = None, weights: Any = None, **options: Any) -> Any:
-    """The elements move the edges; a density falls as its bin widens."""
-    of_edges = np.zeros(out[1].shape, out[1].dtype) if g[1] is None else g[1]
-    if density and g[0] is not None:
-        fall, nothing = g[0] * out[0] / np.diff(out[1]), np.zeros(1)
-        of_edges = of_edges + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
-    return _edges(of_edges, out[1], a, **options)
-
-
-def _histogram_a_tangent(t: Any, out: Any, a: Any, *, density: Any = None, weights: Any = None, **options: Any) -> Any:
-    edges = _edges_tangent(t, out[1], a, **options)
-    return (-out[0] * np.diff(edges) / np.diff(out[1]) if density else None), edges
-
-
-def _histogram_weights(g: Any, out: Any, a: Any, *, weights: Any, density: Any = None, **_: Any) -> Any:
+def _histogram_weights(g: Any, out: Any, *samples: Any, weights: Any, density: Any = None, **_: Any) -> Any:
     if g[0] is None:
         return np.zeros_like(weights)
-    places, inside = _bins_of(a, out[1])
+    places, inside = _places_of(samples, out[1:])
     of_bins = g[0]
     if density:
-        of_bins = (g[0] / np.diff(out[1]) - np.sum(g[0] * out[0])) / _total(a, inside, weights)
-    return np.where(inside, getitem(of_bins, places), 0)
+        of_bins = (g[0] / _areas(out[1:]) - np.sum(g[0] * out[0])) / _total(inside, weights)
+    return np.where(inside, getitem(np.ravel(of_bins), places), 0)
 
 
-def _histogram_weights_tangent(t: Any, out: Any, a: Any, *, weights: Any, density: Any = None, **_: Any) -> Any:
-    places, inside = _bins_of(a, out[1])
+def _histogram_weights_tangent(t: Any, out: Any, *samples: Any, weights: Any, density: Any = None, **_: Any) -> Any:
+    places, inside = _places_of(samples, out[1:])
     moved = np.where(inside, t, 0)
-    found = record(scatter, (np.zeros(out[0].shape, moved.dtype), np.ravel(moved), np.ravel(places)), {"layout": (1,)})
+    like = np.zeros(math.prod(out[0].shape), moved.dtype)
+    found = record(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)})
+    found = np.reshape(found, out[0].shape)
     if density:
-        found = (found / np.diff(out[1]) - out[0] * np.sum(moved)) / _total(a, inside, weights)
-    return found, None
+        found = (found / _areas(out[1:]) - out[0] * np.sum(moved)) / _total(inside, weights)
+    return (found, *[None for _ in samples])
 
 
-# Weights are always given by keyword: they are the operand after all others.
-histogram_grad = general("histogram", _histogram_a, _histogram_weights).tangent(_histogram_a_tangent, _histogram_weights_tangent)
+def _histogram(opname: str, count: int) -> Any:
+    """The rule of a histogram; its weights are always given by keyword: they are the operand after all others."""
+    pairs = [_of_sample(axis, count) for axis in range(count)]
+    rule = general(opname, *[formula for formula, _ in pairs], _histogram_weights)
+    return rule.tangent(*[tangent for _, tangent in pairs], _histogram_weights_tangent)
+
+
+histogram_grad = _histogram("histogram", 1)
+histogram2d_grad = _histogram("histogram2d", 2)
 histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges_tangent)

@@ -227,15 +227,13 @@ POLICY = Policy(
         np.correlate: "a v",
         np.bincount: "x weights",
         np.histogram: "a weights",
+        np.histogram2d: "x y weights",
         np.histogram_bin_edges: "a",
         np.interp: "x xp fp left right",
         **dict.fromkeys(_ORDER.values(), "a"),
     },
     composed=frozenset({np.diff, np.average, np.trapezoid, *_STEPS.values()}),
-    refused=dict.fromkeys(
-        (np.histogram2d, np.histogramdd),
-        "np.bincount(np.ravel_multi_index(places, shape), weights) with places by np.searchsorted",
-    ),
+    refused={np.histogramdd: "np.histogram2d, or np.bincount with weights at places by np.searchsorted"},
     aliases={**_ORDER, **_STEPS},
     methods={"cumsum": np.cumsum, "cumprod": np.cumprod},
 )
