@@ -38,5 +38,5 @@ POLICY = Policy(
             np.linalg.trace, np.linalg.diagonal,
         }
     ),
-    piecewise={np.linalg.matrix_rank: "A"},
+    piecewise={np.linalg.matrix_rank: "A tol rtol"},
 )  # fmt: skip
