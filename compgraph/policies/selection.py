@@ -51,12 +51,18 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """The slices of `a` where a condition holds."""
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
-    return np.take(a, np.flatnonzero(condition), axis=axis, out=out)
+    return _record(np.take, a, np.flatnonzero(condition), axis=axis, out=out)
 
 
 def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     """``a.compress(condition)``."""
     return compress(condition, a, axis, out)
+
+
+@instead_of(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    """The elements of `arr` where a condition holds."""
+    return compress(np.ravel(condition), np.ravel(arr))
 
 
 @instead_of(np.choose)
@@ -133,9 +139,14 @@ def sort_complex(a: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ sets
 
 
-def unique(ar: Any, **options: Any) -> Any:
+def unique(ar: Any, sorted: bool = True, **options: Any) -> Any:
     """``numpy.unique``, of which only the positions are used."""
-    return np.unique(ar, **options)
+    found = np.unique(ar, return_index=True, **options)
+    if not sorted and len(found) == 2 and options["axis"] is None:  # NumPy has an order of its own
+        values = np.unique(ar, equal_nan=options["equal_nan"], sorted=False)
+        if values.shape == found[0].shape:
+            return values, found[1][np.argsort(np.argsort(values, kind="stable"))]
+    return found
 
 
 @instead_of(np.unique)
@@ -151,7 +162,7 @@ def unique_values(
 ) -> Any:
     """The values that occur, each taken from where it first stands."""
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
-    _, first, *others = _record(unique, ar, return_index=True, **options)
+    _, first, *others = _record(unique, ar, sorted=sorted or return_index, **options)
     values = np.take(ar, first, axis=axis)
     found = (values, *([first] if return_index else []), *others)
     return found if len(found) > 1 else values
@@ -161,7 +172,7 @@ def unique_values(
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The values of the first array that are not in the second."""
     ar1 = np.ravel(ar1) if assume_unique else np.unique(ar1)
-    return ar1[np.isin(ar1, ar2, assume_unique=True, invert=True)]
+    return compress(np.isin(ar1, ar2, assume_unique=True, invert=True), ar1)
 
 
 @instead_of(np.setxor1d)
@@ -357,7 +368,7 @@ POLICY = Policy(
     },
     composed=frozenset(
         {
-            np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.extract, np.resize, np.trim_zeros,
+            np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.resize, np.trim_zeros,
             np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.astype, np.real_if_close,
             *[ours for ours in OURS.values() if ours is not block],
         }
