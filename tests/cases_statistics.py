@@ -329,6 +329,8 @@ LINE: dict[str, list[Sketch]] = {
         ("plain ends", partial(np.ediff1d, to_end=[1.0, 2.0], to_begin=3.0), real(4)),
         ("an end by keyword", lambda x, y: np.ediff1d(x, to_end=y), real(3), shifted(2)),
         ("ends by keyword", lambda x, y, z: np.ediff1d(x, to_begin=z, to_end=y), real(3), shifted(2), shifted()),
+        ("a beginning by keyword", lambda x, y: np.ediff1d(x, to_begin=y), real(3), shifted(2)),
+        ("only a beginning", lambda y: np.ediff1d(np.arange(3.0), to_begin=y), shifted(2)),
         ("only an end", lambda y: np.ediff1d(np.arange(3.0), y), shifted(2)),
     ],
     "unwrap": [
@@ -413,6 +415,8 @@ LINE: dict[str, list[Sketch]] = {
         # NumPy does not hear of a node that is left or right unless x, xp or fp is one too.
         ("left, right", lambda x, s: np.interp(2 * x, KNOTS + 0.1 * s, RISING, x[0] * x[1], x[2]), real(7), shifted(4)),
         ("left, right by keyword", lambda x: np.interp(2 * x, KNOTS, RISING, right=2.0, left=x[3]), real(7)),
+        ("right by keyword", lambda x: np.interp(2 * x, KNOTS, RISING, right=x[3]), real(7)),
+        ("left by keyword", lambda x, f: np.interp(2 * x, KNOTS, f, left=f[2], period=None), real(7), shifted(4)),
         ("plain left", lambda x, f: np.interp(2 * x, KNOTS, f, left=3.0), real(7), shifted(4)),
         ("plain right", lambda x, f: np.interp(2 * x, KNOTS, f, right=3.0), real(7), shifted(4)),
         (
