@@ -351,6 +351,7 @@ LINE: dict[str, list[Sketch]] = {
         ("two numbers", np.convolve, real(), shifted()),
         ("a list", lambda x: np.convolve(x, [1.0, 2.0], "same"), real(3)),
         ("with itself", lambda x: np.convolve(x, x), real(3)),
+        ("zero size", lambda x: np.convolve(np.concatenate([x, np.ones(2)]), [1.0, 2.0]), real(0)),
     ],
     "correlate": [
         *[
@@ -361,6 +362,7 @@ LINE: dict[str, list[Sketch]] = {
         ("mode not given", np.correlate, real(3), shifted(2)),
         ("mode positional", lambda x, y: np.correlate(x, y, "full"), real(3), shifted(2)),
         ("a list", lambda x: np.correlate([1.0, 2.0], x), real(3)),
+        ("zero size", lambda x: np.correlate(np.concatenate([x, np.ones(2)]), [1.0, 2.0]), real(0)),
     ],
     # No weights at all are counted as integers.
     "bincount": [
