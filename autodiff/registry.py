@@ -300,7 +300,7 @@ class _ByFunction(dict[Any, Rule]):
         if isinstance(function, operations.Configured):
             rule = self[function.function]
         elif isinstance(function, operations.Keyworded):
-            rule = _with_keywords(self[function.function], function.names)
+            rule = _with_keywords(self[function.function], function)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)
         elif function.__class__ in makers:
@@ -317,25 +317,28 @@ class _ByFunction(dict[Any, Rule]):
         return rule
 
 
-def _with_keywords(rule: Rule, names: tuple[str, ...]) -> Rule:
+def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
     """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
+    parameters = operations.operand_names(function.function)
 
-    def named(formula: Formula | None) -> Formula | None:
-        if formula is None:
-            return None
-
+    def among(formulas: Sequence[Formula | None], position: int) -> Formula:
         def call(adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            cut = len(operands) - len(names)
-            return formula(adjoint, out, *operands[:cut], **dict(zip(names, operands[cut:], strict=True)), **options)
+            cut = len(operands) - len(function.names)
+            name = function.names[position - cut] if position >= cut else ""
+            place = parameters.index(name) if name in parameters else position
+            formula = formulas[place] if place < len(formulas) else None
+            if formula is None and position >= cut:
+                raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
+            named = dict(zip(function.names, operands[cut:], strict=True))
+            if formula is None:
+                return np.zeros_like(out if formulas is rule.tangents else operands[position])
+            return formula(adjoint, out, *operands[:cut], **named, **options)
 
         return call
 
-    def refused(*_: Any, **__: Any) -> Any:
-        raise TypeError(f"{rule.opname}: the derivative with respect to {', '.join(names)} is not known; give a plain value")
-
-    formulas = [*map(named, rule.formulas), *[refused] * len(names)]
-    tangents = [*map(named, rule.tangents), *[refused] * len(names)]
-    return Rule(rule.opname, rule.kind, formulas, tangents)
+    count = len(parameters) + len(function.names)
+    formulas = [among(rule.formulas, position) for position in range(count)]
+    return Rule(rule.opname, rule.kind, formulas, [among(rule.tangents, position) for position in range(count)])
 
 
 def _output_rule(index: int) -> Rule:

@@ -54,7 +54,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: bool | None = None) -> Any:
     """``numpy.asarray`` that keeps nodes, also within lists; a node of the right dtype is returned as it is.
 
     Parameters
@@ -81,7 +81,8 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *,
     """
     node = gathered(a)
     if not isinstance(node, Node):
-        return np.asarray(a, dtype=dtype, order=order, copy=copy)  # type: ignore[call-overload]
+        plain: Any = np.asarray
+        return plain(a, dtype=dtype, order=order, copy=copy)
     return array(node, dtype, copy=bool(copy), order=order or "K")
 
 

@@ -291,6 +291,9 @@ COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
     }.union(*[family.composed for family in FAMILIES])
 )  # fmt: skip
 
+# A function of the same meaning, in recorded steps, runs instead of NumPy's.
+INSTEAD_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {k: v for family in FAMILIES for k, v in family.instead.items()}
+
 # Of these, the ones that take a sequence of arrays.
 STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
 
@@ -343,15 +346,6 @@ REFUSED_METHODS: dict[str, str] = {
     "resize": "np.resize makes a new node",
     "setflags": "flags of a node are its own affair; node.value is the plain array",
     "view": "x.astype converts, node.value is the plain array",
-    "choose": "np.where or x[index] choose",
-    "compress": "x[mask] selects",
-    "cumprod": "np.prod of slices is supported",
-    "cumsum": "a product with np.tri(n) sums cumulatively",
-    "diagonal": "x[i, i] with i = np.arange(n) is the diagonal",
-    "take": "x[index] takes",
-    "trace": "np.einsum('ii', x) is the trace",
-    "repeat": "x[np.repeat(np.arange(n), k)] repeats",
-    "argpartition": "np.argsort is supported",
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "a node cannot be unpickled; use node.value",
 }
@@ -411,6 +405,11 @@ def enter(function: Any, opname: str) -> None:
     """Let a function of arrays be recorded under an opname."""
     OPNAMES[function] = opname
     _by_opname[opname] = function
+
+
+def operand_names(function: Any) -> tuple[str, ...]:
+    """The names of the parameters of a function that may be nodes, in order."""
+    return tuple(SMOOTH_FUNCTIONS.get(function, PIECEWISE_FUNCTIONS.get(function, "")).split())
 
 
 def operand_count(function: Any, given: int) -> int:

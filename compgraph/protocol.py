@@ -171,7 +171,11 @@ def _packed(packed: ops.Packed) -> Any:
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in ops.STACKING_FUNCTIONS and args:
         return function._implementation([gathered(a) for a in args[0]], *args[1:], **kwargs)
-    return function._implementation(*map(gathered, args), **kwargs)
+    return function._implementation(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
+
+
+def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -249,6 +253,7 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **{f: _recorded(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
     **{f: _packed(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
     **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _composed),
+    **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _instead),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
     np.einsum: _einsum,
     np.copyto: _copyto,

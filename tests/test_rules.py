@@ -324,7 +324,7 @@ def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(
             single.add(case.opname)
     assert called >= set(SKETCHES)
     assert set(SKETCHES) - empty == {"softmax_cross_entropy", "sigmoid_cross_entropy"}
-    assert set(SKETCHES) - single == {"float_power"}
+    assert set(SKETCHES) - single == {"float_power", "interp", "bincount"}  # which NumPy computes in double precision
 
 
 def test_cases_have_names_of_their_own() -> None:

@@ -115,22 +115,18 @@ def _in_zeros(part: Any, before: int, behind: int, out: Any) -> Any:
 
 
 def _ediff1d_end(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Of the numbers behind; of those before, where they are given alone, by keyword."""
-    if to_end is None:
-        return _ediff1d_begin(g, out, x, to_end, to_begin)
     return np.reshape(g[_differences(x, to_begin)[1] :], np.shape(to_end))
 
 
-def _ediff1d_begin(g: Any, out: Any, x: Any, to_end: Any, to_begin: Any) -> Any:
+def _ediff1d_begin(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return np.reshape(g[: np.size(to_begin)], np.shape(to_begin))
 
 
 def _ediff1d_end_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    start, stop = (0, out.shape[0] - np.size(to_end)) if to_end is not None else (out.shape[0] - np.size(to_begin), 0)
-    return _in_zeros(np.ravel(t), stop, start, out)
+    return _in_zeros(np.ravel(t), out.shape[0] - np.size(to_end), 0, out)
 
 
-def _ediff1d_begin_tangent(t: Any, out: Any, x: Any, to_end: Any, to_begin: Any) -> Any:
+def _ediff1d_begin_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return _in_zeros(np.ravel(t), 0, out.shape[0] - np.size(to_begin), out)
 
 

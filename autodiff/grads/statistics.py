@@ -199,9 +199,7 @@ def _interp_fp_tangent(t: Any, out: Any, *operands: Any, **options: Any) -> Any:
 
 
 def _interp_left(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    """Of `left`; of `right` where it is given alone, by keyword, and so comes after `fp`."""
-    line = _Line(*operands, **options)
-    return np.where(line.above if "right" in options else line.below, g, 0)
+    return np.where(_Line(*operands, **options).below, g, 0)
 
 
 def _interp_right(g: Any, out: Any, *operands: Any, **options: Any) -> Any:

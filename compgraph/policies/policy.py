@@ -27,6 +27,9 @@ class Policy:
         Functions that are recorded and have no derivative but zero; as `smooth`.
     composed : frozenset
         Functions whose NumPy implementation, run on nodes, is exact.
+    instead : mapping
+        Functions whose NumPy implementation fills buffers or takes its arguments apart, and functions of the same
+        meaning, in recorded steps, that run instead.
     plain : frozenset
         Functions that ask about an array; their answer is no part of the graph.
     refused : mapping
@@ -43,6 +46,7 @@ class Policy:
     packed: tuple[Function, ...] = ()
     piecewise: Mapping[Function, str] = field(default_factory=dict)
     composed: frozenset[Function] = frozenset()
+    instead: Mapping[Function, Function] = field(default_factory=dict)
     plain: frozenset[Function] = frozenset()
     refused: Mapping[Function, str] = field(default_factory=dict)
     aliases: Mapping[Function, Function] = field(default_factory=dict)

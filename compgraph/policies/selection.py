@@ -20,7 +20,6 @@ def instead_of(function: Any) -> Callable[[Callable[..., Any]], Callable[..., An
     """Let nodes be given to the decorated function where NumPy's is called."""
 
     def enter(ours: Any) -> Any:
-        ours._implementation = ours
         OURS[function] = ours
         return ours
 
@@ -364,20 +363,18 @@ POLICY = Policy(
         np.unpackbits: "a",
         np.nanargmax: "a",
         np.nanargmin: "a",
-        block: "",  # is never recorded: without operands its argument comes to it as it is, blocks of all shapes
     },
     composed=frozenset(
         {
             np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.resize, np.trim_zeros,
             np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.astype, np.real_if_close,
-            *[ours for ours in OURS.values() if ours is not block],
         }
     ),
     plain=frozenset(
         {np.ix_, np.diag_indices_from, np.tril_indices_from, np.triu_indices_from, np.ravel_multi_index}
     ),
     refused={np.piecewise: "np.where or np.select"},
-    aliases=OURS,
+    instead=OURS,
     methods={
         "take": np.take,
         "repeat": np.repeat,

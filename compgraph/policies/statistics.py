@@ -32,20 +32,6 @@ _ORDER = {f: _sparing(f) for f in (np.median, np.quantile, np.percentile, np.nan
 # What NumPy does with buffers that it fills, done with operations that are recorded, to the same bits.
 
 
-class _Steps:
-    """Stands for a function of NumPy as one that is composed of others."""
-
-    def __init__(self, function: Function, implementation: Function) -> None:
-        self.__name__ = function.__name__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
-        self._implementation = implementation
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        """Call the function."""
-        return self._implementation(*args, **options)
-
-
 def _along(x: Any, axis: int, *bounds: int | None) -> Any:
     """A slice along an axis."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
@@ -201,10 +187,6 @@ def _corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -
     return np.clip(np.real(c), -1, 1) + 1j * np.clip(np.imag(c), -1, 1)
 
 
-_STEPS = {
-    f: _Steps(f, implementation) for f, implementation in ((np.gradient, _gradient), (np.cov, _cov), (np.corrcoef, _corrcoef))
-}
-
 POLICY = Policy(
     smooth={
         np.cumsum: "a",
@@ -232,8 +214,9 @@ POLICY = Policy(
         np.interp: "x xp fp left right",
         **dict.fromkeys(_ORDER.values(), "a"),
     },
-    composed=frozenset({np.diff, np.average, np.trapezoid, *_STEPS.values()}),
+    composed=frozenset({np.diff, np.average, np.trapezoid}),
+    instead={np.gradient: _gradient, np.cov: _cov, np.corrcoef: _corrcoef},
     refused={np.histogramdd: "np.histogram2d, or np.bincount with weights at places by np.searchsorted"},
-    aliases={**_ORDER, **_STEPS},
+    aliases=_ORDER,
     methods={"cumsum": np.cumsum, "cumprod": np.cumprod},
 )
