@@ -117,13 +117,16 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                     continue
                 contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
                 kind = contribution.__class__
+                earlier = waiting(operand)
+                if kind in DEFERRED:
+                    adjoints[operand] = contribution if earlier is None else earlier + contribution
+                    continue
                 if kind is ndarray:
                     plain = operand.plain
                     if contribution.dtype is not plain.dtype or contribution.shape != plain.shape:
                         contribution = conform(contribution, plain)
-                elif kind is not operand.plain.__class__ and kind not in DEFERRED:
+                elif kind is not operand.plain.__class__:
                     contribution = conform(contribution, operand.plain)
-                earlier = waiting(operand)
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
     return found
