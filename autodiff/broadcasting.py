@@ -39,6 +39,8 @@ def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
     """
     have = adjoint.shape
     extra = len(have) - len(shape)
+    if extra > 0 and have[extra:] == shape:
+        return np.add.reduce(adjoint, axis=0 if extra == 1 else tuple(range(extra)))
     if extra < 0 or any(n not in (1, m) for n, m in zip(shape, have[extra:], strict=True)):
         return _repeated(adjoint, shape)
     if extra:

@@ -41,8 +41,8 @@ def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> An
 
 def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:
     """Even shares for all elements that do not lose; `initial` is one more competitor."""
-    winning = _masked(np.where(losing, 0, np.ones_like(x)), where)
-    winners = np.sum(winning, axis=axis, keepdims=True)
+    winning = _masked(np.logical_not(losing).astype(x.dtype), where)
+    winners = np.add.reduce(winning, axis=axis, keepdims=True)
     return winning / np.maximum(winners if initial is None else winners + np.equal(initial, out), 1)
 
 
