@@ -132,14 +132,32 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     return found
 
 
+def _references(earlier: Any, contribution: Any) -> tuple[int, int]:
+    """The counts of references that `_sum` sees."""
+    return getrefcount(earlier), getrefcount(contribution)
+
+
+def _references_alone() -> tuple[int, int, int]:
+    """The counts for buffers that nobody else holds, which differ from one version of Python to another."""
+    held = {0: np.empty(1)}
+    earlier = held.get(0)
+    contribution = np.empty(1)
+    of_earlier, of_contribution = _references(earlier, contribution)
+    del earlier
+    adjoint = held.get(0)
+    return of_earlier, of_contribution, getrefcount(adjoint)
+
+
+EARLIER_ALONE, FRESH_ALONE, FOUND_ALONE = _references_alone()
+
+
 def _sum(earlier: Any, contribution: Any) -> Any:
     """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
-    # References: the caller's name, ours, and the call's; the earlier one is also in the dict of adjoints.
     if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
-        if getrefcount(contribution) == 3 and contribution.base is None:
+        if getrefcount(contribution) <= FRESH_ALONE and contribution.base is None:
             contribution += earlier
             return contribution
-        if getrefcount(earlier) == 4 and earlier.base is None:
+        if getrefcount(earlier) <= EARLIER_ALONE and earlier.base is None:
             earlier += contribution
             return earlier
     return earlier + contribution
@@ -189,7 +207,7 @@ def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dic
         adjoint = found.get(node)
         if adjoint is None:
             adjoint = np.zeros_like(node.plain)
-        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > 3):
+        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > FOUND_ALONE):
             adjoint = adjoint.copy()
         taken.add(id(adjoint))
         results[node] = adjoint if adjoint.ndim else adjoint[()]
