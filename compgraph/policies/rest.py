@@ -40,6 +40,5 @@ UNSEEN: frozenset[Any] = frozenset(
         np.format_float_positional, np.format_float_scientific, np.info, np.get_include, np.test,
         np.show_config, np.show_runtime, np.printoptions, np.get_printoptions, np.set_printoptions,
         np.geterr, np.seterr, np.geterrcall, np.seterrcall, np.getbufsize, np.setbufsize,
-        vars(np)["row_stack"],  # deprecated; it calls vstack, which is recorded
     }
 )  # fmt: skip
