@@ -25,6 +25,13 @@ class Scatter:
         self.pieces = [(piece, index)]
         self.dense: Any = None
 
+    @classmethod
+    def of(cls, pieces: list[tuple[Any, tuple[Any, ...]]]) -> Scatter:
+        """Several pieces with their indices."""
+        made = cls(*pieces[0])
+        made.pieces = pieces
+        return made
+
     def __add__(self, other: Any) -> Scatter:
         if other.__class__ is Scatter:
             self.pieces += other.pieces
@@ -42,13 +49,17 @@ class Scatter:
             scattered = record(scatter, (node, *flat), {"layout": tuple(len(index) for _, index in self.pieces)})
         else:
             scattered = _zeros(node.plain)
-            places = [index[0] for _, index in self.pieces]
-            if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
-                np.add.at(scattered, places, [piece for piece, _ in self.pieces])
-            else:
-                for piece, index in self.pieces:
-                    _put(scattered, piece, index)
+            self.add_to(scattered)
         return scattered if self.dense is None else scattered + self.dense
+
+    def add_to(self, total: Any) -> None:
+        """Add the pieces to an array, in place."""
+        places = [index[0] for _, index in self.pieces]
+        if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
+            np.add.at(total, places, [piece for piece, _ in self.pieces])
+            return
+        for piece, index in self.pieces:
+            _put(total, piece, index)
 
 
 def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:

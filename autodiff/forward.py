@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, _new_view, inert, record
+from compgraph.memory import owner_of, window
+from compgraph.modes import buffers_wrapped, is_recording
+from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
+from compgraph.writing import put, store
 
 from .broadcasting import conform
 from .registry import Rule, by_function, naming_errors
+from .shadow import Shadow
 
 _next_level = itertools.count(1).__next__
 
@@ -34,39 +38,72 @@ class TangentNode(Node):
         Its derivative, of the same shape.
     level : int
         Which derivative this is; inner derivatives have higher levels.
+    root : TangentNode or None
+        Of a view, the node that first had its buffer.
     """
 
-    __slots__ = ("is_scalar", "level", "primal", "tangent")
+    __slots__ = ("_primal", "_shadow", "_tangent", "is_scalar", "level", "root")
     kind = "tangent"
 
-    primal: Any
-    tangent: Any
+    root: TangentNode | None
+    _shadow: Shadow | None
 
     @classmethod
-    def create_using(cls, primal: Any, tangent: Any, level: int) -> TangentNode:
-        """Make a node of `primal` that carries `tangent`, at a level."""
+    def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
+        """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
         plain = primal.plain if isinstance(primal, Node) else primal
         node: Any = _new_view(np.asarray(plain), cls)
         node.plain = plain
-        node.primal, node.tangent, node.level = primal, tangent, level
+        node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)
         node.function = node.memory = node._name = node._operands = None
         node.args, node.options, node.edges = (), NO_OPTIONS, ()
         node.tick = 0
         return node  # type: ignore[no-any-return]
 
+    @property
+    def primal(self) -> Any:
+        """The value, one level further down."""
+        if self._primal.__class__ is np.ndarray and self.root is not None and isinstance(self.root.primal, Node):
+            buffer = self.root.primal  # it became a node when one was written into it
+            offset = _address(self.plain) - _address(buffer.plain)
+            place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
+            self._primal = record(window, (buffer,), place)
+        return self._primal
+
+    @property
+    def tangent(self) -> Any:
+        """The derivative of the value."""
+        tangent = self.derivative()
+        return np.zeros(self.shape, self.dtype)[()] if tangent is None else tangent
+
+    def derivative(self) -> Any:
+        """The tangent; None where it is zero."""
+        root = self if self.root is None else self.root
+        if root._shadow is None:
+            if root is self or root._tangent is None:
+                return root._tangent
+            root._shadow = Shadow.holding(root.plain, root._tangent)
+        return root._shadow.window(self.plain)
+
     @classmethod
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         carried = [a.__class__ is cls and a.level == level for a in args]
-        primals = tuple([a.primal if c else a for a, c in zip(args, carried, strict=True)])
-        tangents = [a.tangent if c else None for a, c in zip(args, carried, strict=True)]
+        pairs = list(zip(args, carried, strict=True))
+        _join_graph([a for a, c in pairs if c], [a for a, c in pairs if not c])
+        primals = tuple([a.primal if c else a for a, c in pairs])
         out = record(function, primals, options)
-        if function in operations.PIECEWISE:
-            return cls._constant(out)
-        rule = by_function[function]
-        with naming_errors([function]):
-            tangent = push(rule, tangents, out, function, primals, options)
+        if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
+            root = _viewed(out, [a for a, c in pairs if c])
+            if root is not None:
+                return cls.create_using(out, None, level, root)
+        tangents = [a.derivative() if c else None for a, c in pairs]
+        tangent = None
+        if function not in operations.PIECEWISE and any(t is not None for t in tangents):
+            rule = by_function[function]
+            with naming_errors([function]):
+                tangent = push(rule, tangents, out, function, primals, options)
         if isinstance(out, (tuple, list)):
             parts = [cls._carrying(o, t, level) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
@@ -74,16 +111,73 @@ class TangentNode(Node):
 
     @classmethod
     def _carrying(cls, out: Any, tangent: Any, level: int) -> Any:
-        if tangent is None or out.dtype.kind not in "fc":
-            return cls._constant(out)
-        return cls.create_using(out, conform(tangent, out), level)
+        if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
+            return out if out is None or isinstance(out, Node) else inert(out)
+        return cls.create_using(out, None if tangent is None else conform(tangent, out), level)
 
     @classmethod
-    def _constant(cls, out: Any) -> Any:
-        """A result without tangent; a node like any other, so that it is seen not to have lost its graph."""
-        if isinstance(out, (tuple, list)):
-            return type(out)(cls._constant(o) for o in out)
-        return out if isinstance(out, Node) else inert(out)
+    def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
+        """``target[index] = value``, where one of them has a tangent at `level`."""
+        if target.__class__ is not cls or target.level != level:
+            raise TypeError(
+                f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; make "
+                "the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
+            )
+        if target.is_scalar:
+            raise TypeError("a scalar does not support item assignment; rebind its name")
+        carried = value.__class__ is cls and value.level == level
+        primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
+        root = target if target.root is None else target.root
+        _join_graph([target], [primal, tangent])
+        if isinstance(target.primal, Node):
+            store(target.primal, index, primal, casting)
+        else:
+            put(target.primal, index, primal, casting)
+        if tangent is None and root.derivative() is None:
+            return
+        if root._shadow is None:
+            root._shadow = Shadow(root.plain) if root._tangent is None else Shadow.holding(root.plain, root._tangent)
+            _join_graph([target], [primal, tangent])
+        if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
+            tangent = np.real(tangent)
+        root._shadow.window(target.plain)[index] = 0 if tangent is None else tangent
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
+    """The root of the operand that a result is a view of, or None."""
+    plain = out.plain if isinstance(out, Node) else out
+    if plain.__class__ is np.ndarray:
+        owner = owner_of(plain)
+        for operand in carried:
+            if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
+                return operand if operand.root is None else operand.root
+    return None
+
+
+def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
+    """If values meet nodes of a graph, let what is written into them from now on be recorded: the graph reads them."""
+    parts = [part for a in carried for part in (a.primal, a.derivative())]
+    nodes = [n for n in (*parts, *others) if isinstance(n, Node)]
+    if not nodes or not is_recording():
+        return
+    like = max(nodes, key=lambda n: n.level)
+    for node in carried:
+        root = node if node.root is None else node.root
+        if root._primal.__class__ is np.ndarray:
+            root._primal = _buffer_like(root._primal, like)
+        if root._shadow is not None and not isinstance(root._shadow.buffer, Node):
+            root._shadow.hold(_buffer_like(root._shadow.buffer, like))
+
+
+def _buffer_like(array: Any, value: Any) -> Any:
+    """A node over `array` into which a node like `value` can be written."""
+    if isinstance(value, TangentNode):
+        return TangentNode.create_using(_buffer_like(array, value.primal), None, value.level)
+    return leaf(array, OperationalNode, None) if isinstance(value, Node) else array
 
 
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -156,8 +250,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     for position, (primal, tangent) in enumerate(zip(map(as_argument, primals), map(as_argument, tangents), strict=True)):
         if np.shape(tangent) != np.shape(primal):
             raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
-        inputs.append(TangentNode.create_using(primal, conform(tangent, primal), level))
-    out = f(*inputs)
+        own = record(operations.input_of, (primal,))  # the function may write into it
+        inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
+    with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)):
+        out = f(*inputs)
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, _connected(out.tangent, out.primal)
     if not isinstance(out, Node):

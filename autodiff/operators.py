@@ -120,7 +120,7 @@ def _input(argument: Any) -> tuple[Any, Any]:
         node = record(input_of, (argument,))
         node = InputNode.of(node)
     else:
-        node = leaf(np.asarray(argument), InputNode, None)
+        node = leaf(np.array(argument), InputNode, None)  # a copy: the function may write into it
     return node, node
 
 

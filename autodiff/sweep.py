@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
-from compgraph.nodes import ACTIVE, INERT, Joint, attach, describe
+from compgraph.nodes import ACTIVE, INERT
 
 from .broadcasting import conform
 from .deferred import DEFERRED
 from .registry import by_function, naming_errors
+from .rewind import Events, as_node, events_of, sweep_back
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT
@@ -36,13 +36,14 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     stop : iterable of Node
         Nodes whose operands are not looked at.
 
-    Raises
-    ------
-    ValueError
-        If a variable was updated in place after it was used: the value its reader saw is gone.
+    Returns
+    -------
+    list
+        Nodes and joints; `Events`, with writes among them, if a buffer was written into.
     """
     stop = frozenset(stop)
     found = [output]
+    late = False
     seen = {output}
     add, append = seen.add, found.append
     for node in found:
@@ -55,16 +56,11 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
                 add(operand)
                 append(operand)
             if operand.tick > node.tick:
-                raise _stale(operand, node)
+                late = True
     found.sort(key=_by_tick, reverse=True)
+    if late or any([node.memory for node in found]):
+        return events_of(output, found, stop)
     return found
-
-
-def _stale(operand: Any, node: Any) -> ValueError:
-    return ValueError(
-        f"the {describe(operand)} was updated in place after {node.opname} had used its old value; "
-        "compute the output again before asking for its gradient"
-    )
 
 
 def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
@@ -83,6 +79,8 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     create_graph : bool
         Whether rules are given nodes, so that what they compute is recorded.
     """
+    if nodes.__class__ is Events:
+        return sweep_back(nodes, output, seed, wanted, create_graph)
     needed = _depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
@@ -104,7 +102,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
             formulas = by_function[function].formulas
             options = node.options
             if create_graph:
-                out, operands = _as_nodes(node)
+                out, operands = as_node(node), [as_node(a) for a in args]
             else:
                 out = node.plain
                 operands = [args[0].plain] if len(args) == 1 else [a.plain if a.__class__ in KINDS else a for a in args]
@@ -161,18 +159,6 @@ def _sum(earlier: Any, contribution: Any) -> Any:
             earlier += contribution
             return earlier
     return earlier + contribution
-
-
-def _as_nodes(node: Any) -> tuple[Any, list[Any]]:
-    """The value and the operands of a node in a form whose use is recorded."""
-    return _node_value(node), [_node_value(a) for a in node.args]
-
-
-def _node_value(node: Any) -> Any:
-    """A node as itself; the outputs of an operation with several, as nodes."""
-    if node.__class__ is not Joint:
-        return node
-    return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
 
 
 def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:

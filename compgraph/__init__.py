@@ -11,6 +11,7 @@ from typing import Any
 
 from . import methods as methods  # importing it lets nodes record
 from . import operations
+from .buffers import empty, ones, zeros
 from .creation import array, as_strided, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full
 from .functions import (
     log_softmax,
@@ -43,10 +44,12 @@ __all__ = [
     "ascontiguousarray",
     "asfortranarray",
     "constant",
+    "empty",
     "full",
     "log_softmax",
     "logsumexp",
     "no_graph",
+    "ones",
     "primitive",
     "relu",
     "reset",
@@ -58,6 +61,7 @@ __all__ = [
     "stop_gradient",
     "variable",
     "visualize_at",
+    "zeros",
 ]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import operations
-from .binding import gathered
+from .buffers import buffer
+from .operands import gathered
 from .nodes import Node, record
 
 
@@ -47,7 +48,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     """
     node = gathered(object)
     if not isinstance(node, Node):
-        return np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
+        return buffer(np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin))  # type: ignore[call-overload]
     if copy and node is object:
         node = record(operations.copy, (node,), {"order": order})
     node = _laid_out(_of_dtype(node, dtype), order)
@@ -185,7 +186,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     """
     node = gathered(fill_value)
     if not isinstance(node, Node):
-        return np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
+        return buffer(np.full(shape, fill_value, dtype, order))  # type: ignore[call-overload]
     return record(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 
@@ -242,3 +243,18 @@ def _laid_out(node: Any, order: str) -> Any:
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
         return record(operations.copy, (node,), {"order": order})
     return node
+
+
+def _buffer_of(function: Any) -> Any:
+    return lambda *args, **kwargs: buffer(function(*args, **kwargs))
+
+
+# What is made when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.
+MADE_LIKE: dict[Any, Any] = {
+    np.array: array,
+    np.asarray: asarray,
+    np.ascontiguousarray: ascontiguousarray,
+    np.asfortranarray: asfortranarray,
+    np.full: full,
+    **{f: _buffer_of(f) for f in (np.zeros, np.ones, np.empty, np.eye, np.identity, np.tri, np.arange)},
+}

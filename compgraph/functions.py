@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
-from .binding import as_operands
+from .operands import as_operands
 from .nodes import record
 from .primitives import primitive
 

@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 
 from . import operations as ops
-from .binding import FAMILIAR, RAW, as_operand, leaves_of, refusal_to_write, settled_order, to_plain, unsupported
+from . import writers
+from .binding import settled_order
+from .flat import Flat
+from .memory import root_of
 from .modes import is_recording
-from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, describe, explained, operation, record
+from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, explained, operation, record, require_history
+from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
+from .writing import store
 
 ndarray = np.ndarray
 
@@ -73,20 +78,26 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
 
 
 def _in_place(name: str, forward: Any) -> Any:
-    """``a += b``: a variable is updated, a scalar rebinds, anything else refuses."""
-    symbol = {"truediv": "/", "floordiv": "//", "matmul": "@", "lshift": "<<", "rshift": ">>"}.get(name) or {
-        "add": "+", "sub": "-", "mul": "*", "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^",
-    }[name]  # fmt: skip
+    """``a += b``: computed, and stored in place; a scalar rebinds its name, a variable is updated by plain numbers."""
     by_numpy = getattr(ndarray, f"__i{name}__")
 
     def in_place(self: Node, other: Any) -> Any:
         if self.is_scalar:
             return forward(self, other)
-        if self.__class__ is VariableNode:
+        require_history(self)
+        root = self if self.__class__ is VariableNode or self.level else root_of(self)
+        if root.__class__ is VariableNode:
             if other.__class__ not in FAMILIAR:
                 other = as_operand(other)
-            return self.update(lambda array: by_numpy(array, to_plain(other)), (other,))
-        raise refusal_to_write(self, f"a {symbol}= b", f"a = a {symbol} b")
+            root.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
+            return self
+        result = forward(self, other)
+        if result is NotImplemented:
+            return result
+        if np.shape(result) != self.shape and name == "matmul":
+            raise ValueError(f"a @= b: the product has shape {np.shape(result)}, a {self.shape}")
+        store(self, ..., result, "same_kind")
+        return self
 
     return in_place
 
@@ -154,15 +165,6 @@ def _own_index(index: Any) -> Any:
     return np.array(index) if index else index
 
 
-def _setitem(self: Node, index: Any, value: Any) -> None:
-    if self.__class__ is VariableNode:
-        self.update(lambda array: array.__setitem__(to_plain(index), to_plain(value)), leaves_of(value))
-        return
-    if self.is_scalar:
-        raise TypeError(f"the {describe(self)} is a scalar, which does not support item assignment; rebind its name")
-    raise refusal_to_write(self, "a[index] = b", "np.where(mask, b, a) or np.concatenate")
-
-
 def _reshape(self: Node, *shape: Any, **options: Any) -> Any:
     return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
@@ -205,17 +207,6 @@ def _flatten(self: Node, order: Any = "C") -> Any:
     return record(ops.flatten, (node,), {"order": order})
 
 
-def _writing_method(name: str) -> Any:
-    def method(self: Node, *args: Any, **kwargs: Any) -> None:
-        if self.__class__ is not VariableNode:
-            raise refusal_to_write(self, f"a.{name}()", f"a = np.{name}(a)" if name in {"sort", "partition"} else "a new array")
-        write = getattr(ndarray, name)
-        values = leaves_of((args, tuple(kwargs.values())))
-        self.update(lambda array: write(array, *to_plain(args), **to_plain(kwargs)), values)
-
-    return method
-
-
 def _refused_method(name: str, instead: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
@@ -232,17 +223,32 @@ def _attribute(read: Any, name: str) -> property:
     return property(read, refuse)
 
 
-def _flat(self: Node) -> Any:
-    raise TypeError(unsupported("the array attribute flat", "x.ravel()"))
+def _part(read: Any) -> property:
+    """A property that is a view, and is written into when it is set."""
+
+    def write(self: Node, value: Any) -> None:
+        read(self)[...] = value
+
+    return property(read, write)
+
+
+def _imag(self: Node) -> Any:
+    return np.imag(self)
+
+
+def _set_imag(self: Node, value: Any) -> None:
+    if self.dtype.kind != "c":
+        raise TypeError("a real node has no imaginary part to set")
+    np.imag(self)[...] = value
 
 
 def _install_methods() -> None:
     methods = {
-        **{name: _writing_method(name) for name in ops.WRITING_METHODS},
+        **{name: getattr(writers, name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
         "__getitem__": _getitem,
-        "__setitem__": _setitem,
+        "__setitem__": writers.set_item,
         "__contains__": _contains,
         "__round__": _round,
         "clip": _clip_method,
@@ -255,9 +261,9 @@ def _install_methods() -> None:
         "flatten": _flatten,
         "T": _attribute(np.transpose, "T"),
         "mT": _attribute(np.matrix_transpose, "mT"),
-        "real": _attribute(lambda self: np.real(self), "real"),
-        "imag": _attribute(lambda self: np.imag(self), "imag"),
-        "flat": _attribute(_flat, "flat"),
+        "real": _part(lambda self: np.real(self)),
+        "imag": property(_imag, _set_imag),
+        "flat": _part(Flat),
         **{name: _attribute(getattr(ndarray, name).__get__, name) for name in ("shape", "dtype", "strides")},
         # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node
         # without history, which refuses to be used, and not a plain array. Peers to be asked say __array_ufunc__ = None.

@@ -15,6 +15,9 @@ recording: ContextVar[bool] = ContextVar("recording", default=True)
 is_recording = recording.get
 _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
 
+# What an array made to be written into is given to before it becomes a node: functions, the innermost last.
+wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
+
 
 class NoGraph:
     """A context, and a decorator, in which nothing is recorded. Made by `no_graph`."""
@@ -78,3 +81,13 @@ def recording_on() -> Iterator[None]:
         yield
     finally:
         recording.reset(token)
+
+
+@contextmanager
+def buffers_wrapped(wrap: Callable[[Any], Any]) -> Iterator[None]:
+    """Let `wrap` make a node of each array that is made to be written into."""
+    token = wrappers.set((*wrappers.get(), wrap))
+    try:
+        yield
+    finally:
+        wrappers.reset(token)

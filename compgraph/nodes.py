@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import operations
+from .memory import Memory, owner_of, root_of, value_at
 from .modes import is_recording
 from .names import automatic_name
 
@@ -54,8 +55,8 @@ class Node(np.ndarray):
         The positions in `args` that hold nodes.
     tick : int
         When the node was made (for a variable: last written); operands are always older.
-    memory : None
-        Room for the log of writes into this node's buffer.
+    memory : Memory or None
+        The log of writes into this node's buffer, if it is the first that had it (see `memory`).
     """
 
     __slots__ = ("_name", "_operands", "args", "edges", "function", "memory", "options", "plain", "tick")
@@ -70,7 +71,7 @@ class Node(np.ndarray):
     options: dict[str, Any]
     edges: tuple[int, ...]
     tick: int
-    memory: None
+    memory: Any
     _name: str | None
 
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -292,6 +293,7 @@ class Joint:
 
     __slots__ = ("_operands", "args", "edges", "function", "options", "plain", "tick")
     level = 0
+    memory = None
 
     _operands: tuple[Node, ...] | None
 
@@ -323,7 +325,20 @@ def _operand_nodes(record: Any) -> tuple[Node, ...]:
             if isinstance(a, Node) or (a is not None and i < wanted)
         )
     operands: tuple[Node, ...] = record._operands
-    return operands
+    return tuple([snapshot(a, record.tick) for a in operands])
+
+
+def snapshot(node: Any, tick: float, value: Any = None) -> Any:
+    """`node` as a reader of that tick saw it: itself, or a copy from then if its buffer was written into since.
+
+    The copy is a node of its own, just older than the reader, whose value may be known already.
+    """
+    memory = root_of(node).memory if node.plain.__class__ is ndarray else None
+    if memory.__class__ is not Memory or memory.before(tick) == len(memory.log):
+        return node
+    copied = _attach(value_at(node, tick) if value is None else value, operations.copy, (node,), {"order": "K"}, (0,), True)
+    copied.tick = tick - 0.25
+    return copied
 
 
 ACTIVE: frozenset[Any] = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
@@ -385,7 +400,21 @@ def _attach(
 ) -> Any:
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
+    if value.__class__ is ndarray and function.__class__ is not np.ufunc:
+        value, active = _as_view(value, args, edges, active)
     return fill(_wrapped(value, active), function, args, edges, options)
+
+
+def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
+    """A result that may share its operand's buffer; then what is written into the one changes the other."""
+    if value.base is None:
+        if not any([args[i].plain is value for i in edges]):
+            return value, active
+        value = value.view()
+    if not active and value.flags.writeable:  # something with a derivative may be written there later
+        owner = owner_of(value)
+        active = any([args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges])
+    return value, active
 
 
 def _wrapped(value: Any, active: bool) -> Any:
@@ -449,6 +478,11 @@ def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any
     fill(node, None, (), ())
     node._name = name
     return node
+
+
+def leaf_like(array: np.ndarray[Any, Any], name: str | None) -> Any:
+    """A node without operands that is no variable: an array to be written into."""
+    return leaf(array, OperationalNode, name)
 
 
 def _outputs(

@@ -132,8 +132,15 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 
 def input_of(x: Any) -> Any:
-    """The value of `x`, as the argument of a function that is differentiated."""
-    return x
+    """The value of `x`, as the argument of a function that is differentiated, which may write into it."""
+    return np.array(x)[()] if isinstance(x, np.generic) else np.array(x)
+
+
+def added_at(region: Any, values: Any, *, places: Any) -> Any:
+    """``np.add.at`` on elements that several values may be added to: those that `places` gives the same number."""
+    total = np.array(region).ravel()
+    np.add.at(total, np.ravel(places), np.ravel(values))
+    return total[places]
 
 
 def complex_sign(z: Any) -> Any:
@@ -143,7 +150,7 @@ def complex_sign(z: Any) -> Any:
 
 def stop_gradient(x: Any) -> Any:
     """The value of `x`; no derivative passes."""
-    return x[()] if np.ndim(x) else x
+    return np.array(x) if isinstance(x, np.ndarray) else x
 
 
 # --------------------------------------------------------------------------------------------- ufuncs
@@ -266,6 +273,7 @@ PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.flatnonzero: "a",
     np.zeros_like: "a",
     np.ones_like: "a",
+    np.empty_like: "prototype",
     np.isposinf: "x",
     np.isneginf: "x",
     np.digitize: "x bins",
@@ -303,9 +311,12 @@ PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
         np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.can_cast,
         np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory,
         np.save, np.savetxt, np.savez, np.savez_compressed, np.allclose, np.array_equal, np.array_equiv,
-        np.einsum_path, np.empty_like,
+        np.einsum_path,
     }.union(*[family.plain for family in FAMILIES])
 )  # fmt: skip
+
+# They write into their first argument.
+WRITING_FUNCTIONS: frozenset[Any] = frozenset({np.copyto, np.put, np.place, np.putmask})
 
 # They raise a TypeError that says what to use instead.
 REFUSED_FUNCTIONS: dict[Callable[..., Any], str] = {k: v for family in FAMILIES for k, v in family.refused.items()}
@@ -337,7 +348,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 # Methods that give plain values, as their names say.
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
-# Methods that write into the array: a variable takes them as an update.
+# Methods that write into the array.
 WRITING_METHODS = frozenset({"fill", "put", "sort", "partition"})
 REFUSED_METHODS: dict[str, str] = {
     "byteswap": "astype(x.dtype.newbyteorder()) makes a node of other byte order",
@@ -365,6 +376,7 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     copy: "copy",
     flatten: "flatten",
     input_of: "input",
+    added_at: "added_at",
     complex_sign: "complex_sign",
     power: "pow",
     einsum: "einsum",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from . import operations
-from .binding import as_operands, leaves_of
+from .operands import as_operands, leaves_of
 from .nodes import ConstantNode, Node, record
 from .protocol import call_on_nodes
 

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import operations as ops
-from .binding import (
-    FAMILIAR,
-    RAW,
-    as_operand,
-    as_operands,
-    bind,
-    full_name,
-    gathered,
-    is_foreign,
-    leaves_of,
-    parameters_of,
-    record_keywords,
-    refusal_to_write,
-    settled_order,
-    to_plain,
-    unsupported,
-    write_out,
-)
+from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
+from .creation import MADE_LIKE
 from .modes import is_recording
-from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, VariableNode, explained, operation, record
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, operation, record
+from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
+from .writers import copyto, place, put, putmask, ufunc_at, write_out, write_where
 
 ndarray = np.ndarray
 
@@ -70,7 +57,10 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:
-        return write_out(ufunc, inputs, options, out)
+        where = options.pop("where", True)
+        if where is not True:
+            return write_where(ufunc, inputs, options, out, where)
+        return write_out(ufunc, inputs, options, out, lambda: ufunc(*inputs, **options))
     if ufunc not in ops.OPNAMES:
         raise TypeError(unsupported(f"np.{ufunc.__name__}", "cg.primitive with a rule of your own"))
     if options.get("where", True) is not True:
@@ -92,10 +82,15 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
     """``np.add.reduce`` and kin: a function that has a rule, or the ufunc applied step by step."""
+    if method == "at":
+        return ufunc_at(ufunc, *inputs)
     function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
     if function in HANDLERS and options.keys() <= {*parameters_of(function)}:
         return array_function(inputs[0], function, (), inputs, {"axis": 0, **options, "out": out and out[0]})
-    if method == "at" or out is not None or ufunc not in ops.SMOOTH_UFUNCS or any(isinstance(v, Node) for v in options.values()):
+    if out is not None:
+        compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
+        return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
+    if ufunc not in ops.SMOOTH_UFUNCS or any(isinstance(v, Node) for v in options.values()):
         raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
     if ufunc in _UNRELIABLE and method in ("reduce", "reduceat"):
         raise TypeError(
@@ -162,7 +157,8 @@ def _packed(packed: ops.Packed) -> Any:
         operands = options.pop(names[0])
         out = options.pop("out", None)
         if out is not None:
-            return write_out(function, (operands,), options, out)
+            compute = functools.partial(record_keywords, packed, (), tuple(operands), dict(options))
+            return write_out(function, (operands,), options, out, compute)
         return record_keywords(packed, (), tuple(operands), options)
 
     return handler
@@ -190,7 +186,8 @@ def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     out = kwargs.pop("out", None) if kwargs else None
     options = {"subscripts": subscripts, **kwargs}
     if out is not None:
-        return write_out(ops.einsum, tuple(operands), options, out)
+        compute = functools.partial(record, ops.einsum, as_operands(tuple(operands)), options)
+        return write_out(ops.einsum, tuple(operands), options, out, compute)
     return record(ops.einsum, as_operands(tuple(operands)), options)
 
 
@@ -207,18 +204,8 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{terms}->{letters(args[-1])}" if len(args) % 2 else terms), [args[2 * i] for i in range(pairs)]
 
 
-def _copyto(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
-    target = given.pop("dst")
-    if isinstance(target, VariableNode):
-        plain = to_plain(given)
-        target.update(lambda array: np.copyto(array, **plain), leaves_of(tuple(given.values())))
-        return
-    if isinstance(target, Node):
-        raise refusal_to_write(target, "np.copyto(a, b)", "a = np.where(mask, b, a)")
-    if is_recording():
-        raise TypeError("np.copyto(plain array, node) would lose the graph; use np.copy(node) or np.where(mask, node, plain)")
-    np.copyto(target, **to_plain(given))
+def _called(ours: Any) -> Any:
+    return lambda function, args, kwargs: ours(*args, **kwargs)
 
 
 def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -256,10 +243,14 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _instead),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
     np.einsum: _einsum,
-    np.copyto: _copyto,
+    np.copyto: _called(copyto),
+    np.put: _called(put),
+    np.place: _called(place),
+    np.putmask: _called(putmask),
     np.clip: _clip,
     np.ravel: _ordered,
     np.reshape: _ordered,
     np.broadcast_arrays: _broadcast_arrays,
+    **{like: _called(ours) for like, ours in MADE_LIKE.items()},
     np.column_stack: _column_stack,
 }

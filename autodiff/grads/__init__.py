@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import folding as folding
 from .cumulative import (
     convolve_grad,
     correlate_grad,
@@ -54,9 +53,9 @@ from .elementwise import (
     heaviside_grad,
     hypot_grad,
     imag_grad,
+    log10_grad,
     log1p_grad,
     log2_grad,
-    log10_grad,
     log_grad,
     logaddexp2_grad,
     logaddexp_grad,
@@ -81,6 +80,7 @@ from .elementwise import (
     tanh_grad,
     where_grad,
 )
+from . import folding as folding
 from .fourier import (
     fft_fft2_grad,
     fft_fft_grad,
@@ -221,9 +221,9 @@ from .special import (
     special_erfcx_grad,
     special_erfi_grad,
     special_erfinv_grad,
+    special_exp10_grad,
     special_exp1_grad,
     special_exp2_grad,
-    special_exp10_grad,
     special_expi_grad,
     special_expit_grad,
     special_expm1_grad,
@@ -319,10 +319,16 @@ from .statistics import (
     ptp_grad,
     quantile_grad,
 )
+from .writing import (
+    added_at_grad,
+    laid_grad,
+    window_grad,
+)
 
 __all__ = [
     "abs_grad",
     "add_grad",
+    "added_at_grad",
     "angle_grad",
     "arccos_grad",
     "arccosh_grad",
@@ -401,6 +407,7 @@ __all__ = [
     "insert_grad",
     "interp_grad",
     "kron_grad",
+    "laid_grad",
     "ldexp_grad",
     "linalg_cholesky_grad",
     "linalg_cond_grad",
@@ -422,9 +429,9 @@ __all__ = [
     "linalg_tensorsolve_grad",
     "linalg_vecdot_grad",
     "linspace_grad",
+    "log10_grad",
     "log1p_grad",
     "log2_grad",
-    "log10_grad",
     "log_grad",
     "log_softmax_grad",
     "logaddexp2_grad",
@@ -518,9 +525,9 @@ __all__ = [
     "special_erfcx_grad",
     "special_erfi_grad",
     "special_erfinv_grad",
+    "special_exp10_grad",
     "special_exp1_grad",
     "special_exp2_grad",
-    "special_exp10_grad",
     "special_expi_grad",
     "special_expit_grad",
     "special_expm1_grad",
@@ -609,4 +616,5 @@ __all__ = [
     "vecdot_grad",
     "vecmat_grad",
     "where_grad",
+    "window_grad",
 ]

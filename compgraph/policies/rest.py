@@ -8,16 +8,10 @@ import numpy as np
 
 from .policy import Policy
 
-_WHERE = "np.where(mask, value, a), which makes a new node"
-
 POLICY = Policy(
     piecewise={np.iscomplex: "x", np.isreal: "x"},
+    composed=frozenset({np.put_along_axis, np.fill_diagonal}),
     refused={
-        np.put: _WHERE,
-        np.place: _WHERE,
-        np.putmask: _WHERE,
-        np.put_along_axis: _WHERE,
-        np.fill_diagonal: "np.where(np.eye(n, dtype=bool), value, a), which makes a new node",
         np.is_busday: "dates, which no node holds",
         np.busday_count: "dates, which no node holds",
         np.busday_offset: "dates, which no node holds",

@@ -1,0 +1,271 @@
+"""The sweep over a graph in which buffers were written into: back through time.
+
+Nodes and writes are passed from the youngest to the oldest. A write is undone, in a private copy of its buffer, so that
+each rule gets the values its operation saw. The adjoints of a written buffer and of all its views lie in one buffer
+too, its *shadow*: what is read adds to it, a write takes the adjoint of its place out of it, and what is left when the
+node is reached that first had the buffer is the adjoint of that node. See compgraph/IN_PLACE.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
+from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot
+
+from .broadcasting import conform
+from .deferred import DEFERRED, Scatter
+from .registry import by_function, naming_errors
+from .shadow import Shadow
+
+ndarray = np.ndarray
+
+
+class Events(list[Any]):
+    """Nodes and writes, youngest first.
+
+    Attributes
+    ----------
+    roots : dict
+        For each node, the root of its buffer if that was written into or is an updated variable's; else None.
+    """
+
+    roots: dict[Any, Any]
+
+
+def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events:
+    """The nodes found from an output, with the writes that their readers saw, and what those were computed from.
+
+    Writes that no reader saw are among them, to be undone.
+    """
+    roots: dict[Any, Any] = {}
+    taken: dict[Memory, int] = {}
+    queue = list(found)
+    seen = set(queue)
+
+    def read(node: Any, tick: float) -> None:
+        if node not in seen:
+            seen.add(node)
+            queue.append(node)
+        if node not in roots:
+            root = root_of(node) if node.plain.__class__ is ndarray else node
+            roots[node] = root if root.memory or root.__class__ is VariableNode else None
+        root = roots[node]
+        if root is not None and root.memory:
+            memory = root.memory
+            before, count = taken.get(memory, 0), memory.before(tick)
+            if count > before:
+                taken[memory] = count
+                queue.extend(memory.log[before:count])
+            taken.setdefault(memory, 0)
+
+    read(output, np.inf)
+    for node in queue:  # the list grows while it is walked
+        if node not in stop:
+            for position in node.edges:
+                read(node.args[position], node.tick)
+    for memory, count in taken.items():
+        queue.extend(memory.log[count:])
+    # Leaves may be younger than their readers: a variable that was updated, a buffer that was looked at late.
+    events = Events(sorted(queue, key=lambda event: event.tick if event.args else 0, reverse=True))
+    events.roots = roots
+    return events
+
+
+class Past:
+    """What the buffers held, and the adjoints, at the moment to which the sweep has come back."""
+
+    def __init__(self, events: Events, create_graph: bool) -> None:
+        self.create_graph = create_graph
+        self.roots = events.roots
+        self.root_with = {root.memory: root for root in events.roots.values() if root is not None and root.memory}
+        self.values: dict[Any, Twin] = {}
+        self.shadows: dict[Any, Shadow] = {}
+        self.adjoints: dict[Any, Any] = {}
+
+    def undo(self, write: Write) -> None:
+        """Put back what a write overwrote."""
+        root = self.root_with[write.memory]
+        if root not in self.values:
+            self.values[root] = Twin.copy_of(root.plain)
+        self.values[root].undo(write)
+
+    def value(self, node: Any, reader: Any, tick: float) -> Any:
+        """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
+        if not isinstance(node, (Node, Joint)):
+            return node
+        root = self.roots.get(node)
+        if root.__class__ is VariableNode and root.tick > tick:
+            return Gone(root, node, reader)
+        if root in self.values and root.memory.log[-1].tick > tick:
+            then = self.values[root].window(node.plain)
+            return snapshot(node, tick, then.copy()) if self.create_graph else then
+        return as_node(node) if self.create_graph else node.plain
+
+    def give(self, node: Any, contribution: Any) -> None:
+        """Add a contribution to the adjoint of a node."""
+        root = self.roots.get(node)
+        if root is None or not root.memory:
+            earlier = self.adjoints.get(node)
+            if contribution.__class__ not in DEFERRED:
+                contribution = conform(contribution, node.plain)
+            self.adjoints[node] = contribution if earlier is None else earlier + contribution
+        elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
+            if contribution.__class__ in DEFERRED:
+                contribution = contribution.settle(node)
+            self.pass_on(node, conform(contribution, node.plain), [a if not isinstance(a, Node) else a.plain for a in node.args])
+        else:
+            if root not in self.shadows:
+                self.shadows[root] = Shadow(root.plain, self.create_graph)
+            place = self.shadows[root].window(node.plain)
+            if contribution.__class__ is Scatter:
+                Scatter.of([(_turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
+                contribution = contribution.dense
+            if contribution is not None:
+                place += _turned(conform(contribution, node.plain))
+
+    def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
+        """Ask the rule of a node for the contributions to its operands."""
+        formulas = by_function[node.function].formulas
+        out = node.plain if out is None else out
+        for position in node.edges:
+            operand = node.args[position]
+            if operand.__class__ in INERT or (needed is not None and operand not in needed):
+                continue
+            formula = formulas[position]
+            if formula is not None:
+                contribution = formula(adjoint, out, *operands, **node.options)
+                if contribution.__class__ is ndarray and contribution.base is not None:
+                    contribution = contribution.copy()  # it may be a window of what is undone later
+                self.give(operand, contribution)
+
+    def adjoint_at(self, root: Any, plain: Any) -> Any:
+        """The adjoint of a part of a buffer, or None."""
+        shadow = self.shadows.get(root)
+        return None if shadow is None else _turned(np.copy(shadow.window(plain)))
+
+    def adjoint_of(self, write: Write) -> Any:
+        """The adjoint of what a write stored, which is taken out of the shadow; or None."""
+        shadow = self.shadows.get(self.root_with[write.memory])
+        if shadow is None:
+            return None
+        place = shadow.window(write.window)
+        adjoint = _turned(np.copy(place[write.index]))
+        place[write.index] = 0
+        parts = write.index if isinstance(write.index, tuple) else (write.index,)
+        if any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
+            last, numbers = last_places(write.window.shape, write.index)
+            adjoint = np.where(last == numbers, adjoint, 0)  # of several values for one place, the last stays
+        extra = np.ndim(write.args[0]) - adjoint.ndim
+        return adjoint if extra <= 0 else np.reshape(adjoint, (1,) * extra + adjoint.shape)
+
+
+def _turned(adjoint: Any) -> Any:
+    """An adjoint as the shadow keeps it, or back: conjugated, so that real and imaginary parts are windows too."""
+    return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
+
+
+def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
+    """As `sweep`, where buffers were written into."""
+    past = Past(events, create_graph)
+    needed = _depending_on(events, wanted)
+    found: dict[Any, Any] = {}
+    at_work: list[Any] = [None]
+    if output in needed:
+        past.give(output, seed)
+    with naming_errors(at_work):
+        for event in events:
+            if event.__class__ is Write:
+                past.undo(event)
+                adjoint = past.adjoint_of(event) if event.edges and event.args[0] in needed else _clear(past, event)
+                if adjoint is not None:
+                    past.give(event.args[0], adjoint)
+                continue
+            adjoint = _arrived(past, event)
+            if adjoint is None:
+                continue
+            if event in wanted:
+                found[event] = adjoint
+            root = past.roots.get(event)
+            is_view = root is not None and root.memory and root is not event
+            if is_view or not event.args or event.function in operations.PIECEWISE:
+                continue
+            at_work[0] = event.function
+            operands = [past.value(a, event, event.tick) for a in event.args]
+            out = past.value(event, event, event.tick + 0.5)
+            past.pass_on(event, adjoint, operands, out, needed)
+    return found
+
+
+def _clear(past: Past, write: Write) -> None:
+    """What a constant was written over has no derivative."""
+    shadow = past.shadows.get(past.root_with[write.memory])
+    if shadow is not None:
+        shadow.window(write.window)[write.index] = 0
+
+
+def _arrived(past: Past, node: Any) -> Any:
+    """The adjoint of a node, or None."""
+    root = past.roots.get(node)
+    if root is not None and root.memory:
+        return past.adjoint_at(root, node.plain)
+    adjoint = past.adjoints.pop(node, None)
+    return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
+
+
+def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint has to pass on its way to a wanted one."""
+    needed: set[Any] = set()
+    written: set[Any] = set()  # memories that hold something needed
+    roots = events.roots
+    for event in reversed(events):
+        depends = event in wanted
+        for position in event.edges:
+            operand = event.args[position]
+            root = roots.get(operand)
+            depends = depends or operand in needed or (root is not None and root.memory in written)
+            if root is not None and root.memory in written and operand.__class__ not in INERT:
+                needed.add(operand)
+        if not depends or event.__class__ in INERT:
+            continue
+        if event.__class__ is Write:
+            written.add(event.memory)
+            continue
+        needed.add(event)
+        root = roots.get(event)
+        if root is not None and root.memory:
+            written.add(root.memory)
+    return needed
+
+
+def as_node(node: Any) -> Any:
+    """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
+    if node.__class__ is not Joint:
+        return node
+    return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
+
+
+class Gone:
+    """The value of a variable before it was updated: its shape and dtype are known, the numbers are gone."""
+
+    def __init__(self, variable: Any, node: Any, reader: Any) -> None:
+        self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
+        self._told = (variable, reader)
+
+    def _raise(self, *_: Any, **__: Any) -> Any:
+        variable, reader = self._told
+        raise ValueError(
+            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value; "
+            "compute the output again before asking for its gradient"
+        )
+
+    __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
+    __neg__ = __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _raise
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+    __getattr__ = _raise

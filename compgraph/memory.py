@@ -1,0 +1,202 @@
+"""Buffers that are written into: what they held, and when.
+
+NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and what was computed before
+has not. Nodes keep no versions of a buffer. They say when they read it (`tick`), and the node that first had it, its
+*root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
+a private copy, and to tell which writes a reader saw. IN_PLACE.md beside this file explains the whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+ndarray = np.ndarray
+by_tick = attrgetter("tick")
+
+
+class Write:
+    """One store into a buffer. It refers to no node but the one whose value was stored.
+
+    Attributes
+    ----------
+    memory : Memory
+        The log the write belongs to.
+    window : numpy.ndarray
+        The array that was written through.
+    index : index
+        Where in it.
+    saved : numpy.ndarray
+        What stood there before.
+    args : tuple
+        The value that was stored: a node, or a plain array.
+    edges : tuple of int
+        ``(0,)`` if it is a node.
+    tick : int
+        When.
+    """
+
+    __slots__ = ("args", "edges", "index", "memory", "saved", "tick", "window")
+    level = 0
+
+    def __init__(
+        self, memory: Memory, window: Any, index: Any, saved: Any, value: Any, edges: tuple[int, ...], tick: int
+    ) -> None:
+        self.memory, self.window, self.index, self.saved = memory, window, index, saved
+        self.args, self.edges, self.tick = (value,), edges, tick
+
+
+class Memory:
+    """The writes into one buffer, oldest first. It belongs to the root, the node that first had the buffer."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[Write] = []
+
+    def before(self, tick: float) -> int:
+        """How many of the writes a reader of that tick saw."""
+        return bisect_right(self.log, tick, key=by_tick)
+
+
+def owner_of(array: Any) -> Any:
+    """What a view is a view of, in the end: whatever holds the memory."""
+    while True:
+        base = getattr(array, "base", None)
+        if base is None:
+            return array
+        array = base
+
+
+def root_of(node: Any) -> Any:
+    """The node that first had the buffer in which the value of `node` lies."""
+    while True:
+        viewed = viewed_by(node)
+        if viewed is None:
+            return node
+        node = viewed
+
+
+def viewed_by(node: Any) -> Any:
+    """The operand that `node` is a view of, or None."""
+    plain = node.plain
+    if plain.__class__ is not ndarray or plain.base is None:
+        return None
+    owner = owner_of(plain)
+    for position in node.edges:
+        operand = node.args[position]
+        if operand.plain.__class__ is ndarray and owner_of(operand.plain) is owner:
+            return operand
+    return None
+
+
+def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """The part of an array's buffer that begins at an offset from it, in bytes, and lies there in some strides."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    if buffer.flags.c_contiguous and offset >= 0:
+        return ndarray(shape, dtype, buffer, offset, strides)
+    return np.asarray(_Place(buffer, shape, dtype, offset, strides))
+
+
+class _Place:
+    """A part of an array that lies in any way, as NumPy takes it."""
+
+    def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
+        start = base.__array_interface__["data"][0] + offset
+        self.base = base
+        self.__array_interface__ = {
+            "data": (start, not base.flags.writeable), "shape": shape, "typestr": dtype.str, "strides": strides, "version": 3,
+        }  # fmt: skip
+
+
+def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """A flat buffer in which `values` lie at an offset, in some strides, and zeros elsewhere."""
+    buffer = np.zeros(count, dtype)
+    window(buffer, values.shape, dtype, offset, strides)[...] = values
+    return buffer
+
+
+class Twin:
+    """A flat buffer laid out as that of an array, so that every view of the one has its like on the other.
+
+    Parameters
+    ----------
+    like : numpy.ndarray
+        The array, in which all views lie.
+    """
+
+    __slots__ = ("_windows", "buffer", "count", "dtype", "low")
+
+    def __init__(self, like: Any) -> None:
+        self.low, high = np.lib.array_utils.byte_bounds(like) if like.size else (0, 0)
+        self.dtype = like.dtype
+        self.count = -(-(high - self.low) // like.itemsize)
+        self.buffer: Any = np.zeros(self.count, like.dtype)
+        self._windows: dict[int, tuple[Any, Any]] = {}
+
+    @classmethod
+    def copy_of(cls, array: Any) -> Twin:
+        """A twin that holds what the array holds."""
+        twin = cls(array)
+        twin.window(array)[...] = array
+        return twin
+
+    def place(self, plain: Any) -> dict[str, Any]:
+        """Where a view lies."""
+        offset = plain.__array_interface__["data"][0] - self.low if plain.size else 0
+        return {"dtype": plain.dtype, "offset": offset, "strides": plain.strides}
+
+    def window(self, plain: Any) -> Any:
+        """Where `plain`, a view of the one array, has its like."""
+        kept = self._windows.get(id(plain))
+        if kept is None:  # the view is kept too, so that nothing else can get its id
+            kept = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
+        return kept[1]
+
+    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+        """A part of the buffer."""
+        return window(self.buffer, shape, **place)
+
+    def undo(self, write: Write) -> None:
+        """Put back what a write overwrote."""
+        self.window(write.window)[write.index] = write.saved
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether several elements of an array may lie at one place: repeated by broadcasting, or sliding windows."""
+    reach = array.itemsize
+    for step, length in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if length > 1:
+            if step < reach:
+                return True
+            reach += step * (length - 1)
+    return False
+
+
+def memory_of(node: Any) -> Memory | None:
+    """The log of the buffer in which a node lies, if it was ever written into."""
+    return root_of(node).memory or None
+
+
+def value_at(node: Any, tick: float) -> Any:
+    """The plain value of `node` as a reader of that tick saw it."""
+    root = root_of(node)
+    memory = root.memory
+    if not memory or memory.before(tick) == len(memory.log):
+        return node.plain
+    past = Twin.copy_of(root.plain)
+    for write in reversed(memory.log[memory.before(tick) :]):
+        past.undo(write)
+    return past.window(node.plain).copy()
+
+
+def last_places(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
+    """For each element of an index, the last element that names the same place; and their numbers."""
+    scratch = np.empty(shape, np.intp)  # only the places of the index are ever touched
+    numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))
+    scratch[index] = numbers
+    return scratch[index], numbers

@@ -1,0 +1,236 @@
+"""The forms in which NumPy writes into an array, each in terms of `writing.store`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import operations as ops
+from .memory import last_places
+from .modes import is_recording
+from .nodes import Node, record
+from .operands import as_operand, full_name, gathered, leaves_of, to_plain
+from .writing import require_cast, rewrite, store
+
+ndarray = np.ndarray
+
+
+def own_index(index: Any) -> Any:
+    """An index of plain parts that nobody else can change."""
+    if isinstance(index, tuple):
+        return tuple(map(own_index, index))
+    if isinstance(index, Node):
+        return index.value.copy()
+    return np.array(index) if isinstance(index, (list, ndarray)) and len(np.shape(index)) else index
+
+
+def set_item(target: Any, index: Any, value: Any) -> None:
+    """``target[index] = value``."""
+    store(target, own_index(index), gathered(value))
+
+
+# ---------------------------------------------------------------------------------------------- functions
+
+
+def _plain_target(name: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
+        f"start (np.zeros_like(node), cg.zeros(shape)), {instead}, or give node.value where the numbers alone are meant"
+    )
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """``numpy.copyto``."""
+    if not isinstance(dst, Node):
+        if is_recording():
+            raise _plain_target("np.copyto", "use np.copy(node)")
+        np.copyto(dst, to_plain(src), casting=casting, where=to_plain(where))  # type: ignore[arg-type]
+        return
+    src = as_operand(src)
+    if where is True:
+        store(dst, ..., src, casting)
+        return
+    require_cast(src, dst, casting, "np.copyto")
+    mask = np.broadcast_to(to_plain(where), dst.shape)
+    rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask.copy())
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """``numpy.put``: at positions counted along the flattened array."""
+    if not isinstance(a, Node):
+        raise _plain_target("np.put", "use np.where")
+    places = np.ravel(to_plain(ind)).astype(np.intp)
+    if mode == "wrap":
+        places = places % a.size
+    elif mode == "clip":
+        places = np.clip(places, 0, a.size - 1)
+    elif mode != "raise":
+        raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
+    set_flat(a, places, v)
+
+
+def set_flat(a: Any, places: Any, values: Any) -> None:
+    """Store values, repeated as often as needed, at positions counted along the flattened array."""
+    if np.any((places < -a.size) | (places >= a.size)):
+        raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
+    values = as_operand(values)
+    if np.size(places) and np.size(values):
+        index = np.unravel_index(places % a.size, a.shape)
+        rewrite(a, lambda: _repeated(values, np.size(places)).reshape(np.shape(places)), (values,), index)
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """As many values, from the first again where they end."""
+    flat = np.ravel(values)
+    return flat if flat.size == count else flat[np.arange(count) % flat.size]
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """``numpy.place``: the first values where a mask holds."""
+    if not isinstance(arr, Node):
+        raise _plain_target("np.place", "use np.where")
+    places = np.flatnonzero(to_plain(mask))
+    if np.size(mask) != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    if places.size and not np.size(vals):
+        raise ValueError("Cannot insert from an empty array!")
+    set_flat(arr, places, vals)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """``numpy.putmask``: where a mask holds, the value of the same place."""
+    if not isinstance(a, Node):
+        raise _plain_target("np.putmask", "use np.where")
+    if np.shape(mask) != a.shape:
+        raise ValueError("putmask: mask and data must be the same size")
+    chosen = np.asarray(to_plain(mask)).astype(bool)
+    values = as_operand(values)
+    if np.size(values):
+        rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
+
+
+# ------------------------------------------------------------------------------------------- array methods
+
+
+def fill(a: Any, value: Any) -> None:
+    """``a.fill(value)``."""
+    if np.ndim(value):
+        raise ValueError(f"fill takes a single number, not an array of shape {np.shape(value)}")
+    store(a, ..., as_operand(value))
+
+
+def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
+    """``a.sort()``."""
+    rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, stable=stable))
+
+
+def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+    """``a.partition(kth)``."""
+    rewrite(a, lambda: np.partition(a, kth, axis=axis, kind=kind, order=order))
+
+
+# --------------------------------------------------------------------------------------------------- out=
+
+
+def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
+    """``out=``: what `compute` gives is recorded as ever, and stored."""
+    targets = out if isinstance(out, tuple) else (out,)
+    name = full_name(function) if not isinstance(function, np.ufunc) else f"np.{function.__name__}"
+    if not all(isinstance(t, Node) for t in targets if t is not None):
+        if is_recording():
+            raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
+        return function(*to_plain(args), out=to_plain(out), **to_plain(options))
+    found: list[Any] = []
+
+    def value_of(position: int) -> Any:
+        if not found:
+            result = compute()
+            found.extend(result if isinstance(result, tuple) else (result,))
+        return found[position]
+
+    sources = leaves_of((args, tuple(options.values())))
+    casting = options.get("casting", "same_kind")
+    for position, target in enumerate(targets):
+        if target is not None:
+            rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
+    results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
+    return results if len(results) > 1 else results[0]
+
+
+def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
+    """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
+    if isinstance(function, np.ufunc):
+        if np.broadcast_shapes(np.shape(value), target.shape) != target.shape:
+            raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+        return value
+    if np.shape(value) != target.shape:
+        raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+    if np.result_type(value) != target.dtype:
+        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}; give out= of the same dtype")
+    return value
+
+
+def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
+    """``out=`` and ``where=`` of a ufunc: it is computed, and differentiated, only where the mask holds."""
+    name = f"np.{ufunc.__name__}"
+    if not all(isinstance(t, Node) for t in out):
+        if is_recording():
+            raise _plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
+        return ufunc(*to_plain(inputs), out=to_plain(out), where=to_plain(where), **to_plain(options))
+    mask = np.broadcast_to(to_plain(where), out[0].shape).copy()
+    operands = [as_operand(x) for x in inputs]
+    found: list[Any] = []
+
+    def value_of(position: int, target: Any) -> Any:
+        if not found:
+            result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
+            found.extend(result if isinstance(result, tuple) else (result,))
+        require_cast(found[position], target, options.get("casting", "same_kind"), name)
+        return found[position]
+
+    for position, target in enumerate(out):
+        rewrite(target, lambda p=position, t=target: value_of(p, t), tuple(operands), mask)
+    return out if len(out) > 1 else out[0]
+
+
+# ---------------------------------------------------------------------------------------------- ufunc.at
+
+
+def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
+    """``ufunc.at(target, index, other)``: a place that is named several times changes as often."""
+    name = f"np.{ufunc.__name__}.at"
+    if not isinstance(target, Node):
+        raise _plain_target(name, "use np.add.at on it")
+    index = own_index(index)
+    places, numbers = last_places(target.shape, index)
+    others = tuple(map(as_operand, others))
+
+    def change(here: Any, chosen: Any = ...) -> Any:
+        region = target[here]
+        operands = [np.broadcast_to(x, places.shape)[chosen] for x in others]
+        value = ufunc(region, *operands)
+        require_cast(value, target, "same_kind", name)
+        return value
+
+    if np.array_equal(places, numbers):
+        rewrite(target, lambda: change(index), others, index)
+    elif ufunc in (np.add, np.subtract):
+        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), places.shape)
+        rewrite(target, lambda: record(ops.added_at, (target[index], added), {"places": places}), others, index)
+    else:
+        flat = np.arange(target.size).reshape(target.shape)[index]
+        turns = _occurrences(places)
+        for turn in range(turns.max() + 1):
+            chosen = turns == turn
+            here = np.unravel_index(flat[chosen], target.shape)
+            rewrite(target, lambda here=here, chosen=chosen: change(here, chosen), others, here)
+
+
+def _occurrences(places: Any) -> Any:
+    """For each element, how many before it have the same place."""
+    order = np.argsort(places, axis=None, kind="stable")
+    ordered = places.ravel()[order]
+    counted = np.empty(places.size, np.intp)
+    counted[order] = np.arange(places.size) - np.searchsorted(ordered, ordered)
+    return counted.reshape(places.shape)

@@ -1,0 +1,133 @@
+"""The one door through which a node is written into: ``store``.
+
+Item assignment, operators in place, ``out=``, ``np.copyto`` and all others come down to it: what is to be written is
+computed first, as any operation is, and then stored.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from . import operations
+from .memory import Memory, Write, owner_of, root_of, viewed_by
+from .modes import NoGraph, is_recording
+from .nodes import ACTIVE, ConstantNode, InertNode, Node, OperationalNode, VariableNode, describe, next_tick, require_history
+
+
+def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
+    """``target[index] = value``, remembered.
+
+    Parameters
+    ----------
+    target : Node
+        What is written into: a node, or a view of one.
+    index : index
+        As NumPy takes it, without nodes.
+    value : array_like or Node
+        What is stored.
+    casting : str, optional
+        As in ``numpy.copyto``, which is then used on the whole target; item assignment casts whatever it is given.
+
+    Raises
+    ------
+    TypeError
+        If `target` is a constant or a scalar, or a node is to be written into a variable.
+    ValueError
+        If the shapes do not fit, or the memory is read-only; nothing is changed then.
+    """
+    require_history(target, value)
+    level = max(target.level, value.level if isinstance(value, Node) else 0)
+    if level:
+        carrier = type(target if target.level == level else value)
+        carrier.store(level, target, index, value, casting)
+        return
+    if isinstance(target, ConstantNode) or target.is_scalar:
+        raise _unwritable(target)
+    plain = value.plain if isinstance(value, Node) else value
+    if _is_there(target.plain, index, plain):
+        return
+    root = root_of(target)
+    if root.__class__ is VariableNode:
+        root.update(lambda array: put(target.plain, index, plain, casting), (value,))
+        return
+    if not root.memory:
+        _open(root)
+    saved = np.array(target.plain[index])
+    try:
+        put(target.plain, index, plain, casting)
+    except BaseException:
+        if target.plain.flags.writeable:
+            target.plain[index] = saved
+        raise
+    if not saved.size:
+        return
+    recorded = isinstance(value, Node) and is_recording()
+    if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
+        _activate(target)
+    log = root.memory.log
+    log.append(
+        Write(root.memory, target.plain, index, saved, value if recorded else plain, (0,) if recorded else (), next_tick())
+    )
+
+
+def put(array: Any, index: Any, value: Any, casting: Any) -> None:
+    """Let NumPy write."""
+    if casting is None:
+        array[index] = value
+    else:
+        np.copyto(array, value, casting=casting)
+
+
+def _unwritable(target: Any) -> TypeError:
+    if target.is_scalar:
+        return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
+    return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
+
+
+def _is_there(array: Any, index: Any, value: Any) -> bool:
+    """Whether ``array[index]`` is `value` already: what ``a[1:3] += b`` stores is the view it has just changed."""
+    if value.__class__ is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
+        return False
+    there = array[index]
+    return isinstance(there, np.ndarray) and bool(there.__array_interface__ == value.__array_interface__)
+
+
+def _open(root: Any) -> None:
+    """Begin the log of a buffer."""
+    root.memory = Memory()
+    if isinstance(root.function, operations.Output):  # the record of all outputs keeps what they were made with
+        joint, place = root.args[0], root.function.index
+        joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
+
+
+def _activate(target: Any) -> None:
+    """Let adjoints pass a buffer that had none to pass: from the target up to the root."""
+    node = target
+    while node is not None:
+        if node.__class__ is InertNode:
+            node.__class__ = OperationalNode
+        node = viewed_by(node)
+
+
+def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
+    """Store what `compute` gives; it is recorded, but for a variable that is updated from itself and plain numbers."""
+    require_history(target)
+    if target.is_scalar or isinstance(target, ConstantNode):
+        raise _unwritable(target)
+    root = root_of(target) if target.level == 0 else target
+    updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
+    with NoGraph() if updated else nullcontext():
+        value = compute()
+    store(target, index, value, casting)
+
+
+def require_cast(value: Any, target: Any, casting: str, name: str) -> None:
+    """Raise a TypeError unless a value may be cast to the dtype of `target`."""
+    weak = value if isinstance(value, (int, float, complex)) else np.zeros((), value.dtype)
+    try:
+        np.copyto(np.empty((), target.dtype), weak, casting=casting)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
