@@ -77,6 +77,11 @@ def negative(*shape: int, seed: int = 0) -> Array:
     return -positive(*shape, seed=seed)
 
 
+def off_zero(*shape: int, seed: int = 0) -> Array:
+    """Numbers from -2.2 to 1.7, of both signs, none near zero."""
+    return real(*shape, low=-2.2, high=1.7, seed=seed)
+
+
 def complexes(*shape: int, seed: int = 0) -> Array:
     """Complex numbers off both axes."""
     return real(*shape, seed=seed) + 1j * shifted(*shape, seed=seed + 100)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 from typing import Any
 
@@ -15,11 +14,11 @@ from arguments import (
     complexes,
     inside,
     negative,
+    off_zero,
     optional,
     positive,
     real,
     shifted,
-    small_complexes,
     unary,
 )
 
@@ -108,32 +107,7 @@ COMPOSED_FOURIER: dict[str, list[Sketch]] = {
     "irfft2": transforms(np.fft.irfft2, complexes, ALONG_SEVERAL),
 }
 
-# ------------------------------------------------------------------------------- ufuncs, special functions
-
-off_zero = partial(real, low=-2.2, high=1.7)
-special: Any = importlib.import_module("scipy.special")
-
-
-def few(function: Function, make: Any = off_zero) -> list[Sketch]:
-    """A function of one argument on a few shapes."""
-    return [("vector", function, make(4)), ("number", function, make()), ("zero size", function, make(2, 0))]
-
-
-def at(function: Function, *orders: float) -> Function:
-    """A function of its last argument, with the others given in the precision of that one."""
-    return lambda x: function(*[np.asarray(order, x.dtype) for order in orders], x)
-
-
-def first(function: Function, make: Any = off_zero) -> list[Sketch]:
-    """The results of a function of several, alone and together."""
-    count = len(function(1.0))
-    return [
-        *((f"result {k}", lambda x, k=k: function(x)[k], make(2, 2)) for k in range(count)),
-        ("all results", lambda x: sum(part * part for part in function(x)), make(3)),
-        ("number", lambda x: function(x)[0], make()),
-        ("zero size", lambda x: function(x)[0], make(0, 2)),
-    ]
-
+# -------------------------------------------------------------------------------------------------- ufuncs
 
 UFUNCS: dict[str, list[Sketch]] = {
     "copysign": [*binary(np.copysign, off_zero, shifted), ("Python number", lambda x: np.copysign(x, -1.5), off_zero(3))],
@@ -189,116 +163,6 @@ COMPOSED_UFUNCS: dict[str, list[Sketch]] = {
         ("number", f, negative()),
     ]
     for f in (np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10)
-}
-
-# fmt: off
-ON_THE_LINE = (
-    "erf", "erfc", "erfcx", "erfi", "dawsn", "ndtr", "log_ndtr", "expit", "log_expit", "exp2", "exp10", "expm1", "cosm1",
-    "cbrt", "sindg", "cosdg", "tandg", "j0", "j1", "i0", "i1", "i0e", "i1e", "expi",
-)
-ON_POSITIVES = (
-    "gamma", "rgamma", "gammaln", "loggamma", "entr", "log1p", "y0", "y1", "k0", "k1", "k0e", "k1e", "exp1",
-)
-# fmt: on
-TWO_POSITIVES = ("beta", "betaln", "poch", "rel_entr", "kl_div", "xlogy", "xlog1py", "pseudo_huber")
-WITH_ORDER = ("jv", "yv", "iv", "kv", "ive", "kve", "hankel1", "hankel2", "hankel1e", "hankel2e")
-IN_THE_PLANE = ("erf", "erfc", "erfcx", "erfi", "wofz", "dawsn", "expm1", "log1p", "exp1", "expi", "spence")
-unit = partial(real, low=0.1, high=0.9)
-upper = partial(real, low=1.0, high=4.0)
-
-SPECIAL: dict[str, list[Sketch]] = {
-    **{f"special_{f}": few(getattr(special, f)) for f in ON_THE_LINE},
-    **{f"special_{f}": few(getattr(special, f), positive) for f in ON_POSITIVES},
-    **{
-        f"special_{f}": [
-            ("same shape", getattr(special, f), positive(2, 2), upper(2, 2)),
-            ("broadcast", getattr(special, f), positive(3), upper(2, 1)),
-            ("numbers", getattr(special, f), positive(), upper()),
-            ("zero size", getattr(special, f), positive(0), upper()),
-        ]
-        for f in TWO_POSITIVES
-    },
-    **{
-        f"special_{f}": [
-            *few(partial(getattr(special, f), 1.5), positive),
-            *((f"order {v}, real part", lambda x, f=f, v=v: np.real(getattr(special, f)(v, x)), upper(3)) for v in (0, 2, -0.5)),
-            ("orders", lambda x, f=f: getattr(special, f)(np.array([[0.0], [1.5]]), x), positive(3)),
-        ]
-        for f in WITH_ORDER
-    },
-    **{f"special_{f}": few(at(getattr(special, f), 2), positive) for f in ("yn", "kn")},
-    "special_expn": [*few(at(special.expn, 3), positive), ("order 0", partial(special.expn, 0), positive(3))],
-    "special_psi": few(special.digamma, positive),
-    "special_zeta": [("vector", partial(special.zeta, 3.0), positive(3)), ("zero size", partial(special.zeta, 2.5), positive(0))],
-    "special_wofz": [
-        ("of a real number", lambda x: np.real(special.wofz(x * np.complex64(1))), off_zero(3)),
-        ("itself", special.wofz, off_zero(3)),
-        ("zero size", special.wofz, off_zero(0)),
-    ],
-    "special_binom": [("vector", special.binom, upper(3) + 1, unit(3)), ("zero size", special.binom, upper(0), unit())],
-    "special_gammainc": few(at(special.gammainc, 1.5), positive),
-    "special_gammaincc": few(at(special.gammaincc, 2.5), positive),
-    "special_gammaincinv": few(at(special.gammaincinv, 1.5), unit),
-    "special_gammainccinv": few(at(special.gammainccinv, 1.5), unit),
-    "special_betainc": few(partial(special.betainc, 1.5, 2.5), unit),
-    "special_betaincc": few(partial(special.betaincc, 1.5, 2.5), unit),
-    "special_betaincinv": few(partial(special.betaincinv, 1.5, 2.5), unit),
-    "special_erfinv": few(special.erfinv, inside),
-    "special_erfcinv": few(special.erfcinv, unit),
-    "special_ndtri": few(special.ndtri, unit),
-    "special_ndtri_exp": few(special.ndtri_exp, negative),
-    "special_logit": few(special.logit, unit),
-    "special_huber": [
-        ("vector", special.huber, np.array([0.7, 1.0, 1.2, 0.4]), off_zero(4)),
-        ("broadcast", special.huber, np.array(0.9), off_zero(2, 2)),
-        ("zero size", special.huber, np.array(0.9), off_zero(0)),
-    ],
-    "special_exprel": [*few(special.exprel), ("near zero", special.exprel, np.array([0.0, 1e-8, 0.95, -1.05]))],
-    "special_lambertw": [
-        *few(special.lambertw, positive),
-        ("real part", lambda x: np.real(special.lambertw(x * np.complex64(1), tol=np.asarray(1e-8, x.dtype))), positive(3)),
-        ("zero", special.lambertw, np.array([0.0, 0.1])),
-    ],
-    "special_ellipk": [*few(special.ellipk, inside), ("near zero", special.ellipk, np.array([0.0, 1e-9, 0.09, -0.11]))],
-    "special_ellipe": [*few(special.ellipe, inside), ("near zero", special.ellipe, np.array([0.0, 1e-9, 0.09, -0.11]))],
-    "special_ellipkm1": [*few(special.ellipkm1, unit), ("near one", special.ellipkm1, np.array([1.0, 0.95, 0.85]))],
-    "special_ellipkinc": [
-        ("vector", special.ellipkinc, positive(3) / 2, unit(3)),
-        ("zero size", special.ellipkinc, unit(0), unit(1)),
-    ],
-    "special_ellipeinc": [
-        ("vector", special.ellipeinc, positive(3) / 2, unit(3)),
-        ("zero size", special.ellipeinc, unit(0), unit(1)),
-    ],
-    "special_spence": [*few(special.spence, positive), ("near one", special.spence, np.array([1.0, 1.05, 0.85, 1 + 1e-9]))],
-    "special_owens_t": [("vector", special.owens_t, off_zero(3), positive(3)), ("zero size", special.owens_t, unit(0), unit(1))],
-    "special_hyp0f1": few(partial(special.hyp0f1, 1.5), positive),
-    "special_hyp1f1": few(partial(special.hyp1f1, 1.5, 2.3), off_zero),
-    "special_hyperu": few(partial(special.hyperu, 1.5, 2.3), positive),
-    "special_hyp2f1": few(at(special.hyp2f1, 0.5, 1.5, 2.25), partial(real, low=-0.8, high=0.7)),
-    "special_sici": first(special.sici, positive),
-    "special_shichi": [
-        *first(special.shichi, positive),
-        ("near zero", lambda x: special.shichi(x)[0], np.array([1e-9, 0.9, 1.1])),
-    ],
-    "special_fresnel": first(special.fresnel),
-    "special_airy": first(special.airy),
-}
-COMPLEX_SPECIAL: dict[str, list[Sketch]] = {
-    **{f"special_{f}": [("vector", getattr(special, f), 0.6 * complexes(3))] for f in IN_THE_PLANE},
-    **{
-        f"special_{f}": [("vector", partial(getattr(special, f), 1.5), complexes(3))]
-        for f in ("jv", "yv", "iv", "kv", "kve", "hankel1", "hankel2", "hankel1e", "hankel2e")
-    },
-    "special_lambertw": [("vector", special.lambertw, complexes(3)), ("branch", partial(special.lambertw, k=1), complexes(3))],
-    "special_xlogy": [("vector", special.xlogy, complexes(3), complexes(3, seed=1))],
-    "special_xlog1py": [("vector", special.xlog1py, complexes(3), complexes(3, seed=1))],
-    "special_sici": first(special.sici, complexes),
-    "special_shichi": first(special.shichi, complexes),
-    "special_fresnel": first(special.fresnel, small_complexes),
-    "special_airy": first(special.airy, complexes),
-    "special_hyp0f1": [("vector", partial(special.hyp0f1, 1.5), complexes(3))],
-    "special_hyp1f1": [("vector", partial(special.hyp1f1, 1.5, 2.3), complexes(3))],
 }
 
 # ------------------------------------------------------------------------------------ polynomials and grids
@@ -456,7 +320,7 @@ COMPOSED_POLYNOMIALS: dict[str, list[Sketch]] = {
 
 # ----------------------------------------------------------------------------------------------------- all
 
-SKETCHES: dict[str, list[Sketch]] = {**FOURIER, **UFUNCS, **SPECIAL, **POLYNOMIALS}
-COMPLEX_SKETCHES: dict[str, list[Sketch]] = {**COMPLEX_FOURIER, **COMPLEX_UFUNCS, **COMPLEX_SPECIAL, **COMPLEX_POLYNOMIALS}
+SKETCHES: dict[str, list[Sketch]] = {**FOURIER, **UFUNCS, **POLYNOMIALS}
+COMPLEX_SKETCHES: dict[str, list[Sketch]] = {**COMPLEX_FOURIER, **COMPLEX_UFUNCS, **COMPLEX_POLYNOMIALS}
 # The same checks, for functions that NumPy composes of others and that so have no rule of their own.
 COMPOSED_SKETCHES: dict[str, list[Sketch]] = {**COMPOSED_FOURIER, **COMPOSED_UFUNCS, **COMPOSED_POLYNOMIALS}

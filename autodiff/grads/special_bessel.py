@@ -1,0 +1,158 @@
+"""Rules of SciPy's Bessel functions and their kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..registry import Rule
+from .power_series import near
+from .special_scipy import ROOT_PI, real_only, sc, several, special
+
+# Bessel functions
+special_j0_grad = special("j0", lambda g, out, x: -g * sc.j1(x))
+special_j1_grad = special("j1", lambda g, out, x: g * (0.5 * (sc.j0(x) - sc.jv(2, x))))
+special_y0_grad = special("y0", lambda g, out, x: -g * sc.y1(x))
+special_y1_grad = special("y1", lambda g, out, x: g * (0.5 * (sc.y0(x) - sc.yv(2, x))))
+special_i0_grad = special("i0", lambda g, out, x: g * sc.i1(x))
+special_i1_grad = special("i1", lambda g, out, x: g * (0.5 * (sc.i0(x) + sc.iv(2, x))))
+special_i0e_grad = special("i0e", lambda g, out, x: g * (sc.i1e(x) - np.sign(x) * out))
+special_i1e_grad = special("i1e", lambda g, out, x: g * (0.5 * (sc.i0e(x) + sc.ive(2, x)) - np.sign(x) * out))
+special_k0_grad = special("k0", lambda g, out, x: -g * sc.k1(x))
+special_k1_grad = special("k1", lambda g, out, x: -g * (0.5 * (sc.k0(x) + sc.kv(2, x))))
+special_k0e_grad = special("k0e", lambda g, out, x: g * (out - sc.k1e(x)))
+special_k1e_grad = special("k1e", lambda g, out, x: g * (out - 0.5 * (sc.k0e(x) + sc.kve(2, x))))
+
+
+def _bessel(name: str, minus: int, plus: int, own: complex = 0, order: str = "v") -> Rule:
+    """``minus`` and ``plus`` halves of the functions of the orders below and above, and `own` times itself."""
+    neighbour = {"yn": "yv", "kn": "kv"}.get(name, name)  # which have orders below 0 too
+
+    def formula(g: Any, out: Any, v: Any, x: Any) -> Any:
+        function = getattr(sc, neighbour)
+        slope = 0.5 * (minus * function(v - 1, x) + plus * function(v + 1, x))
+        return g * (slope + own * out if own else slope)
+
+    return special(name, order, formula)
+
+
+special_jv_grad = _bessel("jv", 1, -1)
+special_yv_grad = _bessel("yv", 1, -1)
+special_iv_grad = _bessel("iv", 1, 1)
+special_kv_grad = _bessel("kv", -1, -1)
+special_yn_grad = _bessel("yn", 1, -1, order="n")
+special_kn_grad = _bessel("kn", -1, -1, order="n")
+special_ive_grad = special(
+    "ive",
+    "v",
+    real_only("ive", "iv", lambda g, out, v, x: g * (0.5 * (sc.ive(v - 1, x) + sc.ive(v + 1, x)) - np.sign(x) * out)),
+)
+special_jve_grad = special(
+    "jve", "v", real_only("jve", "jv", lambda g, out, v, x: g * (0.5 * (sc.jve(v - 1, x) - sc.jve(v + 1, x))))
+)
+special_yve_grad = special(
+    "yve", "v", real_only("yve", "yv", lambda g, out, v, x: g * (0.5 * (sc.yve(v - 1, x) - sc.yve(v + 1, x))))
+)
+special_kve_grad = _bessel("kve", -1, -1, 1)
+special_hankel1_grad = _bessel("hankel1", 1, -1)
+special_hankel2_grad = _bessel("hankel2", 1, -1)
+special_hankel1e_grad = _bessel("hankel1e", 1, -1, -1j)
+special_hankel2e_grad = _bessel("hankel2e", 1, -1, 1j)
+
+# Airy functions. The scaled ones are Ai exp(zeta) and Bi exp(-|Re zeta|), with zeta = 2/3 x sqrt(x).
+special_airy_grad = several(
+    "airy", (lambda out, x: out[1], lambda out, x: x * out[0], lambda out, x: out[3], lambda out, x: x * out[2])
+)
+
+
+def _root(x: Any) -> Any:
+    """The derivative of zeta, or of its real part."""
+    return np.sqrt(x) if x.dtype.kind == "c" else np.sqrt(np.maximum(x, 0))
+
+
+_scaled_bi = real_only("airye", "airy", lambda out, x: out[3] - _root(x) * out[2])
+_scaled_bi_slope = real_only("airye", "airy", lambda out, x: x * out[2] - _root(x) * out[3])
+special_airye_grad = several(
+    "airye",
+    (
+        lambda out, x: out[1] + _root(x) * out[0],
+        lambda out, x: x * out[0] + _root(x) * out[1],
+        _scaled_bi,
+        _scaled_bi_slope,
+    ),
+)
+special_itairy_grad = several(
+    "itairy",
+    (
+        lambda out, x: sc.airy(x)[0],
+        lambda out, x: sc.airy(x)[2],
+        lambda out, x: sc.airy(-x)[0],
+        lambda out, x: sc.airy(-x)[2],
+    ),
+)
+
+# Kelvin functions: ber + i bei is J0 of the number x turned by 135 degrees, ker + i kei K0 of it turned by 45.
+_TURN = complex(np.exp(0.75j * math.pi))
+
+
+def _first_slope(out: Any, x: Any) -> Any:
+    """The derivative of berp + i beip, without a division."""
+    return 0.5j * (sc.jv(0, _TURN * x) - sc.jv(2, _TURN * x))
+
+
+special_ber_grad = special("ber", lambda g, out, x: g * sc.berp(x))
+special_bei_grad = special("bei", lambda g, out, x: g * sc.beip(x))
+special_ker_grad = special("ker", lambda g, out, x: g * sc.kerp(x))
+special_kei_grad = special("kei", lambda g, out, x: g * sc.keip(x))
+special_berp_grad = special("berp", lambda g, out, x: g * np.real(_first_slope(out, x)))
+special_beip_grad = special("beip", lambda g, out, x: g * np.imag(_first_slope(out, x)))
+special_kerp_grad = special("kerp", lambda g, out, x: -g * (sc.kei(x) + out / x))
+special_keip_grad = special("keip", lambda g, out, x: g * (sc.ker(x) - out / x))
+special_kelvin_grad = several(
+    "kelvin",
+    (lambda out, x: out[2], lambda out, x: out[3], _first_slope, lambda out, x: 1j * out[1] - out[3] / x),
+)
+
+
+# Struve functions, by the mean of their two recurrences, which divides by nothing
+def _struve(name: str, sign: int) -> Rule:
+    def formula(g: Any, out: Any, v: Any, x: Any) -> Any:
+        function = getattr(sc, name)
+        power = (0.5 * x) ** v * (sc.rgamma(v + 1.5) / ROOT_PI)
+        return g * (0.5 * (function(v - 1, x) + sign * function(v + 1, x) + power))
+
+    return special(name, "v", formula)
+
+
+special_struve_grad = _struve("struve", -1)
+special_modstruve_grad = _struve("modstruve", 1)
+
+
+# Integrals: their derivatives are what is integrated.
+def _even_part(x: Any, sign: int) -> Any:
+    """``(1 - J0(x)) / x``, or ``(I0(x) - 1) / x``."""
+    terms = [sign**k / math.factorial(k + 1) ** 2 for k in range(12)]
+    function = sc.j0 if sign < 0 else sc.i0
+    return 0.25 * x * near(0.25 * x * x, 0.5, terms, lambda far: sign * (function(2 * np.sqrt(far)) - 1) / far)
+
+
+special_itj0y0_grad = several("itj0y0", (lambda out, x: sc.j0(x), lambda out, x: sc.y0(x)))
+special_iti0k0_grad = several("iti0k0", (lambda out, x: sc.i0(x), lambda out, x: sc.k0(x)))
+special_it2j0y0_grad = several("it2j0y0", (lambda out, x: _even_part(x, -1), lambda out, x: -sc.y0(x) / x))
+special_it2i0k0_grad = several("it2i0k0", (lambda out, x: _even_part(x, 1), lambda out, x: -sc.k0(x) / x))
+special_itstruve0_grad = special("itstruve0", lambda g, out, x: g * sc.struve(0, x))
+special_itmodstruve0_grad = special("itmodstruve0", lambda g, out, x: g * sc.modstruve(0, x))
+special_it2struve0_grad = special("it2struve0", lambda g, out, x: -g * (sc.struve(0, x) / x))
+special_besselpoly_grad = special(
+    "besselpoly", lambda g, out, a, power, v: g * ((sc.jv(v, 2 * a) - (power + 1) * out) / a), "lmb", "nu"
+)
+
+# Wright's generalised Bessel function
+special_wright_bessel_grad = special(
+    "wright_bessel", "a", "b", lambda g, out, a, b, x: g * sc.wright_bessel(a, a + b, x)
+)  # fmt: skip
+special_log_wright_bessel_grad = special(
+    "log_wright_bessel", "a", "b", lambda g, out, a, b, x: g * np.exp(sc.log_wright_bessel(a, a + b, x) - out)
+)

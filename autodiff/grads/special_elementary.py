@@ -1,0 +1,172 @@
+"""Rules of SciPy's functions made of exponentials and logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..registry import Rule
+from .power_series import near
+from .special_scipy import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+# Logistic functions, entropies, losses
+special_expit_grad = special("expit", lambda g, out, x: g * (out * sc.expit(-x)))
+special_log_expit_grad = special("log_expit", lambda g, out, x: g * sc.expit(-x))
+special_logit_grad = special("logit", lambda g, out, x: g / (x * (1 - x)))
+special_entr_grad = special("entr", lambda g, out, x: -g * (np.log(x) + 1))
+special_rel_entr_grad = special(
+    "rel_entr", lambda g, out, x, y: g * (np.log(x / y) + 1), lambda g, out, x, y: -g * (x / y)
+)  # fmt: skip
+special_kl_div_grad = special("kl_div", lambda g, out, x, y: g * np.log(x / y), lambda g, out, x, y: g * (1 - x / y))
+special_xlogy_grad = special(
+    "xlogy", lambda g, out, x, y: g * np.log(y), lambda g, out, x, y: g * (x / np.where((x == 0) & (y == 0), 1, y))
+)
+special_xlog1py_grad = special(
+    "xlog1py",
+    lambda g, out, x, y: g * np.log1p(y),
+    lambda g, out, x, y: g * (x / np.where((x == 0) & (y == -1), 1, 1 + y)),
+)
+special_huber_grad = special(
+    "huber",
+    lambda g, out, delta, r: g * np.maximum(np.abs(r) - delta, 0),
+    lambda g, out, delta, r: g * np.clip(r, -delta, delta),
+)
+
+
+def _slant(delta: Any, r: Any) -> Any:
+    return np.sqrt(1 + (r / delta) ** 2)
+
+
+special_pseudo_huber_grad = special(
+    "pseudo_huber",
+    lambda g, out, delta, r: g * (2 * out / delta - r * r / (delta * _slant(delta, r))),
+    lambda g, out, delta, r: g * (r / _slant(delta, r)),
+)
+
+# Elementary functions
+special_exp2_grad = special("exp2", lambda g, out, x: g * (out * LN2))
+special_exp10_grad = special("exp10", lambda g, out, x: g * (out * LN10))
+special_expm1_grad = special("expm1", lambda g, out, x: g * (out + 1))
+special_log1p_grad = special("log1p", lambda g, out, x: g / (1 + x))
+special_cosm1_grad = special("cosm1", lambda g, out, x: -g * np.sin(x))
+special_cbrt_grad = special("cbrt", lambda g, out, x: g / (3 * out * out))
+special_sindg_grad = special("sindg", lambda g, out, x: g * (sc.cosdg(x) * DEGREE))
+special_cosdg_grad = special("cosdg", lambda g, out, x: -g * (sc.sindg(x) * DEGREE))
+special_tandg_grad = special("tandg", lambda g, out, x: g * ((1 + out * out) * DEGREE))
+special_lambertw_grad = special(
+    "_lambertw", lambda g, out, z, k, tol: g / (np.exp(out) * (1 + out)), None, None
+)  # fmt: skip
+
+
+_EXPREL_SLOPE = [(k + 1) / math.factorial(k + 2) for k in range(19)]
+
+
+def exprel_slope(x: Any) -> Any:
+    """The derivative of ``expm1(x) / x``."""
+    return near(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
+
+
+special_exprel_grad = special("exprel", lambda g, out, x: g * exprel_slope(x))
+
+# Exponential and other integrals
+special_exp1_grad = special("exp1", lambda g, out, x: -g * (np.exp(-x) / x))
+special_expi_grad = special("expi", lambda g, out, x: g * (np.exp(x) / x))
+special_expn_grad = special("expn", "n", lambda g, out, n, x: -g * ((np.exp(-x) - (n - 1) * out) / x))
+special_spence_grad = special(
+    "spence", lambda g, out, z: -g * near(1 - z, 0.1, [1 / k for k in range(1, 19)], lambda far: -np.log(1 - far) / far)
+)
+special_owens_t_grad = special(
+    "owens_t",
+    lambda g, out, h, a: -g * (np.exp(-0.5 * h * h) * sc.erf(a * h / math.sqrt(2)) / (2 * ROOT_2PI)),
+    lambda g, out, h, a: g * (np.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a))),
+)
+
+
+def _sinh_over(x: Any) -> Any:
+    """``sinh(x) / x``, an even function."""
+    inverse = [1 / math.factorial(2 * k + 1) for k in range(12)]
+    return near(x * x, 1, inverse, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
+
+
+special_sici_grad = several("sici", (lambda out, x: np.sinc(x / math.pi), lambda out, x: np.cos(x) / x))
+special_shichi_grad = several("shichi", (lambda out, x: _sinh_over(x), lambda out, x: np.cosh(x) / x))
+special_fresnel_grad = several(
+    "fresnel", (lambda out, x: np.sin(math.pi / 2 * x * x), lambda out, x: np.cos(math.pi / 2 * x * x))
+)
+
+
+def _modified_fresnel(name: str, sign: int) -> Rule:
+    """Of the integral of ``exp(sign i t**2)`` from x on, and of the same scaled."""
+    turn = np.exp(-sign * 0.25j * math.pi) / math.sqrt(math.pi)
+    return several(name, (lambda out, x: -np.exp(sign * 1j * x * x), lambda out, x: -sign * 2j * x * out[1] - complex(turn)))
+
+
+special_modfresnelp_grad = _modified_fresnel("modfresnelp", 1)
+special_modfresnelm_grad = _modified_fresnel("modfresnelm", -1)
+
+# Powers and their inverses
+_LOG_SLOPE = [(-1) ** (k + 1) * (k + 1) / (k + 2) for k in range(18)]
+
+
+def _boxcox_slope(log: Any, exponent: Any) -> Any:
+    """The derivative of ``expm1(exponent * log) / exponent`` with respect to the exponent."""
+    return log * log * exprel_slope(exponent * log)
+
+
+def _inverse_slope(y: Any, exponent: Any) -> Any:
+    """The derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
+    return y * y * near(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
+
+
+special_boxcox_grad = special(
+    "boxcox", lambda g, out, x, p: g * x ** (p - 1), lambda g, out, x, p: g * _boxcox_slope(np.log(x), p)
+)  # fmt: skip
+special_boxcox1p_grad = special(
+    "boxcox1p",
+    lambda g, out, x, p: g * np.exp((p - 1) * np.log1p(x)),
+    lambda g, out, x, p: g * _boxcox_slope(np.log1p(x), p),
+)
+special_inv_boxcox_grad = special(
+    "inv_boxcox",
+    lambda g, out, y, p: g * (out / (1 + p * y)),
+    lambda g, out, y, p: g * (out * _inverse_slope(y, p)),
+)
+special_inv_boxcox1p_grad = special(
+    "inv_boxcox1p",
+    lambda g, out, y, p: g * ((out + 1) / (1 + p * y)),
+    lambda g, out, y, p: g * ((out + 1) * _inverse_slope(y, p)),
+)
+special_powm1_grad = special(
+    "powm1", lambda g, out, x, y: g * (y * x ** (y - 1)), lambda g, out, x, y: g * ((out + 1) * np.log(x))
+)  # fmt: skip
+special_cotdg_grad = special("cotdg", lambda g, out, x: -g * ((1 + out * out) * DEGREE))
+special_radian_grad = special(
+    "radian",
+    lambda g, out, d, m, s: g * DEGREE,
+    lambda g, out, d, m, s: g * (DEGREE / 60),
+    lambda g, out, d, m, s: g * (DEGREE / 3600),
+)
+special_wrightomega_grad = special("wrightomega", lambda g, out, z: g * (out / (1 + out)))
+enter_piecewise("round")
+
+
+# Tukey's lambda distribution, by the inverse function theorem: its quantiles are boxcox(p) - boxcox(1 - p).
+def _tukey_density(out: Any, x: Any, shape: Any) -> Any:
+    """Zero outside of where the quantiles reach."""
+    beyond = np.abs(x) * shape >= 1
+    p = np.where(beyond, 0.5, out)
+    return np.where(beyond, 0, 1 / (p ** (shape - 1) + (1 - p) ** (shape - 1)))
+
+
+def _tukey_shape(g: Any, out: Any, x: Any, shape: Any) -> Any:
+    p = np.where(np.abs(x) * shape >= 1, 0.5, out)
+    slope = _boxcox_slope(np.log(p), shape) - _boxcox_slope(np.log1p(-p), shape)
+    return -g * (_tukey_density(out, x, shape) * slope)
+
+
+special_tklmbda_grad = special("tklmbda", lambda g, out, x, shape: g * _tukey_density(out, x, shape), _tukey_shape)

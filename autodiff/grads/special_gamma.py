@@ -1,0 +1,102 @@
+"""Rules of SciPy's gamma, beta and zeta functions, and of what belongs to the error function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .special_scipy import ROOT_2PI, ROOT_PI, enter_piecewise, sc, special
+
+
+def _psi(g: Any, out: Any, x: Any) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError("scipy.special.psi: SciPy has no trigamma function of complex numbers, which is its derivative")
+    return g * sc.zeta(2, x)
+
+
+# Gamma functions
+special_gamma_grad = special("gamma", lambda g, out, x: g * (out * sc.psi(x)))
+special_rgamma_grad = special("rgamma", lambda g, out, x: -g * (out * sc.psi(x)))
+special_gammaln_grad = special("gammaln", lambda g, out, x: g * sc.psi(x))
+special_loggamma_grad = special("loggamma", lambda g, out, x: g * sc.psi(x))
+special_psi_grad = special("psi", _psi)
+special_zeta_grad = special("_zeta", "x", lambda g, out, s, q: -g * (s * sc.zeta(s + 1, q)))
+special_poch_grad = special(
+    "poch",
+    lambda g, out, z, m: g * (out * (sc.psi(z + m) - sc.psi(z))),
+    lambda g, out, z, m: g * (out * sc.psi(z + m)),
+)
+special_beta_grad = special(
+    "beta",
+    lambda g, out, a, b: g * (out * (sc.psi(a) - sc.psi(a + b))),
+    lambda g, out, a, b: g * (out * (sc.psi(b) - sc.psi(a + b))),
+)
+special_betaln_grad = special(
+    "betaln",
+    lambda g, out, a, b: g * (sc.psi(a) - sc.psi(a + b)),
+    lambda g, out, a, b: g * (sc.psi(b) - sc.psi(a + b)),
+)
+special_binom_grad = special(
+    "binom",
+    lambda g, out, n, k: g * (out * (sc.psi(n + 1) - sc.psi(n - k + 1))),
+    lambda g, out, n, k: g * (out * (sc.psi(n - k + 1) - sc.psi(k + 1))),
+)
+
+special("zetac", "x")
+enter_piecewise("gammasgn")
+
+
+def gamma_density(a: Any, x: Any) -> Any:
+    """The density of the gamma distribution of shape `a`."""
+    return np.exp(sc.xlogy(a - 1, x) - x - sc.gammaln(a))
+
+
+def beta_density(a: Any, b: Any, x: Any) -> Any:
+    """The density of the beta distribution."""
+    return np.exp(sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - sc.betaln(a, b))
+
+
+special_gammainc_grad = special("gammainc", "a", lambda g, out, a, x: g * gamma_density(a, x))
+special_gammaincc_grad = special("gammaincc", "a", lambda g, out, a, x: -g * gamma_density(a, x))
+special_gammaincinv_grad = special("gammaincinv", "a", lambda g, out, a, y: g / gamma_density(a, out))
+special_gammainccinv_grad = special("gammainccinv", "a", lambda g, out, a, y: -g / gamma_density(a, out))
+special_betainc_grad = special("betainc", "a", "b", lambda g, out, a, b, x: g * beta_density(a, b, x))
+special_betaincc_grad = special("betaincc", "a", "b", lambda g, out, a, b, x: -g * beta_density(a, b, x))
+special_betaincinv_grad = special("betaincinv", "a", "b", lambda g, out, a, b, y: g / beta_density(a, b, out))
+special_betainccinv_grad = special("betainccinv", "a", "b", lambda g, out, a, b, y: -g / beta_density(a, b, out))
+
+# Error functions
+special_erf_grad = special("erf", lambda g, out, x: g * (np.exp(-x * x) * (2 / ROOT_PI)))
+special_erfc_grad = special("erfc", lambda g, out, x: -g * (np.exp(-x * x) * (2 / ROOT_PI)))
+special_erfcx_grad = special("erfcx", lambda g, out, x: g * (2 * x * out - 2 / ROOT_PI))
+special_erfi_grad = special("erfi", lambda g, out, x: g * (np.exp(x * x) * (2 / ROOT_PI)))
+special_wofz_grad = special("wofz", lambda g, out, z: g * (2j / ROOT_PI - 2 * z * out))
+special_dawsn_grad = special("dawsn", lambda g, out, x: g * (1 - 2 * x * out))
+special_erfinv_grad = special("erfinv", lambda g, out, x: g * (np.exp(out * out) * (ROOT_PI / 2)))
+special_erfcinv_grad = special("erfcinv", lambda g, out, x: -g * (np.exp(out * out) * (ROOT_PI / 2)))
+special_ndtr_grad = special("ndtr", lambda g, out, x: g * (np.exp(-0.5 * x * x) / ROOT_2PI))
+special_log_ndtr_grad = special("log_ndtr", lambda g, out, x: g * (np.exp(-0.5 * x * x - out) / ROOT_2PI))
+special_ndtri_grad = special("ndtri", lambda g, out, x: g * (np.exp(0.5 * out * out) * ROOT_2PI))
+special_ndtri_exp_grad = special("ndtri_exp", lambda g, out, x: g * (np.exp(0.5 * out * out + x) * ROOT_2PI))
+
+
+# The profile of Voigt is the real part of wofz(z) over sigma sqrt(2 pi), with z = (x + i gamma) / (sigma sqrt 2).
+def _voigt(sigma: Any, x: Any, gamma: Any) -> tuple[Any, Any]:
+    """z, and the derivative of wofz there over the same factor."""
+    z = (x + 1j * gamma) / (sigma * math.sqrt(2))
+    return z, (2j / ROOT_PI - 2 * z * sc.wofz(z)) / (sigma * ROOT_2PI)
+
+
+def _voigt_sigma(g: Any, out: Any, x: Any, sigma: Any, gamma: Any) -> Any:
+    z, slope = _voigt(sigma, x, gamma)
+    return -g * ((out + np.real(slope * z)) / sigma)
+
+
+special_voigt_profile_grad = special(
+    "voigt_profile",
+    lambda g, out, x, sigma, gamma: g * np.real(_voigt(sigma, x, gamma)[1] / (sigma * math.sqrt(2))),
+    _voigt_sigma,
+    lambda g, out, x, sigma, gamma: g * np.real(1j * _voigt(sigma, x, gamma)[1] / (sigma * math.sqrt(2))),
+)

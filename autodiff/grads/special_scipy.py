@@ -1,0 +1,109 @@
+"""How SciPy's ufuncs are entered: what the modules ``special_*`` of their families share.
+
+Each ufunc of ``scipy.special`` is recorded, if SciPy is installed, under its own name with the prefix ``special_``. Its
+rule has a formula for each argument; an argument whose derivative is not known is given by its name, as a string, and
+asking for that derivative raises a TypeError that says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from compgraph import operations
+
+from ..registry import Formula, Rule, elementwise, general
+
+sc: Any
+try:
+    sc = importlib.import_module("scipy.special")
+except ImportError:  # SciPy is optional
+    sc = None
+
+DEGREE = math.pi / 180
+ROOT_PI = math.sqrt(math.pi)
+ROOT_2PI = math.sqrt(2 * math.pi)
+
+# Operations whose rule knows no derivative at all, only what to say
+UNKNOWN: set[str] = set()
+
+# -------------------------------------------------------------------------------------------- entering
+
+
+def special(name: str, *arguments: Formula | str | None) -> Rule:
+    """Let a ufunc of ``scipy.special`` be recorded, and declare its rule.
+
+    Parameters
+    ----------
+    name : str
+        The name of the ufunc; SciPy keeps some of them under a name with an underscore.
+    *arguments : callable, str or None
+        For each argument, its formula, or the name of the argument if its derivative is not known.
+    """
+    opname = enter(name)
+    _note(opname, arguments)
+    return elementwise(opname, *[_unknown(name, a) if isinstance(a, str) else a for a in arguments])
+
+
+def several(name: str, *arguments: Sequence[Formula] | str) -> Rule:
+    """The same for a ufunc of several results: for each argument, ``(out, *arguments) -> derivative`` of each result."""
+    opname = enter(name)
+    _note(opname, arguments)
+    formulas = [_unknown(name, a) if isinstance(a, str) else _gathering(a) for a in arguments]
+    tangents = [_unknown(name, a) if isinstance(a, str) else _spreading(a) for a in arguments]
+    return general(opname, *formulas).tangent(*tangents)
+
+
+def _note(opname: str, arguments: Sequence[Any]) -> None:
+    if all(isinstance(a, str) for a in arguments):
+        UNKNOWN.add(opname)
+
+
+def _gathering(slopes: Sequence[Formula]) -> Formula:
+    def formula(g: Any, out: Any, *operands: Any) -> Any:
+        return sum(adjoint * slope(out, *operands) for adjoint, slope in zip(g, slopes, strict=True) if adjoint is not None)
+
+    return formula
+
+
+def _spreading(slopes: Sequence[Formula]) -> Formula:
+    return lambda t, out, *operands: tuple([t * slope(out, *operands) for slope in slopes])
+
+
+def enter(name: str) -> str:
+    """Let a ufunc be recorded; returns its opname."""
+    opname = f"special_{name.strip('_')}"
+    ufunc = getattr(getattr(sc, "_ufuncs", None) if name.startswith("_") else sc, name, None)
+    if ufunc is not None and ufunc not in operations.OPNAMES:
+        operations.enter(ufunc, opname)
+    return opname
+
+
+def enter_piecewise(name: str) -> None:
+    """Let a ufunc that is piecewise constant be recorded."""
+    enter(name)
+    if sc is not None:
+        operations.PIECEWISE.add(getattr(sc, name))
+
+
+def _unknown(name: str, argument: str) -> Formula:
+    def formula(*_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"scipy.special.{name.strip('_')}: no derivative with respect to its argument {argument} is known; give a "
+            "plain value for it, or make a function of your own with cg.primitive and a rule"
+        )
+
+    return formula
+
+
+def real_only(name: str, instead: str, formula: Formula) -> Formula:
+    """The formula of a function's last argument that holds for real numbers; the function is not analytic."""
+
+    def guarded(*arguments: Any) -> Any:
+        if arguments[-1].dtype.kind == "c":
+            raise TypeError(f"scipy.special.{name}: of complex numbers it is not analytic; use {instead}")
+        return formula(*arguments)
+
+    return guarded
