@@ -46,6 +46,8 @@ class TangentNode(Node):
     kind = "tangent"
 
     root: TangentNode | None
+    _primal: Any
+    _tangent: Any
     _shadow: Shadow | None
 
     @classmethod

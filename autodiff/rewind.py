@@ -98,7 +98,7 @@ class Past:
         """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
         if not isinstance(node, (Node, Joint)):
             return node
-        root = self.roots.get(node)
+        root: Any = self.roots.get(node)
         if root.__class__ is VariableNode and root.tick > tick:
             return Gone(root, node, reader)
         if root in self.values and root.memory.log[-1].tick > tick:
@@ -181,8 +181,8 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
         for event in events:
             if event.__class__ is Write:
                 past.undo(event)
-                adjoint = past.adjoint_of(event) if event.edges and event.args[0] in needed else _clear(past, event)
-                if adjoint is not None:
+                adjoint = past.adjoint_of(event)
+                if adjoint is not None and event.edges and event.args[0] in needed:
                     past.give(event.args[0], adjoint)
                 continue
             adjoint = _arrived(past, event)
@@ -199,13 +199,6 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
             out = past.value(event, event, event.tick + 0.5)
             past.pass_on(event, adjoint, operands, out, needed)
     return found
-
-
-def _clear(past: Past, write: Write) -> None:
-    """What a constant was written over has no derivative."""
-    shadow = past.shadows.get(past.root_with[write.memory])
-    if shadow is not None:
-        shadow.window(write.window)[write.index] = 0
 
 
 def _arrived(past: Past, node: Any) -> Any:
@@ -266,6 +259,6 @@ class Gone:
     __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
     __neg__ = __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _raise
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise
     __hash__ = None  # type: ignore[assignment]
     __getattr__ = _raise

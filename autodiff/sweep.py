@@ -24,6 +24,7 @@ from .rewind import Events, as_node, events_of, sweep_back
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT
 _by_tick = attrgetter("tick")
+_memory = attrgetter("memory")
 
 
 def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
@@ -58,7 +59,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
             if operand.tick > node.tick:
                 late = True
     found.sort(key=_by_tick, reverse=True)
-    if late or any([node.memory for node in found]):
+    if late or any(map(_memory, found)):
         return events_of(output, found, stop)
     return found
 

@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from . import operations
 from .buffers import buffer
-from .operands import gathered
 from .nodes import Node, record
+from .operands import gathered
 
 
 def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
-from .operands import as_operands
 from .nodes import record
+from .operands import as_operands
 from .primitives import primitive
 
 # ------------------------------------------------------------------------------------------ activations

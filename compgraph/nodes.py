@@ -408,12 +408,12 @@ def _attach(
 def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
     """A result that may share its operand's buffer; then what is written into the one changes the other."""
     if value.base is None:
-        if not any([args[i].plain is value for i in edges]):
+        if not any(args[i].plain is value for i in edges):
             return value, active
         value = value.view()
     if not active and value.flags.writeable:  # something with a derivative may be written there later
         owner = owner_of(value)
-        active = any([args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges])
+        active = any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
     return value, active
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from . import operations
-from .operands import as_operands, leaves_of
 from .nodes import ConstantNode, Node, record
+from .operands import as_operands, leaves_of
 from .protocol import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])

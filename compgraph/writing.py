@@ -67,10 +67,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target)
-    log = root.memory.log
-    log.append(
-        Write(root.memory, target.plain, index, saved, value if recorded else plain, (0,) if recorded else (), next_tick())
-    )
+    place = (target.plain, index, saved)
+    root.memory.log.append(Write(root.memory, place, value if recorded else plain, recorded, next_tick()))
 
 
 def put(array: Any, index: Any, value: Any, casting: Any) -> None:
@@ -105,7 +103,7 @@ def _open(root: Any) -> None:
 
 def _activate(target: Any) -> None:
     """Let adjoints pass a buffer that had none to pass: from the target up to the root."""
-    node = target
+    node: Any = target
     while node is not None:
         if node.__class__ is InertNode:
             node.__class__ = OperationalNode
