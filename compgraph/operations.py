@@ -294,7 +294,10 @@ COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
 # A function of the same meaning, in recorded steps, runs instead of NumPy's.
 INSTEAD_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {k: v for family in FAMILIES for k, v in family.instead.items()}
 
-# Of these, the ones that take a sequence of arrays.
+# Of these, the ones that call functions of the user, which may bring nodes of their own.
+CALLING_FUNCTIONS: frozenset[Any] = frozenset({np.piecewise, np.apply_along_axis, np.apply_over_axes})
+
+# Composed functions that take a sequence of arrays.
 STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
 
 # They ask about an array or print it; the answer is no part of the graph.
@@ -418,8 +421,8 @@ def operand_count(function: Any, given: int) -> int:
 
 
 @functools.cache
-def public_functions() -> dict[str, Any]:
-    """NumPy's functions that can be recorded, under the names NumPy gives them."""
+def public_functions(module: Any = np) -> dict[str, Any]:
+    """The functions of NumPy, or of a part of it, that can be recorded, under the names NumPy gives them."""
     recorded = {
         *SMOOTH_UFUNCS,
         *PIECEWISE_UFUNCS,
@@ -427,9 +430,10 @@ def public_functions() -> dict[str, Any]:
         *PACKED_FUNCTIONS,
         *PIECEWISE_FUNCTIONS,
         *COMPOSED_FUNCTIONS,
+        *INSTEAD_FUNCTIONS,
     }
     recorded |= {*ALIASES, np.einsum}
-    return {name: f for name in np.__all__ if callable(f := getattr(np, name)) and _hashable(f) and f in recorded}
+    return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _hashable(f) and f in recorded}
 
 
 def _hashable(f: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from . import operations
 from .binding import as_operands, leaves_of
-from .nodes import ConstantNode, Node, record
+from .nodes import ConstantNode, Node, inert, record
 from .protocol import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -114,6 +114,8 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
+            if function in operations.INSTEAD_FUNCTIONS:
+                return _called(name, _known(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)
             args = _with_a_node(function, args)
@@ -124,6 +126,15 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         return _called(name, result)
 
     return call
+
+
+def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
+    """The result of a composed function of plain arguments; if a name is asked for, nodes without operands."""
+    calls = function in operations.CALLING_FUNCTIONS
+    result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
+    if name is None or isinstance(result, Node):
+        return result
+    return type(result)(map(inert, result)) if isinstance(result, (tuple, list)) else inert(result)
 
 
 def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

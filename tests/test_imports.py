@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # For each module, the modules of the project that it may import.
 COMPGRAPH = {
-    "policies": set(),
+    "compositions": set(),
+    "policies": {"compositions"},
     "operations": {"policies"},
     "names": set(),
     "modes": set(),

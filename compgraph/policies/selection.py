@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compositions import pieces
 from .policy import Policy
 
 OURS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -373,8 +374,7 @@ POLICY = Policy(
     plain=frozenset(
         {np.ix_, np.diag_indices_from, np.tril_indices_from, np.triu_indices_from, np.ravel_multi_index}
     ),
-    refused={np.piecewise: "np.where or np.select"},
-    instead=OURS,
+    instead={**OURS, np.piecewise: pieces.piecewise},
     methods={
         "take": np.take,
         "repeat": np.repeat,
