@@ -370,6 +370,7 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     input_of: "input",
     complex_sign: "complex_sign",
     power: "pow",
+    np.emath.power: "pow",
     einsum: "einsum",
     **{packed: f.__name__ for f, packed in PACKED_FUNCTIONS.items()},
 }

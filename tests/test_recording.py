@@ -1409,3 +1409,29 @@ def test_no_graph_gives_what_numpy_gives() -> None:
             found, expected = call(x), call(array)
         assert type(found) is type(expected), position
         assert_bits(found, expected, str(position))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda edges: np.histogram2d([1.0, 2], [1.0, 2], edges),
+        lambda edges: np.histogram2d([1.0, 2], [1.0, 2], [edges, edges]),
+        lambda edges: np.histogramdd(np.ones((3, 2)), [3, edges]),
+        lambda edges: np.histogramdd(cg.variable(np.ones((3, 2))), [3, [edges[0], 2.0]]),
+    ],
+)
+def test_bins_of_several_axes_cannot_be_nodes(call: Any) -> None:
+    with pytest.raises(TypeError, match="bins= cannot be a node"):
+        call(cg.variable([0.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("bins", [3, (2, 3), [2, np.array([0.0, 1.0, 3.0])], [0.0, 1.0, 2.0, 4.0]], ids=str)
+def test_histograms_have_numpys_outputs(bins: Any) -> None:
+    x, y = np.array([0.5, 1.5, 2.5, 0.1]), np.array([0, 1, 2, 3])
+    expected, found = np.histogram2d(x, y, bins), np.histogram2d(cg.variable(x), y, bins)
+    several = np.histogramdd([cg.variable(x), y], 3)
+    assert [type(part) for part in several[1]] == [type(several[0])] * 2
+    expected, found = (*expected, *np.histogramdd([x, y], 3)[1]), (*found, *several[1])
+    for one, other in zip(expected, found, strict=True):
+        assert np.array_equal(one, other)
+        assert one.dtype == other.dtype

@@ -60,6 +60,7 @@ from .elementwise import (
     log_grad,
     logaddexp2_grad,
     logaddexp_grad,
+    logn_grad,
     maximum_grad,
     minimum_grad,
     mul_grad,
@@ -107,6 +108,7 @@ from .fourier import (
     polyval_grad,
     roots_grad,
 )
+from .histograms import bincount_grad, histogram_bin_edges_grad, histogram_grad, histogramdd_grad
 from .linear_algebra import (
     dot_grad,
     einsum_grad,
@@ -299,10 +301,6 @@ from .spectra import (
     linalg_svd_grad,
 )
 from .statistics import (
-    bincount_grad,
-    histogram2d_grad,
-    histogram_bin_edges_grad,
-    histogram_grad,
     interp_grad,
     median_grad,
     nanmax_grad,
@@ -390,9 +388,9 @@ __all__ = [
     "geomspace_grad",
     "getitem_grad",
     "heaviside_grad",
-    "histogram2d_grad",
     "histogram_bin_edges_grad",
     "histogram_grad",
+    "histogramdd_grad",
     "hypot_grad",
     "i0_grad",
     "imag_grad",
@@ -429,6 +427,7 @@ __all__ = [
     "log_softmax_grad",
     "logaddexp2_grad",
     "logaddexp_grad",
+    "logn_grad",
     "logsumexp_grad",
     "matmul_grad",
     "matvec_grad",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compositions import histograms
 from .policy import Function, Policy
 
 
@@ -209,14 +210,19 @@ POLICY = Policy(
         np.correlate: "a v",
         np.bincount: "x weights",
         np.histogram: "a weights",
-        np.histogram2d: "x y weights",
+        histograms.histogramdd: "sample weights",
         np.histogram_bin_edges: "a",
         np.interp: "x xp fp left right",
         **dict.fromkeys(_ORDER.values(), "a"),
     },
     composed=frozenset({np.diff, np.average, np.trapezoid}),
-    instead={np.gradient: _gradient, np.cov: _cov, np.corrcoef: _corrcoef},
-    refused={np.histogramdd: "np.histogram2d, or np.bincount with weights at places by np.searchsorted"},
+    instead={
+        np.gradient: _gradient,
+        np.cov: _cov,
+        np.corrcoef: _corrcoef,
+        np.histogram2d: histograms.histogram2d,
+        np.histogramdd: histograms.histogramdd_of,
+    },
     aliases=_ORDER,
     methods={"cumsum": np.cumsum, "cumprod": np.cumprod},
 )
