@@ -11,7 +11,8 @@ from typing import Any
 
 from . import methods as methods  # importing it lets nodes record
 from . import operations
-from .creation import array, as_strided, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full
+from .compositions.pieces import kaiser
+from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .functions import (
     log_softmax,
     logsumexp,
@@ -23,6 +24,7 @@ from .functions import (
     softplus,
     stop_gradient,
 )
+from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, variable
 from .modes import no_graph
 from .names import reset
@@ -38,17 +40,24 @@ __all__ = [
     "VariableNode",
     "array",
     "as_strided",
+    "asanyarray",
     "asarray",
     "asarray_chkfinite",
     "ascontiguousarray",
     "asfortranarray",
+    "asmatrix",
+    "bmat",
+    "c_",
     "constant",
     "full",
+    "kaiser",
     "log_softmax",
     "logsumexp",
     "no_graph",
     "primitive",
+    "r_",
     "relu",
+    "require",
     "reset",
     "sigmoid",
     "sigmoid_cross_entropy",

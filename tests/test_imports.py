@@ -23,6 +23,7 @@ COMPGRAPH = {
     "methods": {"operations", "nodes", "modes", "binding", "protocol"},
     "primitives": {"operations", "nodes", "binding", "protocol"},
     "creation": {"operations", "nodes", "binding"},
+    "joining": {"nodes", "binding", "creation"},
     "functions": {"operations", "nodes", "binding", "primitives"},
     "graph": {"operations", "nodes"},
     "visualizer": {"operations", "nodes", "graph"},
