@@ -1,7 +1,8 @@
 """Computation graphs of NumPy expressions: arrays that remember how they were computed.
 
 Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is
-also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``. The package `autodiff`
+also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``,
+``cg.linalg.inv(x, name="i")``. The package `autodiff`
 gives derivatives.
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import emath, fft, linalg, operations
 from . import methods as methods  # importing it lets nodes record
-from . import operations
 from .compositions.pieces import kaiser
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .functions import (
@@ -49,8 +50,11 @@ __all__ = [
     "bmat",
     "c_",
     "constant",
+    "emath",
+    "fft",
     "full",
     "kaiser",
+    "linalg",
     "log_softmax",
     "logsumexp",
     "no_graph",

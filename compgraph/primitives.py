@@ -128,13 +128,31 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of the module `place`, which has the functions of one of NumPy's, each with ``name=``."""
+    functions = operations.public_functions(module)
+    made = functools.cache(lambda name: named(functions[name]))
+
+    def get(name: str) -> Any:
+        if name not in functions:
+            raise AttributeError(f"{place} has no {name!r}")
+        return made(name)
+
+    return get, lambda: sorted(functions)
+
+
 def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """The result of a composed function of plain arguments; if a name is asked for, nodes without operands."""
     calls = function in operations.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Node):
         return result
-    return type(result)(map(inert, result)) if isinstance(result, (tuple, list)) else inert(result)
+    return _without_operands(result)
+
+
+def _without_operands(value: Any) -> Any:
+    """The arrays in `value` as nodes without operands."""
+    return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert(value)
 
 
 def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
