@@ -111,6 +111,14 @@ def astype(x: Any, dtype: Any, **options: Any) -> Any:
     return x.astype(dtype, **options)
 
 
+def view(x: Any, dtype: Any) -> Any:
+    """``x.view(dtype)``; tangents and adjoints may lie otherwise in memory than the value, and are copied then."""
+    try:
+        return x.view(dtype)
+    except ValueError:
+        return x.copy().view(dtype)
+
+
 def copy(x: Any, order: Any = "C") -> Any:
     """``x.copy(order)``."""
     return x.copy(order)
@@ -348,7 +356,6 @@ REFUSED_METHODS: dict[str, str] = {
     "setfield": "make a new array instead",
     "resize": "np.resize makes a new node",
     "setflags": "flags of a node are its own affair; node.value is the plain array",
-    "view": "x.astype converts, node.value is the plain array",
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "a node cannot be unpickled; use node.value",
 }
@@ -365,6 +372,7 @@ def _own_name(function: Any) -> str:
 SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     getitem: "getitem",
     astype: "astype",
+    view: "view",
     copy: "copy",
     flatten: "flatten",
     input_of: "input",

@@ -826,6 +826,14 @@ def test_stop_gradient_of_a_sequence() -> None:
 
 # -------------------------------------------------------------------------------- methods and attributes
 
+
+def twin(x: Any) -> Any:
+    """The complex dtype of pairs of real numbers, or the dtype of the parts; where there is none, the same."""
+    kind = {"f": "c", "c": "f"}.get(x.dtype.kind)
+    size = x.dtype.itemsize * 2 if kind == "c" else x.dtype.itemsize // 2
+    return np.dtype(f"{kind}{size}") if kind and size > 4 - (kind == "f") else x.dtype
+
+
 METHODS: dict[str, list[Callable[[Any], Any]]] = {
     "sum": [lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(axis=1, keepdims=True), lambda x: x.sum(-1, "complex128")],
     "mean": [lambda x: x.mean(), lambda x: x.mean(0), lambda x: x.mean(axis=1, keepdims=True)],
@@ -865,6 +873,11 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
     ],
     "copy": [lambda x: x.copy(), lambda x: x.copy("F"), lambda x: x.copy(order="K")],
     "flatten": [lambda x: x.flatten(), lambda x: x.flatten("F"), lambda x: x.flatten(order="A")],
+    "view": [
+        lambda x: x.view(), lambda x: x.view(x.dtype),
+        lambda x: x[:, :2].view(twin(x)), lambda x: x[..., :1].view(twin(x)), lambda x: x[:0].view(twin(x)),
+        lambda x: x[0].view(twin(x)),
+    ],
     "T": [lambda x: x.T, lambda x: x[0].T],
     "mT": [lambda x: x.mT, lambda x: x[0].mT],
     "real": [lambda x: x.real, lambda x: x[0].real],
@@ -946,6 +959,22 @@ def test_method_that_is_not_supported(name: str) -> None:
     for node in (cg.variable([[1.0, 2.0]]), cg.variable([1.0]) * 2, cg.constant([1, 2]), cg.variable(1.0)[()]):
         with pytest.raises(TypeError, match=rf"{name} is not supported on nodes"):
             getattr(node, name)()
+
+
+def test_no_dtype_is_numpys_default() -> None:
+    x = cg.variable([1.0, 2.0])
+    assert np.array_equal(x.view(None), x.value.view(None))
+    assert np.array_equal(x.astype(complex).view(None), [1.0, 0.0, 2.0, 0.0])
+
+
+def test_views_that_are_not_supported() -> None:
+    for node in (cg.variable([1.0, 2.0]), cg.variable([1.0, 2.0]) * 2, cg.constant([1, 2])):
+        for dtype in ("int32", "complex64", "uint8", ">f8", ">c16", "V8"):
+            with pytest.raises(TypeError, match="only complex numbers and pairs"):
+                node.view(dtype)
+        for call in (lambda x: x.view(np.ndarray), lambda x: x.view(type=np.ndarray), lambda x: x.view(np.matrix)):
+            with pytest.raises(TypeError, match="would lose the graph"):
+                call(node)
 
 
 def test_flat_is_not_supported() -> None:

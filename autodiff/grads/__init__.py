@@ -191,6 +191,7 @@ from .shaping import (
     stack_grad,
     swapaxes_grad,
     transpose_grad,
+    view_grad,
 )
 from .special import (
     angle_grad,
@@ -607,5 +608,6 @@ __all__ = [
     "vdot_grad",
     "vecdot_grad",
     "vecmat_grad",
+    "view_grad",
     "where_grad",
 ]
