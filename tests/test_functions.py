@@ -253,12 +253,15 @@ def test_functions_in_steps_of_our_own_take_names() -> None:
     assert type(cg.meshgrid(x, x)[0]) is np.ndarray
 
 
-def test_a_function_of_the_user_may_bring_nodes() -> None:
-    """NumPy asks no one where only what a function returns is a node; the functions under ``cg.`` see it."""
+def test_nodes_that_numpy_does_not_ask() -> None:
+    """NumPy asks no one where only what a function returns is a node, or what stands in a list; ``cg.`` sees it."""
     table = np.array([[1.0, 2.0], [3.0, -4.0]])
     for call in (
-        lambda w: cg.piecewise(table, table > 0, [lambda v: v * w, 1.0]),
+        lambda w: cg.piecewise(table, [table > 0], [lambda v: v * w, 1.0]),
         lambda w: cg.apply_along_axis(lambda row: row * w, 1, table),
+        lambda w: cg.piecewise(table, [table > 0], [lambda v: [w, w * w, 2.0], [w]]),
+        lambda w: cg.histogramdd(table, 2, weights=[w, w * w])[0],
+        lambda w: cg.histogramdd([[w, 1.0, 3.0], [2.0, 3.0, 4.0]], 2, density=True)[0],
         lambda w: cg.apply_over_axes(lambda a, axis: np.sum(a * w, axis), table, [0, 1]),
     ):
         assert isinstance(call(cg.variable(2.0)), cg.Node)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .tools import as_array, is_node, record_of
+
 
 def histogramdd(
     sample: Any, weights: Any = None, *, bins: tuple[Any, ...], range: tuple[Any, ...], density: Any
@@ -20,7 +22,7 @@ def _refuse_nodes(option: Any, name: str, function: str) -> None:
     if isinstance(option, (list, tuple)):
         for part in option:
             _refuse_nodes(part, name, function)
-    elif hasattr(type(option), "plain"):
+    elif is_node(option):
         raise TypeError(f"np.{function}: {name}= cannot be a node; give node.value")
 
 
@@ -32,8 +34,8 @@ def histogramdd_of(sample: Any, bins: Any = 10, range: Any = None, density: Any 
     """``numpy.histogramdd``."""
     _refuse_nodes(bins, "bins", "histogramdd")
     _refuse_nodes(range, "range", "histogramdd")
-    if not hasattr(type(sample), "plain") and not isinstance(sample, np.ndarray):
-        sample = np.stack([x if hasattr(type(x), "plain") else np.asarray(x) for x in sample])
+    if not is_node(sample) and not isinstance(sample, np.ndarray):
+        sample = np.stack([as_array(x) for x in sample])
         sample = sample.T if sample.ndim > 1 else np.reshape(sample, (-1, 1))
     elif sample.ndim != 2:
         sample = np.atleast_2d(sample).T
@@ -45,12 +47,8 @@ def histogramdd_of(sample: Any, bins: Any = 10, range: Any = None, density: Any 
     if len(range) != count:
         raise ValueError("range argument must have one entry per dimension")
     options = {"bins": tuple(bins), "range": tuple(range), "density": density}
-    operands = (sample,) if weights is None else (sample, weights)
-    node = next((x for x in operands if hasattr(type(x), "plain")), None)
-    if node is None:
-        found = histogramdd(*operands, **options)
-    else:
-        found = node.__array_function__(histogramdd, (type(node),), operands, options)
+    operands = (sample,) if weights is None else (sample, as_array(weights))
+    found = record_of(histogramdd, *operands, **options)
     return found[0], list(found[1:])
 
 

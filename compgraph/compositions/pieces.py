@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .tools import as_array, is_node
+
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """``numpy.piecewise``: each function is called on the elements where its condition holds."""
@@ -38,16 +40,13 @@ def _is_scalar(condition: Any) -> bool:
 
 
 def _boolean(condition: Any) -> Any:
-    if isinstance(condition, (list, tuple)) and any(hasattr(type(part), "plain") for part in condition):
-        condition = np.stack([_boolean(part) for part in condition])
-    condition = np.asanyarray(condition) if not hasattr(type(condition), "plain") else condition
+    condition = as_array(condition)
     return condition if condition.dtype == bool else condition.astype(bool)
 
 
 def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
     """``array[condition] = values``, as a new array; ``array[condition]`` has the given shape."""
-    if not hasattr(type(values), "plain"):
-        values = np.asarray(values)
+    values = as_array(values)
     if values.ndim > len(shape) and values.shape[: values.ndim - len(shape)] == (1,) * (values.ndim - len(shape)):
         values = np.reshape(values, values.shape[values.ndim - len(shape) :])
     values = values if values.dtype == array.dtype else values.astype(array.dtype)
@@ -83,9 +82,9 @@ def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
     >>> print(cg.kaiser(3, beta).opname, gradient(cg.kaiser(3, beta)[0])["beta"].round(6))
     div -0.306097
     """
-    if hasattr(type(M), "plain"):
+    if is_node(M):
         raise TypeError("kaiser: the number of points M cannot be a node; give node.value")
-    if not hasattr(type(beta), "plain"):
+    if not is_node(beta):
         return np.kaiser(M, beta)
     if beta.ndim:
         raise ValueError(f"kaiser: beta must be a single number, not an array of shape {beta.shape}")
