@@ -266,3 +266,19 @@ def test_nodes_that_numpy_does_not_ask() -> None:
     ):
         assert isinstance(call(cg.variable(2.0)), cg.Node)
         check_grads(call, [1.5], order=2)
+
+
+@pytest.mark.parametrize(
+    ("x", "functions"),
+    [
+        (np.array([1.5, -2.0]), [lambda v: v, 1j]),
+        (np.array([1, -2]), [lambda v: v, np.nan]),
+        (np.array([1.5, -2.0]), [lambda v: [1.0, 2.0, 3.0]]),
+        (np.array([1.5, -2.0]), [np.exp, np.exp, np.exp]),
+    ],
+)
+def test_pieces_that_numpy_cannot_write_raise_as_in_numpy(x: Any, functions: Any) -> None:
+    with pytest.raises((TypeError, ValueError)) as expected:
+        np.piecewise(x, [x > 0], functions)
+    with pytest.raises(expected.type):
+        np.piecewise(cg.constant(x), [x > 0], functions)

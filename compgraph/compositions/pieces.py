@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import as_array, is_node
+from .tools import as_array, is_node, leaves
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
@@ -46,10 +46,9 @@ def _boolean(condition: Any) -> Any:
 
 def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
     """``array[condition] = values``, as a new array; ``array[condition]`` has the given shape."""
-    values = as_array(values)
+    values = _assigned(values, array.dtype)
     if values.ndim > len(shape) and values.shape[: values.ndim - len(shape)] == (1,) * (values.ndim - len(shape)):
         values = np.reshape(values, values.shape[values.ndim - len(shape) :])
-    values = values if values.dtype == array.dtype else values.astype(array.dtype)
     mask = np.broadcast_to(np.reshape(condition, condition.shape + (1,) * (array.ndim - condition.ndim)), array.shape)
     if not values.ndim:
         return np.where(mask, values, array)
@@ -58,6 +57,16 @@ def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> 
         return array
     places = np.reshape(np.cumsum(mask) - 1, array.shape)
     return np.where(mask, values[np.maximum(places, 0)], array)
+
+
+def _assigned(values: Any, dtype: Any) -> Any:
+    """Values as they become when they are written into an array of a dtype."""
+    values = as_array(values) if any(map(is_node, leaves(values))) else values
+    if is_node(values):
+        return values if values.dtype == dtype else values.astype(dtype)
+    held = np.empty(np.shape(values), dtype)
+    held[...] = values
+    return held
 
 
 def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
