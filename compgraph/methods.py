@@ -181,7 +181,7 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
 
 def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
-        raise TypeError("a view of a node as another class of arrays would lose the graph; node.value is the plain array")
+        raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
     if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)

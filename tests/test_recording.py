@@ -1454,6 +1454,19 @@ def test_bins_of_several_axes_cannot_be_nodes(call: Any) -> None:
         call(cg.variable([0.0, 1.0, 2.0]))
 
 
+@pytest.mark.parametrize("sequence", [list, tuple])
+def test_a_node_within_an_option_is_refused(sequence: Any) -> None:
+    x = cg.variable([0.0, 1.0, 2.0])
+    for call in (
+        lambda: np.histogram(x, sequence([x[0], x[2]])),
+        lambda: np.histogram(x, bins=sequence([x[0], x[2]])),
+        lambda: np.histogram(x, 3, range=sequence([x[0], x[2]])),
+        lambda: np.histogram_bin_edges(x, range=sequence([x[0], 1.0])),
+    ):
+        with pytest.raises(TypeError, match="cannot be a node"):
+            call()
+
+
 @pytest.mark.parametrize("bins", [3, (2, 3), [2, np.array([0.0, 1.0, 3.0])], [0.0, 1.0, 2.0, 4.0]], ids=str)
 def test_histograms_have_numpys_outputs(bins: Any) -> None:
     x, y = np.array([0.5, 1.5, 2.5, 0.1]), np.array([0, 1, 2, 3])
