@@ -1,7 +1,8 @@
 """Computation graphs of NumPy expressions: arrays that remember how they were computed.
 
 Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is
-also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``. The package `autodiff`
+also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``,
+``cg.linalg.inv(x, name="i")``. The package `autodiff`
 gives derivatives.
 """
 
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import emath, fft, linalg, operations
 from . import methods as methods  # importing it lets nodes record
-from . import operations
 from .buffers import empty, ones, zeros
-from .creation import array, as_strided, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full
+from .compositions.pieces import kaiser
+from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .functions import (
     log_softmax,
     logsumexp,
@@ -24,6 +26,7 @@ from .functions import (
     softplus,
     stop_gradient,
 )
+from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, variable
 from .modes import no_graph
 from .names import reset
@@ -39,19 +42,29 @@ __all__ = [
     "VariableNode",
     "array",
     "as_strided",
+    "asanyarray",
     "asarray",
     "asarray_chkfinite",
     "ascontiguousarray",
     "asfortranarray",
+    "asmatrix",
+    "bmat",
+    "c_",
     "constant",
+    "emath",
     "empty",
+    "fft",
     "full",
+    "kaiser",
+    "linalg",
     "log_softmax",
     "logsumexp",
     "no_graph",
     "ones",
     "primitive",
+    "r_",
     "relu",
+    "require",
     "reset",
     "sigmoid",
     "sigmoid_cross_entropy",

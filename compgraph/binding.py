@@ -40,9 +40,15 @@ def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], k
         operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
         if not kwargs:
             return record(function, operands)
-        if reserved.isdisjoint(kwargs) and PLAIN_OPTIONS.issuperset(map(type, kwargs.values())):
+        kinds = set(map(type, kwargs.values()))
+        if reserved.isdisjoint(kwargs) and kinds <= PLAIN_OPTIONS and not (tuple in kinds and _node_within(kwargs)):
             return record(function, operands, kwargs)
     return _bind_by_name(function, operand_names, args, kwargs)
+
+
+def _node_within(options: dict[str, Any]) -> bool:
+    """Whether a node stands in one of the sequences among options."""
+    return any(isinstance(leaf, Node) for value in options.values() for leaf in leaves_of(value))
 
 
 def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -70,6 +76,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Record a call; operands given as keywords are kept as operands."""
+    options = {k: gathered(v) for k, v in options.items()}
     keywords = tuple(k for k, v in options.items() if isinstance(v, Node))
     for name in keywords:
         if name not in operand_names:

@@ -87,6 +87,84 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     return array(node, dtype, copy=bool(copy), order=order or "K")
 
 
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: bool | None = None) -> Any:
+    """`asarray`; without a node, ``numpy.asanyarray``, which lets subclasses of arrays pass.
+
+    Parameters
+    ----------
+    a, dtype, order, copy
+        As for `asarray`.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.asanyarray([cg.variable(2.0), 1.0]).opname
+    'stack'
+    """
+    node = gathered(a)
+    if isinstance(node, Node):
+        return asarray(node, dtype, order, copy=copy)
+    plain: Any = np.asanyarray
+    return plain(a, dtype=dtype, order=order, copy=copy)
+
+
+def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) -> Any:
+    """``numpy.require``: an array with properties of its memory.
+
+    Parameters
+    ----------
+    a : array_like
+        A node, an array, or nested sequences of numbers and nodes.
+    dtype : dtype, optional
+        The dtype of the result.
+    requirements : str or sequence of str, optional
+        ``"C"`` or ``"F"`` for the order in memory, ``"A"`` aligned, ``"W"`` writeable, ``"O"`` with memory of its own;
+        what does not have them is copied.
+
+    Returns
+    -------
+    array or Node
+
+    Raises
+    ------
+    TypeError
+        If a plain array is required of a node, by ``"E"``.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.require(cg.variable([[1.0, 2.0]]).T, requirements="C").flags.c_contiguous
+    True
+    """
+    node = gathered(a)
+    if not isinstance(node, Node):
+        return np.require(a, dtype, requirements)
+    np.require(np.zeros(0), None, requirements)  # NumPy knows what may be asked for
+    wanted = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
+    if "E" in wanted:
+        raise TypeError("require: a plain array, as 'E' asks for, has no graph; leave it out, or give node.value")
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
+    node = array(node, dtype, copy=None, order=order)
+    kept = all(node.value.flags[name] for name in wanted)
+    return node if kept else record(operations.copy, (node,), {"order": order})
+
+
+_FLAGS = {
+    "C_CONTIGUOUS": "C",
+    "CONTIGUOUS": "C",
+    "F_CONTIGUOUS": "F",
+    "FORTRAN": "F",
+    "ALIGNED": "A",
+    "WRITEABLE": "W",
+    "OWNDATA": "O",
+    "ENSUREARRAY": "E",
+}
+
+
 def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
     """`asarray`, but values that are not finite raise a ValueError.
 

@@ -42,11 +42,10 @@ class Write:
     __slots__ = ("args", "edges", "index", "memory", "saved", "tick", "window")
     level = 0
 
-    def __init__(
-        self, memory: Memory, window: Any, index: Any, saved: Any, value: Any, edges: tuple[int, ...], tick: int
-    ) -> None:
-        self.memory, self.window, self.index, self.saved = memory, window, index, saved
-        self.args, self.edges, self.tick = (value,), edges, tick
+    def __init__(self, memory: Memory, place: tuple[Any, Any, Any], value: Any, is_node: bool, tick: int) -> None:
+        self.memory = memory
+        self.window, self.index, self.saved = place
+        self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
 
 
 class Memory:

@@ -7,6 +7,7 @@ are written out, so that an operation costs little.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -180,6 +181,26 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
     return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
+def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
+    if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
+        raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
+    if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
+        return self[()] if self.is_scalar else self[...]
+    dtype = np.dtype(dtype)
+    if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
+        raise TypeError(
+            f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
+            "as each other; x.astype converts, node.value.view is plain"
+        )
+    self.value.view(dtype)  # NumPy says which layouts allow it
+    return record(ops.view, (self,), {"dtype": dtype})
+
+
+def _native_parts(dtype: np.dtype[Any]) -> Any:
+    """The type of the real part of numbers; the dtype itself if the order of its bytes is not the machine's."""
+    return np.finfo(dtype).dtype.type if dtype.isnative else dtype
+
+
 def _conj(self: Node) -> Any:
     return np.conjugate(self) if self.dtype.kind == "c" else self
 
@@ -258,6 +279,7 @@ def _install_methods() -> None:
         "transpose": _transpose,
         "astype": _astype,
         "copy": _copy,
+        "view": _view,
         "flatten": _flatten,
         "T": _attribute(np.transpose, "T"),
         "mT": _attribute(np.matrix_transpose, "mT"),

@@ -111,6 +111,14 @@ def astype(x: Any, dtype: Any, **options: Any) -> Any:
     return x.astype(dtype, **options)
 
 
+def view(x: Any, dtype: Any) -> Any:
+    """``x.view(dtype)``; tangents and adjoints may lie otherwise in memory than the value, and are copied then."""
+    try:
+        return x.view(dtype)
+    except ValueError:
+        return x.copy().view(dtype)
+
+
 def copy(x: Any, order: Any = "C") -> Any:
     """``x.copy(order)``."""
     return x.copy(order)
@@ -302,7 +310,10 @@ COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
 # A function of the same meaning, in recorded steps, runs instead of NumPy's.
 INSTEAD_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {k: v for family in FAMILIES for k, v in family.instead.items()}
 
-# Of these, the ones that take a sequence of arrays.
+# Of these, the ones that call functions of the user, which may bring nodes of their own.
+CALLING_FUNCTIONS: frozenset[Any] = frozenset({np.piecewise, np.apply_along_axis, np.apply_over_axes})
+
+# Composed functions that take a sequence of arrays.
 STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
 
 # They ask about an array or print it; the answer is no part of the graph.
@@ -356,7 +367,6 @@ REFUSED_METHODS: dict[str, str] = {
     "setfield": "make a new array instead",
     "resize": "np.resize makes a new node",
     "setflags": "flags of a node are its own affair; node.value is the plain array",
-    "view": "x.astype converts, node.value is the plain array",
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "a node cannot be unpickled; use node.value",
 }
@@ -373,12 +383,14 @@ def _own_name(function: Any) -> str:
 SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     getitem: "getitem",
     astype: "astype",
+    view: "view",
     copy: "copy",
     flatten: "flatten",
     input_of: "input",
     added_at: "added_at",
     complex_sign: "complex_sign",
     power: "pow",
+    np.emath.power: "pow",
     einsum: "einsum",
     **{packed: f.__name__ for f, packed in PACKED_FUNCTIONS.items()},
 }
@@ -430,8 +442,8 @@ def operand_count(function: Any, given: int) -> int:
 
 
 @functools.cache
-def public_functions() -> dict[str, Any]:
-    """NumPy's functions that can be recorded, under the names NumPy gives them."""
+def public_functions(module: Any = np) -> dict[str, Any]:
+    """The functions of NumPy, or of a part of it, that can be recorded, under the names NumPy gives them."""
     recorded = {
         *SMOOTH_UFUNCS,
         *PIECEWISE_UFUNCS,
@@ -439,9 +451,10 @@ def public_functions() -> dict[str, Any]:
         *PACKED_FUNCTIONS,
         *PIECEWISE_FUNCTIONS,
         *COMPOSED_FUNCTIONS,
+        *INSTEAD_FUNCTIONS,
     }
     recorded |= {*ALIASES, np.einsum}
-    return {name: f for name in np.__all__ if callable(f := getattr(np, name)) and _hashable(f) and f in recorded}
+    return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _hashable(f) and f in recorded}
 
 
 def _hashable(f: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from . import operations
-from .nodes import ConstantNode, Node, record
+from .nodes import ConstantNode, Node, inert, record
 from .operands import as_operands, leaves_of
 from .protocol import call_on_nodes
 
@@ -114,6 +114,8 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
+            if function in operations.INSTEAD_FUNCTIONS:
+                return _called(name, _known(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)
             args = _with_a_node(function, args)
@@ -124,6 +126,33 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         return _called(name, result)
 
     return call
+
+
+def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of the module `place`, which has the functions of one of NumPy's, each with ``name=``."""
+    functions = operations.public_functions(module)
+    made = functools.cache(lambda name: named(functions[name]))
+
+    def get(name: str) -> Any:
+        if name not in functions:
+            raise AttributeError(f"{place} has no {name!r}")
+        return made(name)
+
+    return get, lambda: sorted(functions)
+
+
+def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
+    """The result of a composed function of plain arguments; if a name is asked for, nodes without operands."""
+    calls = function in operations.CALLING_FUNCTIONS
+    result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
+    if name is None or isinstance(result, Node):
+        return result
+    return _without_operands(result)
+
+
+def _without_operands(value: Any) -> Any:
+    """The arrays in `value` as nodes without operands."""
+    return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert(value)
 
 
 def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

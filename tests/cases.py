@@ -466,6 +466,16 @@ def _read(index: Any, x: Any) -> Any:
     return x[index]
 
 
+def pairs(x: Any) -> Any:
+    """Neighbours as one complex number."""
+    return (x * np.ones(1, x.dtype)).copy().view(np.result_type(x.dtype, np.complex64))
+
+
+def parts(z: Any) -> Any:
+    """The real and imaginary parts side by side."""
+    return (z * np.ones(1, z.dtype)).copy().view(np.finfo(z.dtype).dtype)
+
+
 SHAPING: dict[str, list[Sketch]] = {
     "astype": [
         *unary(lambda x: x.astype(np.float64)),
@@ -509,6 +519,17 @@ SHAPING: dict[str, list[Sketch]] = {
         *unary(np.ravel),
         ("order F", partial(np.ravel, order="F"), real(2, 3)),
         ("method, order F", lambda x: x.ravel("F"), real(2, 3, 2)),
+    ],
+    "view": [
+        ("the same", lambda x: x.view() * x.view(x.dtype), real(2, 3)),
+        ("number", lambda x: x.view(), real()),
+        ("pairs", lambda x: pairs(x), real(2, 4)),
+        ("pairs, turned", lambda x: pairs(x) * (1 - 2j), real(6)),
+        ("pairs, squared", lambda x: pairs(x) ** 2, real(2, 1, 2)),
+        ("parts of a product", lambda x: parts(pairs(x) ** 2), real(2, 4)),
+        ("parts", lambda x: parts(pairs(x)), real(4)),
+        ("zero size", pairs, real(0, 2)),
+        ("zero pairs", pairs, real(2, 0)),
     ],
     "flatten": [
         *unary(lambda x: x.flatten()),
@@ -740,6 +761,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "broadcast_to": [("vector", lambda x: np.broadcast_to(x, (2, 3)), complexes(3))],
     "reshape": [("order F", lambda x: np.reshape(x, (3, 2), order="F"), complexes(2, 3))],
     "ravel": [("matrix", np.ravel, complexes(2, 3))],
+    "view": [("parts", lambda x: parts(x), complexes(2, 3)), ("there and back", lambda x: pairs(parts(x)) * 1j, complexes(3))],
     "flatten": [("matrix", lambda x: x.flatten(), complexes(2, 3))],
     "squeeze": [("matrix", np.squeeze, complexes(1, 3))],
     "expand_dims": [("vector", partial(np.expand_dims, axis=0), complexes(3))],

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from arguments import MASK, ROW_MASK, Shape, Sketch, complexes, optional, real, shifted, unary
 
+import compgraph as cg
+
 Options = dict[str, tuple[Shape, dict[str, Any]]]
 
 windows: Any = np.lib.stride_tricks.sliding_window_view
@@ -337,6 +339,26 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("default", lambda x, y: np.select([x < 0, x > 1], [x * x, y], default=y), real(5), shifted(5)),
         ("first of two", lambda x: np.select([MASK, True | MASK], [x, 2 * x]), real(2, 3)),
         ("broadcast", lambda x: np.select([MASK], [x]), real(3)),
+    ],
+    "piecewise": [
+        ("two", lambda x: np.piecewise(x, [x < 0, x >= 0], [lambda v: v**2, lambda v: 3 * v]), real(2, 3)),
+        ("default", lambda x: np.piecewise(x, [x < -1, x > 1], [np.sin, np.exp, lambda v: -v]), real(7)),
+        ("default a number", lambda x: np.piecewise(x, [x > 0], [np.exp, 4]), real(4)),
+        ("one condition", lambda x: np.piecewise(x, x > 0, [np.exp, np.sin]), real(4)),
+        ("one plain condition", lambda x: np.piecewise(x, ROW_MASK, [np.exp]), real(3)),
+        ("a list of booleans", lambda x: np.piecewise(x, [True, False, True], [np.exp, np.sin]), real(3)),
+        ("overlapping", lambda x: np.piecewise(x, [x < 1, x > -1], [np.exp, lambda v: v * np.sum(v)]), real(6)),
+        ("among all chosen", lambda x: np.piecewise(x, [x > 0, x < -1], [np.cumsum, lambda v: v - np.mean(v)]), real(6)),
+        ("numbers only, a node one of them", lambda x, y: cg.piecewise(x, [x < 0], [y, 2 * y]) * x, real(4), shifted()),
+        ("an array of values", lambda x, y: cg.piecewise(x, [ROW_MASK], [y, 0]), real(3), shifted(2)),
+        ("rows", lambda x, y: cg.piecewise(x, [[True, False], [False, True]], [y, np.exp]), real(2, 3), shifted(1, 3)),
+        ("arguments", lambda x, a: cg.piecewise(x, [x > 0], [power_of, 0], a, b=2), real(5), shifted()),
+        ("none chosen", lambda x: np.piecewise(x, [x > 9], [lambda v: v[0], np.exp]), real(3)),
+        ("0-d", lambda x: np.piecewise(x, x > 0, [np.exp, np.sin]), np.array(0.7)),
+        ("0-d, two", lambda x: np.piecewise(x, [x > 0, x < -1], [np.exp, lambda v: v * v, 5]), np.array(-1.7)),
+        ("zero size", lambda x: np.piecewise(x, [x > 0], [np.exp, np.sin]), real(0, 3)),
+        ("complex", lambda x: np.piecewise(x, [np.real(x) > 0], [np.exp, lambda v: v * 1j]), complexes(4)),
+        ("keyword", lambda x: np.piecewise(x, condlist=[x > 0], funclist=[np.exp]), real(4)),
     ],
     "resize": [
         ("larger", lambda x: np.resize(x, (2, 4)), real(3)),

@@ -76,6 +76,16 @@ ACCUMULATING: dict[str, list[Sketch]] = {
 
 # ----------------------------------------------------------------------------------- composed by NumPy
 
+SPARSE: Any = [None, [0, 1]]
+PLACED = np.array([0.3, 1.2, 0.7, 2.5, 1.9, 3.3])
+TABLE = np.stack([PLACED, PLACED[::-1] ** 2, np.cos(PLACED)], axis=1)
+
+
+def all_of(bins: Any, edges: Any) -> Any:
+    """The bins of a histogram and all its edges in a row."""
+    return np.concatenate([np.ravel(bins), *edges])
+
+
 COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     # The same checks, for functions that NumPy composes of others and that so have no rule of their own.
     "diff": [
@@ -201,6 +211,22 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("a row", np.corrcoef, real(4)),
         ("dtype", partial(np.corrcoef, dtype=float), real(3, 4)),
     ],
+    "histogram2d": [
+        ("weights", lambda w: np.histogram2d(PLACED, PLACED[::-1] ** 2, (2, 3), weights=w)[0], real(6)),
+        ("weights, density", lambda w: np.histogram2d(PLACED, PLACED[::-1], 2, None, True, w)[0], positive(6)),
+        ("density", lambda x, y: np.histogram2d(x, y, 2, density=True)[0], real(6), shifted(6)),
+        ("density, bins", lambda x, y: np.histogram2d(x, y, [2, np.array([-1, 0, 2])], density=True)[0], real(6), shifted(6)),
+        ("edges", lambda x, y: np.concatenate(np.histogram2d(x, y, (2, 3))[1:]), real(6), shifted(6)),
+        ("one range", lambda x, y: np.histogram2d(x, y, 2, SPARSE)[1], real(6), shifted(6)),
+        (
+            "all",
+            lambda x, y, w: np.concatenate([np.ravel(part) for part in np.histogram2d(x, y, (3, 2), None, True, weights=w)]),
+            real(6), shifted(6), positive(6),
+        ),
+        ("range, all", lambda x, y, w: np.histogram2d(x, y, 2, [[-1, 1], [0, 2]], True, w)[0], real(6), shifted(6), positive(6)),
+        ("given bins", lambda x, w: np.histogram2d(x, PLACED, [-1, 0, 1, 3], weights=w)[0], real(6), positive(6)),
+        ("zero size", lambda w: np.histogram2d(np.zeros(0), np.zeros(0), 2, weights=w)[0], real(0)),
+    ],
 }  # fmt: skip
 
 # ---------------------------------------------------------------------------------- what numbers spread
@@ -316,8 +342,6 @@ SIZES = ((4, 2), (5, 3), (2, 5), (3, 6), (1, 4), (3, 1), (1, 1), (3, 3), (4, 4))
 MODES = ("full", "same", "valid")
 KNOTS = np.array([-2.1, -0.7, 0.3, 1.1])
 RISING = np.arange(4.0)
-PLACED = np.array([0.3, 1.2, 0.7, 2.5, 1.9, 3.3])
-SPARSE: Any = [None, [0, 1]]
 LINE: dict[str, list[Sketch]] = {
     "ediff1d": [
         ("vector", np.ediff1d, real(4)),
@@ -385,21 +409,21 @@ LINE: dict[str, list[Sketch]] = {
         ("density of given bins", lambda x, w: np.histogram(x, [-2, 0, 1], density=True, weights=w)[0], real(5), positive(5)),
         ("zero size", lambda w: np.histogram(np.zeros(0), 2, weights=w)[0], real(0)),
     ],
-    "histogram2d": [
-        ("weights", lambda w: np.histogram2d(PLACED, PLACED[::-1] ** 2, (2, 3), weights=w)[0], real(6)),
-        ("weights, density", lambda w: np.histogram2d(PLACED, PLACED[::-1], 2, None, True, w)[0], positive(6)),
-        ("density", lambda x, y: np.histogram2d(x, y, 2, density=True)[0], real(6), shifted(6)),
-        ("density, bins", lambda x, y: np.histogram2d(x, y, [2, np.array([-1, 0, 2])], density=True)[0], real(6), shifted(6)),
-        ("edges", lambda x, y: np.concatenate(np.histogram2d(x, y, (2, 3))[1:]), real(6), shifted(6)),
-        ("one range", lambda x, y: np.histogram2d(x, y, 2, SPARSE)[1], real(6), shifted(6)),
-        (
-            "all",
-            lambda x, y, w: np.concatenate([np.ravel(part) for part in np.histogram2d(x, y, (3, 2), None, True, weights=w)]),
-            real(6), shifted(6), positive(6),
-        ),
-        ("range, all", lambda x, y, w: np.histogram2d(x, y, 2, [[-1, 1], [0, 2]], True, w)[0], real(6), shifted(6), positive(6)),
-        ("given bins", lambda x, w: np.histogram2d(x, PLACED, [-1, 0, 1, 3], weights=w)[0], real(6), positive(6)),
-        ("zero size", lambda w: np.histogram2d(np.zeros(0), np.zeros(0), 2, weights=w)[0], real(0)),
+    "histogramdd": [
+        ("weights", lambda w: np.histogramdd(TABLE, (2, 3, 1), weights=w)[0], real(6)),
+        ("weights, density", lambda w: np.histogramdd(TABLE, 2, None, True, w)[0], positive(6)),
+        ("weights, range", lambda w: np.histogramdd(TABLE, 2, [(0, 2), None, (-1, 3)], weights=w)[0], real(6)),
+        ("density", lambda x: np.histogramdd(x, 2, density=True)[0], real(6, 3)),
+        ("density, bins", lambda x: np.histogramdd(x, [2, np.array([-1, 0, 2])], density=True)[0], real(6, 2)),
+        ("lists of edges", lambda x, w: np.histogramdd(x, [[-2, 0, 2], [-1, 1, 3.0]], None, True, w)[0], real(6, 2), positive(6)),
+        ("edges", lambda x: np.concatenate(np.histogramdd(x, (2, 3))[1]), real(6, 2)),
+        ("all", lambda x, w: all_of(*np.histogramdd(x, (3, 2), None, True, weights=w)), real(6, 2), positive(6)),
+        ("bins not given", lambda x: all_of(*np.histogramdd(x, density=True)), real(6, 1)),
+        ("a vector", lambda x, w: all_of(*np.histogramdd(x, 3, density=True, weights=w)), real(6), positive(6)),
+        ("columns", lambda x, y, w: all_of(*np.histogramdd([x, y], 2, None, True, w)), real(6), shifted(6), positive(6)),
+        ("numbers in a list", lambda x: np.histogramdd([x[0], 1.5, x[1]], 2)[1][0], real(2)),
+        ("a column beside plain ones", lambda x, w: all_of(*np.histogramdd((x, PLACED), 2, None, True, w)), real(6), positive(6)),
+        ("zero size", lambda w: np.histogramdd(np.zeros((0, 2)), 2, weights=w)[0], real(0)),
     ],
     "histogram_bin_edges": [
         ("number of bins", lambda x: np.histogram_bin_edges(x, 4), real(6)),

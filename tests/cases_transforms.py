@@ -110,6 +110,16 @@ COMPOSED_FOURIER: dict[str, list[Sketch]] = {
 # -------------------------------------------------------------------------------------------------- ufuncs
 
 UFUNCS: dict[str, list[Sketch]] = {
+    "logn": [
+        ("positive", np.emath.logn, above(3), positive(3)),
+        ("negative x", lambda x: np.emath.logn(3, x), negative(2, 2)),
+        ("negative n", np.emath.logn, -above(3), positive(3)),
+        ("both negative", np.emath.logn, -above(3), negative(2, 3)),
+        ("plain x", lambda n: np.emath.logn(n, [0.5, 2.0]), above()),
+        ("either side", lambda x: np.real(np.emath.logn(2, x) ** 2), off_zero(4)),
+        ("keywords", lambda n, x: np.emath.logn(x=x, n=n), above(), positive(2)),
+        ("zero size", np.emath.logn, above(0, 2), positive(2)),
+    ],
     "copysign": [*binary(np.copysign, off_zero, shifted), ("Python number", lambda x: np.copysign(x, -1.5), off_zero(3))],
     "ldexp": [
         *unary(lambda x: np.ldexp(x, 3)),
@@ -146,6 +156,7 @@ UFUNCS: dict[str, list[Sketch]] = {
     ],
 }
 COMPLEX_UFUNCS: dict[str, list[Sketch]] = {
+    "logn": [("both", np.emath.logn, complexes(3), complexes(3, seed=1)), ("real n", np.emath.logn, above(), complexes(3))],
     "sinc": [("vector", np.sinc, complexes(3)), ("zero", np.sinc, np.array([0j, 0.1j, 0.2 + 0.1j]))],
     "angle": [
         ("vector", np.angle, complexes(3)),
@@ -164,6 +175,39 @@ COMPOSED_UFUNCS: dict[str, list[Sketch]] = {
     ]
     for f in (np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10)
 }
+for f in (np.emath.arccos, np.emath.arcsin, np.emath.arctanh):
+    COMPOSED_UFUNCS[f"emath_{f.__name__}"] = [
+        ("inside", f, inside(3)),
+        ("above", f, above(2, 2)),
+        ("below", f, -above(3)),
+        ("both", lambda x, f=f: np.real(f(x) ** 2) + np.imag(f(x)), off_zero(5)),
+        ("complex", f, small_complexes(3)),
+        ("number", f, above()),
+        ("zero size", f, real(0, 2)),
+    ]
+COMPOSED_UFUNCS["emath_power"] = [
+    ("positive", np.emath.power, positive(3), shifted(3)),
+    ("negative", np.emath.power, negative(2, 3), shifted(3)),
+    ("both", lambda x, p: np.real(np.emath.power(x, p) * 1j) + np.abs(np.emath.power(x, p)), off_zero(4), shifted(4)),
+    ("a whole number", lambda x: np.emath.power(x, -2), off_zero(4)),
+    ("numbers", lambda x: np.emath.power(x, [-1, 0.5, 2]), off_zero(3)),
+    ("of a number", lambda p: np.emath.power(-1.5, p), shifted(3)),
+    ("of whole numbers", lambda p: np.emath.power([2, -3], p), shifted(2)),
+    ("complex", np.emath.power, complexes(3), complexes(3, seed=1)),
+    ("keywords", lambda x: np.emath.power(x=x, p=1.5), negative()),
+]
+# The sides of the cuts, of which the sign of a zero tells.
+for f, make in ((np.arccos, above), (np.arcsin, above), (np.arctanh, above), (np.arccosh, inside)):
+    COMPOSED_UFUNCS[f"{f.__name__}_cut"] = [
+        ("over the right", lambda x, f=f: f(x.astype(complex)), make(3)),
+        ("under the right", lambda x, f=f: f(np.conjugate(x.astype(complex))), make(3)),
+        ("over the left", lambda x, f=f: f((-x).astype(complex)), make(3)),
+        ("under the left", lambda x, f=f: f(np.conjugate((-x).astype(complex))), make(3)),
+    ]
+COMPOSED_UFUNCS["arcsinh_cut"] = [
+    ("up", lambda x: np.arcsinh(x * 1j), above(3)),
+    ("down", lambda x: np.arcsinh(x * -1j), above(3)),
+]
 
 # ------------------------------------------------------------------------------------ polynomials and grids
 

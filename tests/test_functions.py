@@ -201,3 +201,84 @@ def test_stop_gradient_is_recorded() -> None:
     assert np.array_equal(gradient(stopped * x)["x"], [1.0, 2.0])
     assert float(grad(lambda v: cg.stop_gradient(v) ** 2)(3.0)) == 0.0
     assert float(jvp(lambda v: cg.stop_gradient(v) ** 2, (3.0,), (1.0,))[1]) == 0.0
+
+
+class TestModules:
+    """``cg.linalg``, ``cg.fft`` and ``cg.emath``: NumPy's functions under their own names, with ``name=``."""
+
+    @pytest.mark.parametrize("place", ["linalg", "fft", "emath"])
+    def test_every_function_is_there(self, place: str) -> None:
+        ours, numpys = getattr(cg, place), getattr(np, place)
+        functions = {name for name in numpys.__all__ if callable(f := getattr(numpys, name)) and not isinstance(f, type)}
+        assert set(dir(ours)) == functions
+        assert all(callable(getattr(ours, name)) for name in functions)
+        with pytest.raises(AttributeError, match=f"compgraph.{place} has no 'more'"):
+            _ = ours.more
+
+    def test_names_and_values(self) -> None:
+        a = np.array([[2.0, 1.0], [0.5, 3.0]])
+        x = cg.variable(a, "x")
+        node = cg.linalg.inv(x, name="i")
+        assert (node.name, node.opname) == ("i", "linalg_inv")
+        assert np.array_equal(node.value, np.linalg.inv(a))
+        assert [part.name for part in cg.linalg.eigh(x, name="e")] == ["e_0", "e_1"]
+        assert cg.fft.rfft(x, name="f").name == "f"
+        assert cg.emath.sqrt(-x, name="s").dtype == complex
+        assert type(cg.linalg.inv(a)) is np.ndarray
+        assert cg.linalg.inv(a, name="constant").name == "constant"
+        assert cg.linalg.inv is cg.linalg.inv
+        assert cg.linalg.multi_dot([a, x, a], name="m").name == "m"
+
+    @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+    def test_frequencies(self, name: str) -> None:
+        for function in (getattr(np.fft, name), getattr(cg.fft, name)):
+            node = function(5, d=cg.variable(0.3))
+            assert np.array_equal(node.value, getattr(np.fft, name)(5, d=0.3))
+            check_grads(lambda d, f=function: f(5, d), [0.3], order=2)
+            with pytest.raises(ValueError, match="n should be an integer"):
+                function(cg.variable(5.0))
+        assert getattr(cg.fft, name)(4, name="f").name == "f"
+
+
+def test_functions_in_steps_of_our_own_take_names() -> None:
+    x = np.array([0.5, -1.0, 2.0])
+    for given in (x, cg.variable(x)):
+        node = cg.piecewise(given, [x > 0], [np.exp], name="p")
+        assert (node.name, list(node.value)) == ("p", list(np.piecewise(x, [x > 0], [np.exp])))
+        bins, edges = cg.histogramdd([given, x], 2, name="h")
+        assert bins.name == "h_0"
+        assert all(isinstance(part, cg.Node) for part in (bins, *edges))
+    assert cg.block([[np.ones((1, 2))], [np.zeros((1, 2))]], name="b").name == "b"
+    assert cg.choose([0, 1, 0], [x, cg.variable(x)], name="c").name == "c"
+    assert type(cg.meshgrid(x, x)[0]) is np.ndarray
+
+
+def test_nodes_that_numpy_does_not_ask() -> None:
+    """NumPy asks no one where only what a function returns is a node, or what stands in a list; ``cg.`` sees it."""
+    table = np.array([[1.0, 2.0], [3.0, -4.0]])
+    for call in (
+        lambda w: cg.piecewise(table, [table > 0], [lambda v: v * w, 1.0]),
+        lambda w: cg.apply_along_axis(lambda row: row * w, 1, table),
+        lambda w: cg.piecewise(table, [table > 0], [lambda v: [w, w * w, 2.0], [w]]),
+        lambda w: cg.histogramdd(table, 2, weights=[w, w * w])[0],
+        lambda w: cg.histogramdd([[w, 1.0, 3.0], [2.0, 3.0, 4.0]], 2, density=True)[0],
+        lambda w: cg.apply_over_axes(lambda a, axis: np.sum(a * w, axis), table, [0, 1]),
+    ):
+        assert isinstance(call(cg.variable(2.0)), cg.Node)
+        check_grads(call, [1.5], order=2)
+
+
+@pytest.mark.parametrize(
+    ("x", "functions"),
+    [
+        (np.array([1.5, -2.0]), [lambda v: v, 1j]),
+        (np.array([1, -2]), [lambda v: v, np.nan]),
+        (np.array([1.5, -2.0]), [lambda v: [1.0, 2.0, 3.0]]),
+        (np.array([1.5, -2.0]), [np.exp, np.exp, np.exp]),
+    ],
+)
+def test_pieces_that_numpy_cannot_write_raise_as_in_numpy(x: Any, functions: Any) -> None:
+    with pytest.raises((TypeError, ValueError)) as expected:
+        np.piecewise(x, [x > 0], functions)
+    with pytest.raises(expected.type):
+        np.piecewise(cg.constant(x), [x > 0], functions)

@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # For each module, the modules of the project that it may import.
 COMPGRAPH = {
-    "policies": set(),
+    "compositions": set(),
+    "policies": {"compositions"},
     "operations": {"policies"},
     "names": set(),
     "modes": set(),
@@ -22,6 +23,10 @@ COMPGRAPH = {
     "methods": {"operations", "nodes", "modes", "binding", "protocol"},
     "primitives": {"operations", "nodes", "binding", "protocol"},
     "creation": {"operations", "nodes", "binding"},
+    "linalg": {"primitives"},
+    "fft": {"primitives"},
+    "emath": {"primitives"},
+    "joining": {"nodes", "binding", "creation"},
     "functions": {"operations", "nodes", "binding", "primitives"},
     "graph": {"operations", "nodes"},
     "visualizer": {"operations", "nodes", "graph"},

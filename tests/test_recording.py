@@ -826,6 +826,14 @@ def test_stop_gradient_of_a_sequence() -> None:
 
 # -------------------------------------------------------------------------------- methods and attributes
 
+
+def twin(x: Any) -> Any:
+    """The complex dtype of pairs of real numbers, or the dtype of the parts; where there is none, the same."""
+    kind = {"f": "c", "c": "f"}.get(x.dtype.kind)
+    size = x.dtype.itemsize * 2 if kind == "c" else x.dtype.itemsize // 2
+    return np.dtype(f"{kind}{size}") if kind and size > 4 - (kind == "f") else x.dtype
+
+
 METHODS: dict[str, list[Callable[[Any], Any]]] = {
     "sum": [lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(axis=1, keepdims=True), lambda x: x.sum(-1, "complex128")],
     "mean": [lambda x: x.mean(), lambda x: x.mean(0), lambda x: x.mean(axis=1, keepdims=True)],
@@ -865,6 +873,11 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
     ],
     "copy": [lambda x: x.copy(), lambda x: x.copy("F"), lambda x: x.copy(order="K")],
     "flatten": [lambda x: x.flatten(), lambda x: x.flatten("F"), lambda x: x.flatten(order="A")],
+    "view": [
+        lambda x: x.view(), lambda x: x.view(x.dtype),
+        lambda x: x[:, :2].view(twin(x)), lambda x: x[..., :1].view(twin(x)), lambda x: x[:0].view(twin(x)),
+        lambda x: x[0].view(twin(x)),
+    ],
     "T": [lambda x: x.T, lambda x: x[0].T],
     "mT": [lambda x: x.mT, lambda x: x[0].mT],
     "real": [lambda x: x.real, lambda x: x[0].real],
@@ -946,6 +959,22 @@ def test_method_that_is_not_supported(name: str) -> None:
     for node in (cg.variable([[1.0, 2.0]]), cg.variable([1.0]) * 2, cg.constant([1, 2]), cg.variable(1.0)[()]):
         with pytest.raises(TypeError, match=rf"{name} is not supported on nodes"):
             getattr(node, name)()
+
+
+def test_no_dtype_is_numpys_default() -> None:
+    x = cg.variable([1.0, 2.0])
+    assert np.array_equal(x.view(None), x.value.view(None))
+    assert np.array_equal(x.astype(complex).view(None), [1.0, 0.0, 2.0, 0.0])
+
+
+def test_views_that_are_not_supported() -> None:
+    for node in (cg.variable([1.0, 2.0]), cg.variable([1.0, 2.0]) * 2, cg.constant([1, 2])):
+        for dtype in ("int32", "complex64", "uint8", ">f8", ">c16", "V8"):
+            with pytest.raises(TypeError, match="only complex numbers and pairs"):
+                node.view(dtype)
+        for call in (lambda x: x.view(np.ndarray), lambda x: x.view(type=np.ndarray), lambda x: x.view(np.matrix)):
+            with pytest.raises(TypeError, match="would lose the graph"):
+                call(node)
 
 
 def test_flat_is_not_supported() -> None:
@@ -1409,3 +1438,42 @@ def test_no_graph_gives_what_numpy_gives() -> None:
             found, expected = call(x), call(array)
         assert type(found) is type(expected), position
         assert_bits(found, expected, str(position))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda edges: np.histogram2d([1.0, 2], [1.0, 2], edges),
+        lambda edges: np.histogram2d([1.0, 2], [1.0, 2], [edges, edges]),
+        lambda edges: np.histogramdd(np.ones((3, 2)), [3, edges]),
+        lambda edges: np.histogramdd(cg.variable(np.ones((3, 2))), [3, [edges[0], 2.0]]),
+    ],
+)
+def test_bins_of_several_axes_cannot_be_nodes(call: Any) -> None:
+    with pytest.raises(TypeError, match="bins= cannot be a node"):
+        call(cg.variable([0.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("sequence", [list, tuple])
+def test_a_node_within_an_option_is_refused(sequence: Any) -> None:
+    x = cg.variable([0.0, 1.0, 2.0])
+    for call in (
+        lambda: np.histogram(x, sequence([x[0], x[2]])),
+        lambda: np.histogram(x, bins=sequence([x[0], x[2]])),
+        lambda: np.histogram(x, 3, range=sequence([x[0], x[2]])),
+        lambda: np.histogram_bin_edges(x, range=sequence([x[0], 1.0])),
+    ):
+        with pytest.raises(TypeError, match="cannot be a node"):
+            call()
+
+
+@pytest.mark.parametrize("bins", [3, (2, 3), [2, np.array([0.0, 1.0, 3.0])], [0.0, 1.0, 2.0, 4.0]], ids=str)
+def test_histograms_have_numpys_outputs(bins: Any) -> None:
+    x, y = np.array([0.5, 1.5, 2.5, 0.1]), np.array([0, 1, 2, 3])
+    expected, found = np.histogram2d(x, y, bins), np.histogram2d(cg.variable(x), y, bins)
+    several = np.histogramdd([cg.variable(x), y], 3)
+    assert [type(part) for part in several[1]] == [type(several[0])] * 2
+    expected, found = (*expected, *np.histogramdd([x, y], 3)[1]), (*found, *several[1])
+    for one, other in zip(expected, found, strict=True):
+        assert np.array_equal(one, other)
+        assert one.dtype == other.dtype

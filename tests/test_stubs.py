@@ -15,6 +15,11 @@ def test_the_stub_file_is_current() -> None:
     assert Path(cg.__file__).with_suffix(".pyi").read_text() == stubs.stub_text()
 
 
+@pytest.mark.parametrize("module", stubs.MODULES)
+def test_the_stub_files_of_modules_are_current(module: str) -> None:
+    assert (Path(cg.__file__).parent / f"{module}.pyi").read_text() == stubs.module_stub_text(module)
+
+
 @pytest.mark.parametrize("name", sorted(operations.public_functions()))
 def test_every_public_function_is_there_under_its_own_name(name: str) -> None:
     assert callable(getattr(cg, name))

@@ -62,6 +62,7 @@ from .elementwise import (
     log_grad,
     logaddexp2_grad,
     logaddexp_grad,
+    logn_grad,
     maximum_grad,
     minimum_grad,
     mul_grad,
@@ -108,6 +109,12 @@ from .fourier import (
     polymul_grad,
     polyval_grad,
     roots_grad,
+)
+from .histograms import (
+    bincount_grad,
+    histogram_bin_edges_grad,
+    histogram_grad,
+    histogramdd_grad,
 )
 from .linear_algebra import (
     dot_grad,
@@ -191,6 +198,7 @@ from .shaping import (
     stack_grad,
     swapaxes_grad,
     transpose_grad,
+    view_grad,
 )
 from .special import (
     angle_grad,
@@ -428,10 +436,6 @@ from .spectra import (
     linalg_svd_grad,
 )
 from .statistics import (
-    bincount_grad,
-    histogram2d_grad,
-    histogram_bin_edges_grad,
-    histogram_grad,
     interp_grad,
     median_grad,
     nanmax_grad,
@@ -525,9 +529,9 @@ __all__ = [
     "geomspace_grad",
     "getitem_grad",
     "heaviside_grad",
-    "histogram2d_grad",
     "histogram_bin_edges_grad",
     "histogram_grad",
+    "histogramdd_grad",
     "hypot_grad",
     "i0_grad",
     "imag_grad",
@@ -565,6 +569,7 @@ __all__ = [
     "log_softmax_grad",
     "logaddexp2_grad",
     "logaddexp_grad",
+    "logn_grad",
     "logsumexp_grad",
     "matmul_grad",
     "matvec_grad",
@@ -857,6 +862,7 @@ __all__ = [
     "vdot_grad",
     "vecdot_grad",
     "vecmat_grad",
+    "view_grad",
     "where_grad",
     "window_grad",
 ]

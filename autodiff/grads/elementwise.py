@@ -50,8 +50,14 @@ divmod_grad = general(
 # --------------------------------------------------------------------------------- powers, exponentials
 
 
+def _in_domain(x: Any, out: Any) -> Any:
+    """`x` as a complex number where the result is one, although x was real (``np.emath``)."""
+    return x + np.zeros((), out.dtype) if out.dtype.kind == "c" and np.asarray(x).dtype.kind != "c" else x
+
+
 def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
     """y x^(y - 1), and 0 for y = 0 also where x = 0."""
+    x = _in_domain(x, out)
     if isinstance(y, (int, float)):
         return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
     return g * (y * x ** np.where((y == 0) & (x == 0), 1, y - 1))
@@ -59,6 +65,7 @@ def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """x^y log x, and 0 where x = 0."""
+    x = _in_domain(x, out)
     return g * (out * np.log(np.where(x == 0, 1, x)))
 
 
@@ -72,23 +79,37 @@ expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1))
 log_grad = elementwise("log", lambda g, out, x: g / x)
 log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2))
 log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10))
+# log(x) / log(n), where either logarithm may be complex
+logn_grad = elementwise(
+    "logn",
+    lambda g, out, n, x: -g * out / (n * np.emath.log(n)),
+    lambda g, out, n, x: g / (x * np.emath.log(n)),
+)
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x))
 logaddexp_grad = elementwise("logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out))
 logaddexp2_grad = elementwise("logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out))
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
+# On a cut in the plane, only the value of an inverse function says on which side it is taken.
+
+
+def _root(out: Any, root: Any, of_value: Any) -> Any:
+    """The root in the derivative of an inverse function: of real numbers, or by the complex value."""
+    return of_value(out) if out.dtype.kind == "c" else root()
+
+
 sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x))
 cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x))
 tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out))
-arcsin_grad = elementwise("arcsin", lambda g, out, x: g / np.sqrt((1 - x) * (1 + x)))
-arccos_grad = elementwise("arccos", lambda g, out, x: -g / np.sqrt((1 - x) * (1 + x)))
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos))
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin))
 arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x))
 sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x))
 cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x))
 tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out))
-arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / np.sqrt(x * x + 1))
-arccosh_grad = elementwise("arccosh", lambda g, out, x: g / (np.sqrt(x - 1) * np.sqrt(x + 1)))
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x * x + 1), np.cosh))
+arccosh_grad = elementwise("arccosh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh))
 arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x)))
 arctan2_grad = elementwise(
     "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))

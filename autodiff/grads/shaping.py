@@ -22,6 +22,13 @@ def _reshaped(g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
     return np.reshape(g, x.shape, order=order)
 
 
+def _viewed(g: Any, out: Any, x: Any, dtype: Any) -> Any:
+    """The real and imaginary part of ``a`` are given ``Re g`` and ``-Im g`` of a complex adjoint."""
+    if x.dtype.kind == "c":
+        return np.conjugate(g.copy().view(np.result_type(g.dtype, np.complex64)))
+    return np.conjugate(g).copy().view(np.finfo(g.dtype).dtype)
+
+
 def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
@@ -37,6 +44,7 @@ def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_:
 astype_grad = linear("astype", _same)
 input_grad = linear("input", _same)
 copy_grad = linear("copy", _same)
+view_grad = linear("view", _viewed)
 broadcast_to_grad = linear("broadcast_to", _same)
 reshape_grad = linear("reshape", _reshaped)
 ravel_grad = linear("ravel", _reshaped)

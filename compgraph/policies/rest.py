@@ -27,7 +27,7 @@ UNSEEN: frozenset[Any] = frozenset(
         np.bmat, np.require, np.full, np.kaiser, np.isfortran, np.fromiter,
         np.arange, np.empty, np.zeros, np.ones, np.eye, np.identity, np.indices, np.tri, np.mask_indices, np.diag_indices,
         np.tril_indices, np.triu_indices, np.bartlett, np.blackman, np.hamming, np.hanning,
-        np.fft.fftfreq, np.fft.rfftfreq, np.fromfunction, np.frompyfunc, np.nested_iters,
+        np.fromfunction, np.frompyfunc, np.nested_iters,
         np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.frombuffer, np.fromregex, np.fromstring, np.from_dlpack,
         np.isscalar, np.iterable, np.issubdtype, np.isdtype, np.promote_types, np.mintypecode, np.typename,
         np.datetime_data, np.broadcast_shapes, np.base_repr, np.binary_repr,

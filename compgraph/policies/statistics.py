@@ -2,190 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-import warnings
-from typing import Any
-
 import numpy as np
 
-from .policy import Function, Policy
+from ..compositions import histograms, statistics
+from .policy import Policy
 
-
-def _sparing(function: Function) -> Function:
-    """The function without ``overwrite_input=``, which would sort the elements of a node."""
-
-    @functools.wraps(function)
-    def spared(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
-        if overwrite_input:
-            raise TypeError(
-                f"np.{function.__name__}: overwrite_input= would write into a node, which the graph needs as it is; leave it out"
-            )
-        return function(*args, **options)
-
-    return spared
-
-
-_ORDER = {f: _sparing(f) for f in (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, np.nanpercentile)}
-
-# ------------------------------------------------------------------------------------ NumPy's in steps
-# What NumPy does with buffers that it fills, done with operations that are recorded, to the same bits.
-
-
-def _along(x: Any, axis: int, *bounds: int | None) -> Any:
-    """A slice along an axis."""
-    return x[(slice(None),) * axis + (slice(*bounds),)]
-
-
-def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[Any]:
-    """For each axis a number, or the distances between the points."""
-    if not spacing:
-        return [1.0] * len(axes)
-    if len(spacing) == 1 and np.ndim(spacing[0]) == 0:
-        return [spacing[0]] * len(axes)
-    if len(spacing) != len(axes):
-        raise TypeError("invalid number of arguments")
-    return [_distances(points, f.shape[axis]) for points, axis in zip(spacing, axes, strict=True)]
-
-
-def _distances(points: Any, length: int) -> Any:
-    """The distances between points on an axis; one number where they are equal and no node knows better."""
-    points = np.asanyarray(points)
-    if points.ndim == 0:
-        return points
-    if points.ndim != 1:
-        raise ValueError("distances must be either scalars or 1d")
-    if points.shape[0] != length:
-        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
-    steps = np.diff(points.astype(float) if points.dtype.kind in "iu" else points)
-    return steps[0] if not hasattr(points, "plain") and (steps == steps[0]).all() else steps
-
-
-def _edge(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
-    """The derivative at the first or last of points, by one-sided differences; `points` go from the edge inwards."""
-    if order == 1:
-        return ((points[1] - points[0]) if sign > 0 else (points[0] - points[1])) / near
-    if near is far:
-        outer, middle, inner = -1.5 / near, 2.0 / near, -0.5 / near
-        if sign < 0:
-            outer, middle, inner = 1.5 / near, -2.0 / near, 0.5 / near
-    elif sign > 0:
-        outer, middle = -(2.0 * near + far) / (near * (near + far)), (near + far) / (near * far)
-        inner = -near / (far * (near + far))
-    else:
-        outer, middle = (2.0 * near + far) / (near * (far + near)), -(near + far) / (far * near)
-        inner = near / (far * (far + near))
-    if sign > 0:
-        return outer * points[0] + middle * points[1] + inner * points[2]
-    return inner * points[2] + middle * points[1] + outer * points[0]
-
-
-def _slope(f: Any, axis: int, steps: Any, order: int) -> Any:
-    """The differences of `f` along an axis, central but at the edges."""
-    count = f.shape[axis]
-    if count < order + 1:
-        raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
-        )
-    before, here, behind = _along(f, axis, None, -2), _along(f, axis, 1, -1), _along(f, axis, 2, None)
-    if np.ndim(steps) == 0:
-        inside = (behind - before) / (2.0 * steps)
-        ends = [(steps, steps)] * 2
-    else:
-        left, right = (np.reshape(part, (-1, *[1] * (f.ndim - 1 - axis))) for part in (steps[:-1], steps[1:]))
-        inside = -right / (left * (left + right)) * before + (right - left) / (left * right) * here
-        inside = inside + left / (right * (left + right)) * behind
-        ends = [(steps[0], steps[min(1, count - 2)]), (steps[-1], steps[max(count - 3, 0)])]
-    first = [_along(f, axis, i, i + 1) for i in range(order + 1)]
-    last = [_along(f, axis, count - 1 - i, count - i) for i in range(order + 1)]
-    parts = [_edge(first, *ends[0], order, 1), inside, _edge(last, *ends[1], order, -1)]
-    return np.concatenate([part if part.dtype == f.dtype else part.astype(f.dtype) for part in parts], axis=axis)
-
-
-def _gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """``numpy.gradient``."""
-    f = np.asanyarray(f)
-    axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple([operator.index(i) % f.ndim for i in axes])
-    by_numpy: Any = np.gradient
-    plain = by_numpy(np.asarray(f), *map(np.asarray, spacing), axis=axis, edge_order=edge_order)
-    f = f.astype(float) if f.dtype.kind in "biu" else f
-    found = [_slope(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)]
-    found = [_rounded_as(x, wanted) for x, wanted in zip(found, plain if isinstance(plain, tuple) else (plain,), strict=True)]
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def _rounded_as(x: Any, wanted: Any) -> Any:
-    """`x` with a last digit as NumPy has it by a shorter way (where a node of coordinates has equal distances)."""
-    return x if np.array_equal(np.asarray(x), wanted, equal_nan=True) else x + (wanted - np.asarray(x))
-
-
-def _weights(weights: Any, name: str, count: int) -> Any:
-    """Weights of observations for a covariance."""
-    weights = weights if hasattr(weights, "plain") else np.asarray(weights, float)
-    if weights.ndim > 1:
-        raise RuntimeError(f"cannot handle multidimensional {name}")
-    if weights.shape[0] != count:
-        raise RuntimeError(f"incompatible numbers of samples and {name}")
-    if np.any(weights < 0):
-        raise ValueError(f"{name} cannot be negative")
-    if name == "fweights" and not np.all(weights == np.around(weights)):
-        raise TypeError("fweights must be integer")
-    return weights
-
-
-def _table(x: Any, dtype: Any, turned: bool) -> Any:
-    """Variables in rows."""
-    if x.ndim > 2:
-        raise ValueError("cov: data has more than 2 dimensions")
-    rows = np.reshape(x, (1,) * (2 - x.ndim) + x.shape).astype(dtype)
-    return rows.T if turned else rows
-
-
-def _cov(
-    m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None,
-    *, dtype: Any = None,
-) -> Any:  # fmt: skip
-    """``numpy.cov``."""
-    if ddof is not None and ddof != int(ddof):
-        raise ValueError("ddof must be integer")
-    data = [np.asanyarray(part) for part in (m, y) if part is not None]
-    dtype = np.result_type(*[part.dtype for part in data], float) if dtype is None else dtype
-    x = _table(data[0], dtype, not rowvar and data[0].ndim != 1)
-    if y is not None:
-        other = _table(data[1], dtype, False)
-        x = np.concatenate((x, other.T if not rowvar and other.shape[0] != 1 else other), axis=0)
-    if x.shape[0] == 0:
-        return np.dot(x, x.T)
-    ddof = (1 if bias == 0 else 0) if ddof is None else ddof
-    of_each = [_weights(w, name, x.shape[1]) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None]
-    w = None if not of_each else of_each[0] if len(of_each) == 1 else of_each[0] * of_each[1]
-    mean, total = np.average(x, axis=1, weights=w, returned=True)
-    freedom: Any = x.shape[1] - ddof if w is None else total[0]
-    if w is not None and ddof:
-        freedom = freedom - (ddof if aweights is None else ddof * np.sum(w * of_each[-1]) / freedom)
-    if freedom <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
-        freedom = 0.0
-    centred = (x - mean[:, None]).astype(x.dtype, copy=False)
-    turned = centred.T if w is None else (centred * w).T
-    products = np.dot(centred, np.conjugate(turned) if turned.dtype.kind == "c" else turned)
-    return np.squeeze((products * np.true_divide(1, freedom)).astype(products.dtype, copy=False))
-
-
-def _corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
-    """``numpy.corrcoef``."""
-    c = _cov(x, y, rowvar, dtype=dtype)
-    if c.ndim == 0:
-        return c / c
-    places = np.arange(c.shape[0])
-    variances = c[places, places]
-    deviations = np.sqrt(np.real(variances) if c.dtype.kind == "c" else variances)
-    c = c / deviations[:, None] / deviations[None, :]
-    if c.dtype.kind != "c":
-        return np.clip(c, -1, 1)
-    return np.clip(np.real(c), -1, 1) + 1j * np.clip(np.imag(c), -1, 1)
-
+_ORDER = {
+    f: statistics.sparing(f) for f in (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, np.nanpercentile)
+}
 
 POLICY = Policy(
     smooth={
@@ -209,14 +33,19 @@ POLICY = Policy(
         np.correlate: "a v",
         np.bincount: "x weights",
         np.histogram: "a weights",
-        np.histogram2d: "x y weights",
+        histograms.histogramdd: "sample weights",
         np.histogram_bin_edges: "a",
         np.interp: "x xp fp left right",
         **dict.fromkeys(_ORDER.values(), "a"),
     },
     composed=frozenset({np.diff, np.average, np.trapezoid}),
-    instead={np.gradient: _gradient, np.cov: _cov, np.corrcoef: _corrcoef},
-    refused={np.histogramdd: "np.histogram2d, or np.bincount with weights at places by np.searchsorted"},
+    instead={
+        np.gradient: statistics.gradient,
+        np.cov: statistics.cov,
+        np.corrcoef: statistics.corrcoef,
+        np.histogram2d: histograms.histogram2d,
+        np.histogramdd: histograms.histogramdd_of,
+    },
     aliases=_ORDER,
     methods={"cumsum": np.cumsum, "cumprod": np.cumprod},
 )

@@ -1,0 +1,146 @@
+"""Rules of histograms: by weights, and by elements where these move the edges of the bins.
+
+How many elements a bin holds is piecewise constant in them. What follows them are edges, evenly between the least and
+the greatest element, and with the edges a density, which falls as its bin widens.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.nodes import record
+from compgraph.operations import getitem
+
+from ..deferred import scatter
+from ..registry import general
+from . import reductions
+
+bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: getitem(g, np.asarray(x))).tangent(
+    None, lambda t, out, x, weights, **_: np.bincount(np.asarray(x), t, minlength=out.shape[0])
+)
+
+# ----------------------------------------------------------------------------------------------- edges
+
+
+def _follow(bins: Any, range: Any) -> bool:
+    """Whether the edges of bins follow the least and the greatest element."""
+    return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
+
+
+def _edges(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+    """The edges lie evenly between the least and the greatest element."""
+    if not _follow(bins, range) or not a.size:
+        return np.zeros_like(a)
+    share = np.linspace(0, 1, g.shape[0])
+    least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
+    return least * np.sum(g * (1 - share)) + greatest * np.sum(g * share)
+
+
+def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+    if not _follow(bins, range) or not a.size:
+        return np.zeros_like(out)
+    share = np.linspace(0, 1, out.shape[0])
+    least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
+    return np.sum(t * least) * (1 - share) + np.sum(t * greatest) * share
+
+
+histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges_tangent)
+
+# ------------------------------------------------------------------------------------------------ bins
+# The outputs are the bins, and the edges of each axis; the samples of an axis are a column.
+
+
+def _places_of(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
+    """The bin of each element, counted through all axes, and whether it is in any."""
+    places, inside = 0, True
+    for column, edge in zip(map(np.asarray, columns), map(np.asarray, edges), strict=True):
+        place = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
+        places = places * (edge.shape[0] - 1) + place
+        inside = (column >= edge[0]) & (column <= edge[-1]) & inside
+    return np.where(inside, places, 0), inside
+
+
+def _along(values: Any, axis: int, count: int) -> Any:
+    """A vector as an array of so many axes that lies along one of them."""
+    return np.reshape(values, (-1, *[1] * (count - 1 - axis)))
+
+
+def _volumes(edges: Sequence[Any]) -> Any:
+    """How large the bins are."""
+    widths = [_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
+    return functools.reduce(operator.mul, widths)
+
+
+def _columns(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> list[Any]:
+    """What each column is given by the bins and the edges."""
+    found = []
+    for axis, (column, edge) in enumerate(zip(columns, out[1:], strict=True)):
+        total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
+        if density and g[0] is not None:
+            others = tuple([i for i, _ in enumerate(columns) if i != axis])
+            fall, nothing = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
+            total = total + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
+        found.append(_edges(total, edge, column, bins[axis], range[axis]))
+    return found
+
+
+def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> tuple[Any, ...]:
+    """How the bins and the edges move with the columns."""
+    moved = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
+    if not density:
+        return (None, *moved)
+    wider = [_along(np.diff(m) / np.diff(edge), i, len(moved)) for i, (m, edge) in enumerate(zip(moved, out[1:], strict=True))]
+    return (-out[0] * functools.reduce(operator.add, wider), *moved)
+
+
+def _weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> Any:
+    """What the weights are given by the bins."""
+    if g[0] is None:
+        return np.zeros_like(weights)
+    places, inside = _places_of(columns, out[1:])
+    of_bins = g[0]
+    if density:
+        of_bins = (g[0] / _volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
+    return np.where(inside, getitem(np.ravel(of_bins), places), 0)
+
+
+def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
+    """How the bins move with the weights."""
+    places, inside = _places_of(columns, out[1:])
+    moved = np.where(inside, t, 0)
+    like = np.zeros(math.prod(out[0].shape), moved.dtype)
+    found = np.reshape(record(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
+    if density:
+        found = (found / _volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
+    return (found, *[None for _ in columns])
+
+
+# The weights of a histogram are always given by keyword.
+histogram_grad = general(
+    "histogram",
+    lambda g, out, a, bins=10, range=None, density=None, **_: _columns(g, out, [a], density, [bins], [range])[0],
+    lambda g, out, a, *, weights, density=None, **_: _weights(g, out, [a], weights, density),
+).tangent(
+    lambda t, out, a, bins=10, range=None, density=None, **_: _columns_tangent([t], out, [a], density, [bins], [range]),
+    lambda t, out, a, *, weights, density=None, **_: _weights_tangent(t, out, [a], weights, density),
+)
+
+
+def _split(sample: Any) -> list[Any]:
+    return list(np.unstack(sample, axis=1))
+
+
+histogramdd_grad = general(
+    "histogramdd",
+    lambda g, out, sample, *_, bins, range, density: np.stack(_columns(g, out, _split(sample), density, bins, range), axis=1),
+    lambda g, out, sample, weights, *, density, **_: _weights(g, out, _split(sample), weights, density),
+).tangent(
+    lambda t, out, sample, *_, bins, range, density: _columns_tangent(_split(t), out, _split(sample), density, bins, range),
+    lambda t, out, sample, weights, *, density, **_: _weights_tangent(t, out, _split(sample), weights, density),
+)

@@ -1,0 +1,127 @@
+"""Joining, moving and padding elements.
+
+NumPy's own implementations write into a plain array, or make one of their argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .tools import is_node, leaves, record_of, stacked
+
+# ------------------------------------------------------------------------------------- joining, moving
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Each vector along an axis of its own."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    axes = list(range(len(xi)))
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    grids: Any = [np.reshape(x, [-1 if i == axis else 1 for i in range(len(xi))]) for x, axis in zip(xi, axes, strict=True)]
+    if not sparse:
+        grids = np.broadcast_arrays(*grids)
+    return tuple([x.copy() for x in grids]) if copy else grids
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of vectors, of all vectors along an axis."""
+    rows = np.moveaxis(arr, axis, -1)
+    shape = rows.shape[:-1]
+    if 0 in shape:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    found = np.stack([stacked(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
+    inner = found.ndim - 1
+    found = np.reshape(found, (*shape, *found.shape[1:]))
+    axis %= np.ndim(arr)
+    outer = list(range(len(shape)))
+    return np.transpose(found, (*outer[:axis], *range(len(shape), len(shape) + inner), *outer[axis:]))
+
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """A function of an array and an axis, one axis after the other."""
+    value = a
+    for axis in (axes,) if np.ndim(axes) == 0 else axes:
+        axis = axis + np.ndim(a) if axis < 0 else axis
+        found = func(value, axis)
+        found = found if found.ndim == value.ndim else np.expand_dims(found, axis)
+        if found.ndim != value.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        value = found
+    return value
+
+
+def nan_to_num(x: Any, **numbers: Any) -> Any:
+    """``numpy.nan_to_num``, which never writes into `x`."""
+    return np.nan_to_num(x, **numbers)
+
+
+def finite(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Numbers in place of what is not finite."""
+    if not copy:
+        raise TypeError("np.nan_to_num(..., copy=False) would write into the node; leave copy out")
+    if any(is_node(value) for value in (nan, posinf, neginf)):
+        raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
+    return record_of(nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """``numpy.pad``, which is recorded with plain options only."""
+    return np.pad(array, pad_width, mode, **options)
+
+
+def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """An array with more elements at its ends."""
+    if callable(mode):
+        raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
+    nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
+    pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
+    if nodes == ["constant_values"] and mode == "constant":
+        axes = np.ndim(array)
+        ends = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
+        values = np.ravel(np.broadcast_to(stacked(options["constant_values"]), (axes, 2)))
+        padded = np.pad(array, pad_width)
+        return np.where(ends > 0, values[ends - 1], padded).astype(padded.dtype)
+    if nodes:
+        raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
+    return record_of(pad, array, pad_width=pad_width, mode=mode, **options)
+
+
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803
+    """The powers of a vector as columns, each the one before times the vector."""
+    if np.ndim(x) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    x = x.astype(np.promote_types(x.dtype, int))
+    count = np.size(x) if N is None else N
+    powers = [np.ones_like(x)]
+    while len(powers) < count:
+        powers.append(x if len(powers) == 1 else powers[-1] * x)
+    powers = powers[:count] if increasing else powers[:count][::-1]
+    return np.stack(powers, axis=1) if powers else np.zeros((np.size(x), 0), x.dtype)
+
+
+def block(arrays: Any) -> Any:
+    """Nested lists of blocks as one array."""
+    depth, inner = 0, arrays
+    while isinstance(inner, (list, tuple)):
+        if not len(inner):
+            raise ValueError("List at arrays cannot be empty")
+        depth, inner = depth + 1, inner[0]
+
+    def blocks(part: Any, level: int) -> list[Any]:
+        if isinstance(part, (list, tuple)) != (level < depth):
+            raise ValueError("List depths are mismatched in np.block")
+        return [leaf for p in part for leaf in blocks(p, level + 1)] if level < depth else [part]
+
+    axes = max(depth, *map(np.ndim, blocks(arrays, 0)))
+
+    def joined(part: Any, level: int) -> Any:
+        if level == depth:
+            return np.reshape(part, (1,) * (axes - np.ndim(part)) + np.shape(part))
+        return np.concatenate([joined(p, level + 1) for p in part], axis=level - depth)
+
+    return joined(arrays, 0)

@@ -1,0 +1,166 @@
+"""Taking, choosing and sorting elements, and sets of them.
+
+NumPy's own implementations write into a plain array, or make one of their argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .tools import record_of
+
+# ----------------------------------------------------------------------------------------------- taking
+
+
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """The slices of `a` where a condition holds."""
+    if np.ndim(condition) != 1:
+        raise ValueError("condition must be a 1-d array")
+    return record_of(np.take, a, np.flatnonzero(condition), axis=axis, out=out)
+
+
+def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """``a.compress(condition)``."""
+    return compress(condition, a, axis, out)
+
+
+def extract(condition: Any, arr: Any) -> Any:
+    """The elements of `arr` where a condition holds."""
+    return compress(np.ravel(condition), np.ravel(arr))
+
+
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """For each element of `a`, the element of the choice of that number."""
+    if out is not None:
+        raise TypeError("np.choose(..., out=) would lose the graph of its result; use result = np.choose(...)")
+    index, *parts = np.broadcast_arrays(a, *choices)
+    if index.dtype.kind not in "biu":
+        raise TypeError(f"np.choose: the numbers of the choices must be integers, not {index.dtype}")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    last = len(parts) - 1
+    if mode == "raise" and np.any((index < 0) | (index > last)):
+        raise ValueError("invalid entry in choice array")
+    index = np.clip(index, 0, last) if mode == "clip" else np.remainder(index, last + 1)
+    return np.take_along_axis(np.stack(parts), np.expand_dims(index.astype(int), 0), 0)[0]
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The element of the first choice whose condition holds, else the default."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    for number, condition in enumerate(condlist):
+        if np.result_type(condition).kind != "b":
+            raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
+    dtype = np.result_type(*[x if isinstance(x, (int, float, complex)) else np.result_type(x) for x in (*choicelist, default)])
+    result = default
+    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+        result = np.where(condition, choice, result)
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
+    """A slice of an axis as the positions it means."""
+    return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """``numpy.insert``, which is recorded with positions only."""
+    return np.insert(arr, obj, values, axis)
+
+
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """``numpy.delete``, which is recorded with positions only."""
+    return np.delete(arr, obj, axis)
+
+
+def insert_at(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """An array with values before the places `obj`."""
+    return record_of(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
+
+
+def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """An array without the elements at the places `obj`."""
+    obj = _as_positions(obj, arr, axis)
+    return record_of(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
+
+
+def sort_complex(a: Any) -> Any:
+    """Elements in order, as complex numbers."""
+    ordered = np.sort(a)
+    if ordered.dtype.kind == "c":
+        return ordered
+    return ordered.astype({"b": "F", "B": "F", "h": "F", "H": "F", "g": "G"}.get(ordered.dtype.char, "D"))
+
+
+# ------------------------------------------------------------------------------------------------ sets
+
+
+def unique(ar: Any, sorted: bool = True, **options: Any) -> Any:
+    """``numpy.unique``, of which only the positions are used."""
+    found = np.unique(ar, return_index=True, **options)
+    if not sorted and len(found) == 2 and options["axis"] is None:  # NumPy has an order of its own
+        values = np.unique(ar, equal_nan=options["equal_nan"], sorted=False)
+        if values.shape == found[0].shape:
+            return values, found[1][np.argsort(np.argsort(values, kind="stable"))]
+    return found
+
+
+def unique_values(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The values that occur, each taken from where it first stands."""
+    options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
+    _, first, *others = record_of(unique, ar, sorted=sorted or return_index, **options)
+    values = np.take(ar, first, axis=axis)
+    found = (values, *([first] if return_index else []), *others)
+    return found if len(found) > 1 else values
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The values of the first array that are not in the second."""
+    ar1 = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return compress(np.isin(ar1, ar2, assume_unique=True, invert=True), ar1)
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The values that are in one array only."""
+    if not assume_unique:
+        ar1, ar2 = np.unique(ar1), np.unique(ar2)
+    both = np.concatenate((ar1, ar2), axis=None)
+    if both.size == 0:
+        return both
+    both = np.sort(both)
+    flag = np.concatenate(([True], both[1:] != both[:-1], [True]))
+    return both[flag[1:] & flag[:-1]]
+
+
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The values that are in both arrays, taken from the first."""
+    first1: Any = None
+    first2: Any = None
+    if assume_unique:
+        ar1, ar2 = np.ravel(ar1), np.ravel(ar2)
+    else:
+        ar1, first1 = np.unique(ar1, return_index=True)
+        ar2, first2 = np.unique(ar2, return_index=True)
+    both = np.concatenate((ar1, ar2))
+    order = np.argsort(both, kind="stable")
+    both = both[order]
+    mask = both[1:] == both[:-1]
+    values = both[:-1][mask]
+    if not return_indices:
+        return values
+    place1, place2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
+    return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])

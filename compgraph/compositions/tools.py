@@ -1,0 +1,38 @@
+"""What compositions share. They know a node by its plain value: the nodes themselves stand above them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def is_node(value: Any) -> bool:
+    """Whether a value is a node."""
+    return hasattr(type(value), "plain")
+
+
+def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """Record a function of our own, as a node's protocol does with one of NumPy's; without a node, call it."""
+    node = next((x for x in operands if is_node(x)), None)
+    if node is None:
+        return function(*operands, **options)
+    return node.__array_function__(function, (type(node),), operands, options)
+
+
+def leaves(value: Any) -> list[Any]:
+    """What stands in lists and tuples, however deep."""
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def stacked(value: Any) -> Any:
+    """A sequence with nodes in it as one array."""
+    return np.stack([stacked(part) for part in value]) if isinstance(value, (list, tuple)) else value
+
+
+def as_array(value: Any) -> Any:
+    """A value as an array; a node, or one with nodes in it, as a node."""
+    if is_node(value):
+        return value
+    return stacked(value) if any(map(is_node, leaves(value))) else np.asarray(value)

@@ -1,0 +1,9 @@
+"""Linear algebra: the functions of ``numpy.linalg``, with one more argument ``name=``: ``cg.linalg.inv(x, name="y")``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .primitives import namespace
+
+__getattr__, __dir__ = namespace(np.linalg, __name__)

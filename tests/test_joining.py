@@ -1,0 +1,195 @@
+"""``cg.r_``, ``cg.c_``, ``bmat`` and ``asmatrix``: NumPy's values, and nothing of the graph is lost."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import check_grads
+from autodiff.reverse import gradient
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.5]])
+
+
+class Numpys:
+    """NumPy's functions of the same names, without the warning that there are better things than matrices."""
+
+    def __getattr__(self, name: str) -> Any:
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return getattr(np, name)
+
+
+JOINED: dict[str, Any] = {
+    "vectors": lambda m, x: m.r_[x[0], x[1]],
+    "one vector": lambda m, x: m.r_[x[0]],
+    "numbers": lambda m, x: m.r_[x[0, 0], x[1, 1], 3],
+    "a number beside a vector": lambda m, x: m.r_[1, x[0], x[1, 0], 2.5],
+    "a 0-d array": lambda m, x: m.r_[x[0, 0].reshape(()), x[0]],
+    "lists": lambda m, x: m.r_[[x[0, 0], 2.0, x[0, 1] ** 2], x[0], [1, 2]],
+    "matrices": lambda m, x: m.r_[x, 2 * x],
+    "other precision": lambda m, x: m.r_[x[0].astype(np.float32), np.arange(2), x[0, 0]],
+    "single precision": lambda m, x: m.r_[x[0].astype(np.float32), 2.5, 1],
+    "single precision, NumPy number": lambda m, x: m.r_[x[0].astype(np.float32), np.float64(2.5)],
+    "complex": lambda m, x: np.abs(m.r_[x[0] * (1 + 2j), x[1], 1j]),
+    "axis": lambda m, x: m.r_["1", x, x[:, :1]],
+    "axis -1": lambda m, x: m.r_["-1", x, x[:, :1]],
+    "least dimensions": lambda m, x: m.r_["0,2", x[0], x[1], [1, 2, 3]],
+    "least dimensions, a number": lambda m, x: m.r_["1,2", x[0], x[1, 1], 2],
+    "columns": lambda m, x: m.r_["0,2,0", x[0], x[1]],
+    "columns side by side": lambda m, x: m.r_["1,2,0", x[0], x[1], [1, 2, 3]],
+    "three dimensions": lambda m, x: m.r_["0,3,1", x, x[0, 0] * np.ones((2, 3))],
+    "three dimensions, from the end": lambda m, x: m.r_["1,3,-2", x[0], x[1]],
+    "three dimensions, 0": lambda m, x: m.r_["-1,3,0", x, 2 * x],
+    "slices": lambda m, x: m.r_[0:3, x[0], 5:1:-2, 0:1:3j],
+    "slices of columns": lambda m, x: m.r_["1,2,0", 0:3, x[0]],
+    "slices of rows": lambda m, x: m.r_["0,2", 0:3, x[0]],
+    "start": lambda m, x: m.r_[x[0, 0] : 4.2],
+    "start alone": lambda m, x: m.r_[x[0, 0] : 1.2, x[0]],
+    "start, nothing left": lambda m, x: m.r_[x[0, 0] : 0, x[0]],
+    "step": lambda m, x: m.r_[0 : 1.9 : x[0, 0] / 3],
+    "start and step": lambda m, x: m.r_[x[0, 0] / 3 : 4 : x[0, 1] / 7],
+    "stop": lambda m, x: m.r_[0 : x[0, 2] + 0.2, x[0]],
+    "count": lambda m, x: m.r_[x[0, 0] : x[0, 1] ** 2 : 5j],
+    "a slice in c_": lambda m, x: m.c_[x[0, 0] : 3.5, x[0]],
+    "c_": lambda m, x: m.c_[x[0], x[1]],
+    "c_ of a matrix and a vector": lambda m, x: m.c_[x, x[:, 0]],
+    "c_ of numbers": lambda m, x: m.c_[x[0, 0], 2, x[0, 1]],
+    "c_ of lists": lambda m, x: m.c_[[x[0, 0], 1.0, 2.0], x[0], [4, 5, 6]],
+    "c_ of matrices": lambda m, x: m.c_[x, [[1], [2]], x * x],
+    "c_ with a directive": lambda m, x: m.c_["0", x[0], x[1]],
+    "c_ of one": lambda m, x: m.c_[x[0]],
+    "a row matrix": lambda m, x: m.r_["r", x[0], x[1]],
+    "a column matrix": lambda m, x: m.r_["c", x[0], 1.0],
+    "a matrix of matrices": lambda m, x: m.r_["r", x, x],
+    "a text": lambda m, x: m.r_["x, x; x, x"],
+    "bmat of a text": lambda m, x: m.bmat("x, x"),
+    "bmat, names given": lambda m, x: m.bmat("a b; b, a", {"a": x}, {"a": 0, "b": 2 * x}),
+    "bmat, of nested lists": lambda m, x: m.bmat([[x, 2 * x], [np.ones((2, 3)), x]]),
+    "bmat of a row": lambda m, x: m.bmat([x, np.ones((2, 1))]),
+    "bmat of a row of vectors": lambda m, x: m.bmat([x[0], x[1]]),
+    "bmat of an array": lambda m, x: m.bmat(x[0]),
+    "bmat of tuples": lambda m, x: m.bmat(((x[0], x[1]),)),
+    "asmatrix": lambda m, x: m.asmatrix(x),
+    "asmatrix of a vector": lambda m, x: m.asmatrix(x[0]),
+    "asmatrix of a number": lambda m, x: m.asmatrix(x[0, 0]),
+    "asmatrix of a list": lambda m, x: m.asmatrix([x[0, 0], 2.0]),
+    "asmatrix, dtype": lambda m, x: m.asmatrix(x, dtype=np.float32),
+    "asmatrix of more dimensions": lambda m, x: m.asmatrix(x[:, None]),
+    "asmatrix of many ones": lambda m, x: m.asmatrix(x[:, None, :1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize("label", JOINED)
+def test_values_and_derivatives(label: str) -> None:
+    call = JOINED[label]
+    expected, found = np.asarray(call(Numpys(), X)), call(cg, cg.variable(X))
+    assert isinstance(found, cg.Node)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert np.array_equal(found.value, expected)
+    plain = call(cg, X)
+    assert not isinstance(plain, cg.Node)
+    assert type(plain) is type(call(Numpys(), X))
+    single = expected.dtype == np.float32 or "precision" in label
+    check_grads(lambda x: call(cg, x).astype(float), [X], order=1 if single else 2, rtol=3e-2 if single else 1e-6)
+
+
+def test_a_stop_is_piecewise_constant() -> None:
+    x = cg.variable(2.5)
+    assert np.array_equal(cg.r_[0:x], [0.0, 1.0, 2.0])
+    assert isinstance(cg.r_[0:x], cg.Node)
+
+
+def test_requests_numpy_refuses() -> None:
+    x = cg.variable(X)
+    for call in (
+        lambda m, x: m.r_[x, "0,2"],
+        lambda m, x: m.r_["a", x],
+        lambda m, x: m.r_["0,b", x],
+        lambda m, x: m.r_[x, x[0]],
+        lambda m, x: m.asmatrix(np.stack([x, x])),
+        lambda m, x: m.bmat([[x, x], [x]]),
+    ):
+        for module, given in ((Numpys(), X), (cg, x)):
+            with pytest.raises(ValueError):  # noqa: PT011
+                call(module, given)
+    with pytest.raises(NameError, match="name 'there' is not defined"):
+        cg.bmat("x, there")
+
+
+def test_plain_texts_and_lengths_are_numpys() -> None:
+    a = np.ones((1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        assert np.array_equal(cg.r_["a; a"], np.bmat("a; a"))
+        assert np.array_equal(cg.bmat("a, a"), np.bmat("a, a"))
+    assert a.size == 2
+    assert len(cg.r_) == len(np.r_) == len(cg.c_)
+
+
+def test_what_numpys_own_cannot_take_raises() -> None:
+    """Entries that NumPy converts on the way have lost their history, and say so."""
+    x = cg.variable(X)
+    for call in (
+        lambda: np.r_[x[0, 0], 1.0],
+        lambda: np.r_["0,2", x[0]],
+        lambda: np.c_[x[0], x[1]],
+        lambda: np.r_[x[0].astype(np.float32), x[1]],
+    ):
+        with pytest.raises(TypeError, match="its history is lost"):
+            call()
+    assert np.r_[x[0], 1.0].opname == "concatenate"
+
+
+def test_a_kaiser_window_of_a_node() -> None:
+    for count in (1, 2, 5, 8.0):
+        for beta in (0.0, 2.5, 14.0, np.float32(3.1)):
+            node = cg.variable(beta)
+            found, expected = cg.kaiser(count, node), np.kaiser(count, beta)
+            assert isinstance(found, cg.Node)
+            assert np.array_equal(found.value, expected)
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    check_grads(lambda beta: cg.kaiser(6, beta), [3.0], order=2)
+    assert np.array_equal(cg.kaiser(4, 2.0), np.kaiser(4, 2.0))
+    with pytest.raises(TypeError, match="M cannot be a node"):
+        cg.kaiser(cg.variable(3.0), 2.0)
+    with pytest.raises(ValueError, match="single number"):
+        cg.kaiser(3, cg.variable([2.0]))
+
+
+def test_requirements_on_memory() -> None:
+    x = cg.variable(X)
+    assert cg.require(x) is x
+    assert cg.require(x, requirements=["C", "A", "W", "O"]) is x
+    for wanted in ("F", ["FORTRAN", "W"], ["F_CONTIGUOUS"]):
+        found = cg.require(x, requirements=wanted)
+        assert found.flags.f_contiguous
+        assert np.array_equal(gradient(found, x, adjoint=X)[x], X)
+    assert cg.require(x[:, ::2], requirements="O").value.flags.owndata
+    assert cg.require(cg.constant(X), requirements="W").flags.writeable
+    assert cg.require([x[0, 0], 1], np.float32).dtype == np.float32
+    with pytest.raises(TypeError, match="has no graph"):
+        cg.require(x, requirements="E")
+    with pytest.raises(ValueError, match="both"):
+        cg.require(x, requirements=["C", "F"])
+    with pytest.raises(KeyError):
+        cg.require(x, requirements="Q")
+    plain = cg.require(X, requirements="F")
+    assert type(plain) is np.ndarray
+    assert plain.flags.f_contiguous
+
+
+def test_any_array() -> None:
+    x = cg.variable(X)
+    assert cg.asanyarray(x) is x
+    assert np.asanyarray(x) is x
+    assert np.require(x, None, "C") is x
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    assert cg.asanyarray(masked) is masked
+    for call in (lambda: np.asanyarray(x, dtype=np.float32) + 1, lambda: np.require(x, None, "F") + 1):
+        with pytest.raises(TypeError, match="its history is lost"):
+            call()
