@@ -11,7 +11,7 @@ import numpy as np
 
 from . import operations as ops
 from .nodes import NO_OPTIONS, Node, record
-from .operands import as_operands, full_name
+from .operands import as_operands, full_name, gathered, leaves_of
 from .writers import write_out
 
 PLAIN_OPTIONS = frozenset({int, bool, float, str, tuple, type(None)})

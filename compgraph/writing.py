@@ -106,7 +106,7 @@ def _activate(target: Any) -> None:
     node: Any = target
     while node is not None:
         if node.__class__ is InertNode:
-            node.__class__ = OperationalNode
+            node.__class__ = OperationalNode  # type: ignore[assignment]
         node = viewed_by(node)
 
 

@@ -19,6 +19,7 @@ from arguments import (
     positive,
     real,
     shifted,
+    small_complexes,
     unary,
 )
 
