@@ -1,0 +1,62 @@
+"""Where in the user's code a node was made.
+
+A node keeps the code object and the instruction that was at work, which costs little; file, line and text are looked up
+when somebody asks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+# What lies here is not the user's: the two packages and NumPy; nor are Python's own modules that call functions.
+_OURS = Path(__file__).parent
+_HOMES = tuple(str(home) + os.sep for home in (_OURS, _OURS.with_name("autodiff"), Path(np.__file__).parent))
+_CALLERS = {"functools.py", "contextlib.py"}
+_internal: dict[str, bool] = {}
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to the packages or to NumPy."""
+    known = _internal.get(filename)
+    if known is None:
+        known = _internal[filename] = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
+    return known
+
+
+class Nowhere:
+    """What stands for a frame while lines are not recorded."""
+
+    f_code = None
+    f_lasti = 0
+
+
+def nowhere(depth: int) -> Any:
+    """As ``sys._getframe``, while lines are not recorded."""
+    return Nowhere
+
+
+def users_frame(depth: int) -> Any:
+    """The innermost frame of the user's code."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return Nowhere if frame is None else frame
+
+
+def described(code: CodeType | None, instruction: int) -> str | None:
+    """File, line, function and text of an instruction; None if it is not known."""
+    if code is None:
+        return None
+    positions = list(code.co_positions())
+    line = positions[instruction // 2][0] if instruction // 2 < len(positions) else None
+    line = code.co_firstlineno if line is None else line
+    text = linecache.getline(code.co_filename, line).strip()
+    place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+    return f"{place}: {text}" if text else place
