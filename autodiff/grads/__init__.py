@@ -158,6 +158,7 @@ from .reductions import (
     sum_grad,
     var_grad,
 )
+from .repeated import diagonal_matrix_grad
 from .selection import (
     delete_grad,
     diag_grad,
@@ -356,6 +357,7 @@ __all__ = [
     "diag_grad",
     "diagflat_grad",
     "diagonal_grad",
+    "diagonal_matrix_grad",
     "div_grad",
     "divmod_grad",
     "dot_grad",
