@@ -164,15 +164,29 @@ def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None
     return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()))
 
 
-def reduction(opname: str, *weights: Formula | None) -> Rule:
+def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
     """Declare a reduction along ``axis`` by its partial derivatives.
 
     For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
     respect to each element of the operand, in a form that broadcasts against it, or None where all are one; `out`
-    keeps the reduced axes, with length one.
+    keeps the reduced axes, with length one. `initial` does so for the number that the reduction begins with, which is
+    the second operand.
     """
     pairs = [_reduction_formulas(w) if w else (None, None) for w in weights]
+    if initial is not None:
+        start = _initial_formula(initial)
+        pairs.insert(1, (start, start))
     return declare(Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs]))
+
+
+def _initial_formula(weights: Formula) -> Formula:
+    """The formula of the number a reduction begins with, which is an operand of each result."""
+
+    def formula(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)
+        return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
+
+    return formula
 
 
 def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
@@ -297,14 +311,14 @@ class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
-        if isinstance(function, operations.Configured):
+        if function.__class__ in makers:
+            rule = makers[function.__class__](function)
+        elif isinstance(function, operations.Configured):
             rule = self[function.function]
         elif isinstance(function, operations.Keyworded):
             rule = _with_keywords(self[function.function], function)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)
-        elif function.__class__ in makers:
-            rule = makers[function.__class__](function)
         else:
             opname = operations.opname_of(function)
             if opname not in rules:

@@ -68,6 +68,29 @@ class Configured:
 configured = functools.cache(Configured)
 
 
+class OnAxes(Configured):
+    """A ufunc of vectors or matrices that do not lie along the last axes: ``vecdot(a, b, axis=0)``."""
+
+    __slots__ = ()
+
+    def __call__(self, *operands: Any) -> Any:
+        """Call the ufunc with its options; NumPy wants `axes` as a list."""
+        axes = {"axes": list(self.options["axes"])} if "axes" in self.options else {}
+        return self.function(*operands, **{**self.options, **axes})
+
+    def places(self, count: int) -> list[tuple[int, ...]]:
+        """The axes of each of `count` operands, and of the output, on which their vectors or matrices lie."""
+        kept = self.options.get("keepdims", False)
+        if "axes" in self.options:
+            given = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
+            return given if len(given) > count else [*given, (-1,) if kept else ()]
+        axis = (self.options.get("axis", -1),)
+        return [*[axis] * count, axis if kept else ()]
+
+
+on_axes = functools.cache(OnAxes)
+
+
 class UfuncMethod:
     """``np.hypot.reduce`` and kin: a ufunc folded along an axis."""
 

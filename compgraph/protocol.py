@@ -81,13 +81,15 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
     function = ops.complex_sign if is_complex_sign else ufunc
     settings = {k: v for k, v in options.items() if k != "where"}
-    moved = settings.keys() & {"axes", "axis", "keepdims"}
-    if moved:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}(..., {moved.pop()}=)", "np.moveaxis before and after"))
+    if "axes" in settings:
+        if not isinstance(settings["axes"], list):
+            raise TypeError("axes should be a list.")
+        settings["axes"] = tuple(settings["axes"])
     operands = tuple(map(as_operand, inputs))
     if function in ops.PIECEWISE:
         return record(function, operands, settings or NO_OPTIONS)
-    return record(ops.configured(function, tuple(settings.items())) if settings else function, operands)
+    settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
+    return record(settled(function, tuple(settings.items())) if settings else function, operands)
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import core_axes as core_axes
 from . import folding as folding
 from .cumulative import (
     convolve_grad,
