@@ -432,6 +432,8 @@ def enter(function: Any, opname: str) -> None:
 
 def operand_names(function: Any) -> tuple[str, ...]:
     """The names of the parameters of a function that may be nodes, in order."""
+    if isinstance(function, UfuncMethod):
+        return ("array", "initial", "where") if function.method == "reduce" else ("array",)
     return tuple(SMOOTH_FUNCTIONS.get(function, PIECEWISE_FUNCTIONS.get(function, "")).split())
 
 

@@ -97,18 +97,14 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
     function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
     if function in HANDLERS and options.keys() <= {*parameters_of(function)}:
         return array_function(inputs[0], function, (), inputs, {"axis": 0, **options, "out": out and out[0]})
-    if method == "at" or out is not None or ufunc not in ops.SMOOTH_UFUNCS or any(isinstance(v, Node) for v in options.values()):
+    if method == "at" or out is not None or ufunc not in ops.SMOOTH_UFUNCS:
         raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
-    if ufunc in _UNRELIABLE and method in ("reduce", "reduceat"):
-        raise TypeError(
-            f"np.{ufunc.__name__}.{method}: NumPy's vectorised loops give wrong values here on some machines; use "
-            f"np.{ufunc.__name__}.accumulate(x, axis), whose last value is the reduction"
-        )
     if method == "outer":
         a, b = map(as_operand, inputs)
         return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)
     x, *indices = map(as_operand, inputs)
-    return record(ops.ufunc_method(ufunc, method), (x,), {**_named_indices(indices), **options})
+    folded = ops.ufunc_method(ufunc, method)
+    return record_keywords(folded, ops.operand_names(folded), (x,), {**_named_indices(indices), **options})
 
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
@@ -116,8 +112,6 @@ def _named_indices(indices: list[Any]) -> dict[str, Any]:
     return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
 
 
-# NumPy 2.4 with AVX-512: np.power.reduce([2.3, 1.3, 1.9]) is not (2.3 ** 1.3) ** 1.9.
-_UNRELIABLE = frozenset({np.power, np.arctan2})
 _METHOD_FUNCTIONS: dict[tuple[np.ufunc, str], Any] = {
     (np.add, "reduce"): np.sum,
     (np.multiply, "reduce"): np.prod,
