@@ -335,24 +335,21 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
     """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
     parameters = operations.operand_names(function.function)
 
-    def among(formulas: Sequence[Formula | None], position: int) -> Formula:
-        def call(adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
+        def call(position: int, adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
             cut = len(operands) - len(function.names)
             name = function.names[position - cut] if position >= cut else ""
             place = parameters.index(name) if name in parameters else position
-            formula = formulas[place] if place < len(formulas) else None
+            formula = formulas[place] if place < len(formulas) and (not name or name in parameters) else None
             if formula is None and position >= cut:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
-            named = dict(zip(function.names, operands[cut:], strict=True))
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
-            return formula(adjoint, out, *operands[:cut], **named, **options)
+            return formula(adjoint, out, *operands[:cut], **function.named(operands[cut:]), **options)
 
-        return call
+        return Variadic(call)
 
-    count = len(parameters) + len(function.names)
-    formulas = [among(rule.formulas, position) for position in range(count)]
-    return Rule(rule.opname, rule.kind, formulas, [among(rule.tangents, position) for position in range(count)])
+    return Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents))
 
 
 def _output_rule(index: int) -> Rule:

@@ -34,18 +34,41 @@ class Packed:
 
 
 class Keyworded:
-    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``."""
+    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
 
-    __slots__ = ("function", "names")
+    The last of these names, `counts`, are no operands of the function: integers that say how it is applied.
+    """
+
+    __slots__ = ("counts", "function", "names")
 
     def __init__(self, function: Callable[..., Any], names: tuple[str, ...]) -> None:
         self.function = function
+        known = operand_names(function)
+        self.counts = tuple(name for name in names if name not in known)
         self.names = names
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the function, naming the last operands."""
         cut = len(operands) - len(self.names)
-        return self.function(*operands[:cut], **dict(zip(self.names, operands[cut:], strict=True)), **options)
+        return self.function(*operands[:cut], **self.named(operands[cut:]), **options)
+
+    def named(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """The values by keyword; those that are no operands of the function as Python's own integers.
+
+        A node that was computed stays a node, so that what is recorded of it is computed again with it.
+        """
+        pairs = zip(self.names, values, strict=True)
+        return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
+
+
+def _integers(value: Any) -> Any:
+    """An integer, or tuples of integers, from an array."""
+    found = getattr(value, "plain", np.asarray(value)).tolist()
+    return _tuples(found) if isinstance(found, list) else found
+
+
+def _tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple([_tuples(v) if isinstance(v, list) else v for v in values])
 
 
 keyworded = functools.cache(Keyworded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .policy import Policy
+from .polynomials import polyfit
 
 POLICY = Policy(
     smooth_ufuncs=frozenset({np.copysign, np.ldexp, np.frexp, np.modf}),
@@ -27,10 +28,9 @@ POLICY = Policy(
         np.polymul: "a1 a2",
         np.polydiv: "u v",
         np.polyder: "p",
-        np.polyint: "p",
+        np.polyint: "p k",
         np.poly: "seq_of_zeros",
         np.roots: "p",
-        np.polyfit: "x y",
         np.linspace: "start stop",
         np.geomspace: "start stop",
         np.sinc: "x",
@@ -42,6 +42,7 @@ POLICY = Policy(
         np.emath.log2: "x",
         np.emath.log10: "x",
     },
+    instead={np.polyfit: polyfit},
     composed=frozenset({np.fft.rfft2, np.fft.irfft2, np.polyadd, np.polysub, np.logspace}),
     refused={
         np.emath.logn: "np.emath.log(x) / np.emath.log(n)",
