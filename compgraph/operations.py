@@ -475,6 +475,7 @@ def public_functions() -> dict[str, Any]:
         *PACKED_FUNCTIONS,
         *PIECEWISE_FUNCTIONS,
         *COMPOSED_FUNCTIONS,
+        *INSTEAD_FUNCTIONS,
     }
     recorded |= {*ALIASES, np.einsum}
     return {name: f for name in np.__all__ if callable(f := getattr(np, name)) and _hashable(f) and f in recorded}
