@@ -349,7 +349,7 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
 
         return Variadic(call)
 
-    return Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents))
+    return Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
 
 
 def _output_rule(index: int) -> Rule:
