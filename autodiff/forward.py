@@ -185,7 +185,9 @@ def _buffer_like(array: Any, value: Any) -> Any:
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The tangent of an operation's output, from those of its operands (None where zero), by the rule's kind."""
     if rule.kind == "linear":
-        return record(function, tuple(_or_zeros(t, x) for t, x in zip(tangents, primals, strict=True)), options)
+        count = len(primals) - len(function.counts) if isinstance(function, operations.Keyworded) else len(primals)
+        moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
+        return record(function, (*moved, *primals[count:]), options)
     total = None
     for position, tangent in enumerate(tangents):
         if tangent is None:

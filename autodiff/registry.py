@@ -164,15 +164,29 @@ def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None
     return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()))
 
 
-def reduction(opname: str, *weights: Formula | None) -> Rule:
+def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
     """Declare a reduction along ``axis`` by its partial derivatives.
 
     For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
     respect to each element of the operand, in a form that broadcasts against it, or None where all are one; `out`
-    keeps the reduced axes, with length one.
+    keeps the reduced axes, with length one. `initial` does so for the number that the reduction begins with, which is
+    the second operand.
     """
     pairs = [_reduction_formulas(w) if w else (None, None) for w in weights]
+    if initial is not None:
+        start = _initial_formula(initial)
+        pairs.insert(1, (start, start))
     return declare(Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs]))
+
+
+def _initial_formula(weights: Formula) -> Formula:
+    """The formula of the number a reduction begins with, which is an operand of each result."""
+
+    def formula(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)
+        return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
+
+    return formula
 
 
 def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
@@ -297,14 +311,14 @@ class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
-        if isinstance(function, operations.Configured):
+        if function.__class__ in makers:
+            rule = makers[function.__class__](function)
+        elif isinstance(function, operations.Configured):
             rule = self[function.function]
         elif isinstance(function, operations.Keyworded):
             rule = _with_keywords(self[function.function], function)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)
-        elif function.__class__ in makers:
-            rule = makers[function.__class__](function)
         else:
             opname = operations.opname_of(function)
             if opname not in rules:
@@ -321,24 +335,21 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
     """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
     parameters = operations.operand_names(function.function)
 
-    def among(formulas: Sequence[Formula | None], position: int) -> Formula:
-        def call(adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
+        def call(position: int, adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
             cut = len(operands) - len(function.names)
             name = function.names[position - cut] if position >= cut else ""
             place = parameters.index(name) if name in parameters else position
-            formula = formulas[place] if place < len(formulas) else None
+            formula = formulas[place] if place < len(formulas) and (not name or name in parameters) else None
             if formula is None and position >= cut:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
-            named = dict(zip(function.names, operands[cut:], strict=True))
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
-            return formula(adjoint, out, *operands[:cut], **named, **options)
+            return formula(adjoint, out, *operands[:cut], **function.named(operands[cut:]), **options)
 
-        return call
+        return Variadic(call)
 
-    count = len(parameters) + len(function.names)
-    formulas = [among(rule.formulas, position) for position in range(count)]
-    return Rule(rule.opname, rule.kind, formulas, [among(rule.tangents, position) for position in range(count)])
+    return Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
 
 
 def _output_rule(index: int) -> Rule:

@@ -14,7 +14,7 @@ from .nodes import NO_OPTIONS, Node, record
 from .operands import as_operands, full_name, gathered, leaves_of
 from .writers import write_out
 
-PLAIN_OPTIONS = frozenset({int, bool, float, str, tuple, type(None)})
+PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
 
 
 # ------------------------------------------------------------------------------------------- binding
@@ -33,6 +33,12 @@ def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozens
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), frozenset({*operand_names, "out"})
 
 
+def _is_special(option: Any) -> bool:
+    """Whether an option is, or may hold, a node."""
+    kind = option.__class__
+    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Node) for x in leaves_of(option)))
+
+
 def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Split a call into operands and options, and record it."""
     leading, reserved = _layout(function, operand_names)
@@ -40,8 +46,7 @@ def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], k
         operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
         if not kwargs:
             return record(function, operands)
-        kinds = set(map(type, kwargs.values()))
-        if reserved.isdisjoint(kwargs) and kinds <= PLAIN_OPTIONS and not (tuple in kinds and _node_within(kwargs)):
+        if reserved.isdisjoint(kwargs) and not any(map(_is_special, kwargs.values())):
             return record(function, operands, kwargs)
     return _bind_by_name(function, operand_names, args, kwargs)
 
@@ -75,11 +80,11 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Record a call; operands given as keywords are kept as operands."""
-    options = {k: gathered(v) for k, v in options.items()}
-    keywords = tuple(k for k, v in options.items() if isinstance(v, Node))
+    """Record a call; operands given as keywords are kept as operands, and so are nodes that count or decide."""
+    options = {k: gathered(v) if v.__class__ is tuple else v for k, v in options.items()}
+    keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
     for name in keywords:
-        if name not in operand_names:
+        if name not in operand_names and options[name].dtype.kind not in "biu":
             raise TypeError(f"{full_name(function)}: {name}= cannot be a node; give node.value")
     if keywords:
         operands += tuple(options.pop(k) for k in keywords)

@@ -34,18 +34,41 @@ class Packed:
 
 
 class Keyworded:
-    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``."""
+    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
 
-    __slots__ = ("function", "names")
+    The last of these names, `counts`, are no operands of the function: integers that say how it is applied.
+    """
+
+    __slots__ = ("counts", "function", "names")
 
     def __init__(self, function: Callable[..., Any], names: tuple[str, ...]) -> None:
         self.function = function
+        known = operand_names(function)
+        self.counts = tuple(name for name in names if name not in known)
         self.names = names
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the function, naming the last operands."""
         cut = len(operands) - len(self.names)
-        return self.function(*operands[:cut], **dict(zip(self.names, operands[cut:], strict=True)), **options)
+        return self.function(*operands[:cut], **self.named(operands[cut:]), **options)
+
+    def named(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """The values by keyword; those that are no operands of the function as Python's own integers.
+
+        A node that was computed stays a node, so that what is recorded of it is computed again with it.
+        """
+        pairs = zip(self.names, values, strict=True)
+        return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
+
+
+def _integers(value: Any) -> Any:
+    """An integer, or tuples of integers, from an array."""
+    found = getattr(value, "plain", np.asarray(value)).tolist()
+    return _tuples(found) if isinstance(found, list) else found
+
+
+def _tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple([_tuples(v) if isinstance(v, list) else v for v in values])
 
 
 keyworded = functools.cache(Keyworded)
@@ -66,6 +89,29 @@ class Configured:
 
 
 configured = functools.cache(Configured)
+
+
+class OnAxes(Configured):
+    """A ufunc of vectors or matrices that do not lie along the last axes: ``vecdot(a, b, axis=0)``."""
+
+    __slots__ = ()
+
+    def __call__(self, *operands: Any) -> Any:
+        """Call the ufunc with its options; NumPy wants `axes` as a list."""
+        axes = {"axes": list(self.options["axes"])} if "axes" in self.options else {}
+        return self.function(*operands, **{**self.options, **axes})
+
+    def places(self, count: int) -> list[tuple[int, ...]]:
+        """The axes of each of `count` operands, and of the output, on which their vectors or matrices lie."""
+        kept = self.options.get("keepdims", False)
+        if "axes" in self.options:
+            given = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
+            return given if len(given) > count else [*given, (-1,) if kept else ()]
+        axis = (self.options.get("axis", -1),)
+        return [*[axis] * count, axis if kept else ()]
+
+
+on_axes = functools.cache(OnAxes)
 
 
 class UfuncMethod:
@@ -433,6 +479,8 @@ def enter(function: Any, opname: str) -> None:
 
 def operand_names(function: Any) -> tuple[str, ...]:
     """The names of the parameters of a function that may be nodes, in order."""
+    if isinstance(function, UfuncMethod):
+        return ("array", "initial", "where") if function.method == "reduce" else ("array",)
     return tuple(SMOOTH_FUNCTIONS.get(function, PIECEWISE_FUNCTIONS.get(function, "")).split())
 
 

@@ -71,13 +71,15 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
     function = ops.complex_sign if is_complex_sign else ufunc
     settings = {k: v for k, v in options.items() if k != "where"}
-    moved = settings.keys() & {"axes", "axis", "keepdims"}
-    if moved:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}(..., {moved.pop()}=)", "np.moveaxis before and after"))
+    if "axes" in settings:
+        if not isinstance(settings["axes"], list):
+            raise TypeError("axes should be a list.")
+        settings["axes"] = tuple(settings["axes"])
     operands = tuple(map(as_operand, inputs))
     if function in ops.PIECEWISE:
         return record(function, operands, settings or NO_OPTIONS)
-    return record(ops.configured(function, tuple(settings.items())) if settings else function, operands)
+    settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
+    return record(settled(function, tuple(settings.items())) if settings else function, operands)
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
@@ -90,18 +92,14 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
     if out is not None:
         compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
         return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
-    if ufunc not in ops.SMOOTH_UFUNCS or any(isinstance(v, Node) for v in options.values()):
+    if ufunc not in ops.SMOOTH_UFUNCS:
         raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
-    if ufunc in _UNRELIABLE and method in ("reduce", "reduceat"):
-        raise TypeError(
-            f"np.{ufunc.__name__}.{method}: NumPy's vectorised loops give wrong values here on some machines; use "
-            f"np.{ufunc.__name__}.accumulate(x, axis), whose last value is the reduction"
-        )
     if method == "outer":
         a, b = map(as_operand, inputs)
         return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)
     x, *indices = map(as_operand, inputs)
-    return record(ops.ufunc_method(ufunc, method), (x,), {**_named_indices(indices), **options})
+    folded = ops.ufunc_method(ufunc, method)
+    return record_keywords(folded, ops.operand_names(folded), (x,), {**_named_indices(indices), **options})
 
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
@@ -109,8 +107,6 @@ def _named_indices(indices: list[Any]) -> dict[str, Any]:
     return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
 
 
-# NumPy 2.4 with AVX-512: np.power.reduce([2.3, 1.3, 1.9]) is not (2.3 ** 1.3) ** 1.9.
-_UNRELIABLE = frozenset({np.power, np.arctan2})
 _METHOD_FUNCTIONS: dict[tuple[np.ufunc, str], Any] = {
     (np.add, "reduce"): np.sum,
     (np.multiply, "reduce"): np.prod,

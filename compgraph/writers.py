@@ -136,7 +136,7 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
     """``out=``: what `compute` gives is recorded as ever, and stored."""
     targets = out if isinstance(out, tuple) else (out,)
-    name = full_name(function) if not isinstance(function, np.ufunc) else f"np.{function.__name__}"
+    name = full_name(function) if hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")

@@ -231,11 +231,30 @@ def class_numbers(*shape: int) -> Array:
 
 ONE_HOT = np.eye(3)[[2, 0]]
 
+
+def from_initial(function: Function, number: float) -> list[Sketch]:
+    """A reduction of an array and of the number it begins with, which NumPy's own does not see if it alone is a node."""
+    begin = np.array(number)
+    return [
+        (f"initial {number} a node", lambda x, y: function(x, initial=y), real(2, 3), begin),
+        (f"initial {number} a node, axis", lambda x, y: function(x, 0, initial=y), real(2, 3), begin),
+        (
+            f"initial {number} a node, keepdims",
+            lambda x, y: function(x, axis=(0, 2), initial=y, keepdims=True),
+            real(2, 3, 2),
+            begin,
+        ),
+        (f"initial {number} a node, where", lambda x, y: function(x, axis=1, initial=y, where=MASK), real(2, 3), begin),
+        (f"initial {number} a node, zero size", lambda x, y: function(x, axis=0, initial=y), real(0, 3), begin),
+    ]
+
+
 REDUCTIONS: dict[str, list[Sketch]] = {
     "sum": [
         *optional(np.sum, real, {**REDUCED, **NUMBER, **EMPTY, **MASKED}),
         ("initial", partial(np.sum, axis=0, initial=3.0), real(2, 3)),
         ("initial and where", partial(np.sum, initial=3.0, where=MASK), real(2, 3)),
+        *from_initial(cg.sum, 0.3),
         ("dtype", partial(np.sum, axis=0, dtype=np.float64), real(2, 3)),
         ("dtype complex", lambda x: np.real(np.sum(x, dtype=complex)), real(2, 3)),
         ("method", lambda x: x.sum(1, keepdims=True), real(2, 3)),
@@ -255,6 +274,8 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         ("initial below", partial(np.max, initial=-5), real(2, 3)),
         ("initial above some", partial(np.max, axis=0, initial=1.0), real(2, 3)),
         ("initial above all", partial(np.max, initial=5), real(3)),
+        *from_initial(cg.max, 0.9),
+        *from_initial(cg.max, 5.0),
         ("where", partial(np.max, axis=0, where=MASK, initial=-5), real(2, 3)),
         ("where, keepdims", partial(np.max, axis=1, where=ROW_MASK, initial=-5, keepdims=True), real(2, 3)),
         ("recorded mask", lambda x: np.max(x, where=x < 1, initial=-5), real(2, 3)),
@@ -266,6 +287,7 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         *optional(np.min, real, {**REDUCED, **NUMBER}),
         ("initial above", partial(np.min, initial=5), real(2, 3)),
         ("initial below some", partial(np.min, axis=0, initial=-1.0), real(2, 3)),
+        *from_initial(cg.min, -0.9),
         ("where", partial(np.min, axis=0, where=MASK, initial=5), real(2, 3)),
         ("zero size, initial", partial(np.min, axis=0, initial=0), real(0, 3)),
         ("method", lambda x: x.min(axis=-1, keepdims=True), real(2, 3)),
@@ -274,6 +296,7 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         *optional(np.prod, real, {**REDUCED, **NUMBER, **EMPTY, **MASKED}),
         ("initial", partial(np.prod, axis=0, initial=3.0), real(2, 3)),
         ("initial and where", partial(np.prod, initial=-3.0, where=MASK), real(2, 3)),
+        *from_initial(cg.prod, -1.3),
         ("dtype", partial(np.prod, axis=0, dtype=np.float64), real(2, 3)),
         ("one zero", np.prod, np.array([1.5, 0.0, -0.5, 2.0])),
         ("two zeros", partial(np.prod, axis=1), np.array([[1.5, 0.0, -0.5, 0.0], [0.0, 1.0, 2.0, 3.0]])),
@@ -292,6 +315,15 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         ("given mean", lambda x: np.var(x, axis=1, mean=np.array([[0.5], [-0.5]])), real(2, 3)),
         ("given mean and where", lambda x: np.var(x, axis=1, mean=np.array([[0.5], [-0.5]]), where=MASK), real(2, 3)),
         ("dtype", partial(np.var, axis=0, dtype=np.float64), real(2, 3)),
+        ("mean a node", lambda x, m: cg.var(x, axis=1, mean=m), real(2, 3), shifted(2, 1)),
+        (
+            "mean a node, keepdims",
+            lambda x, m: np.var(x, axis=(0, 2), ddof=1, mean=m, keepdims=True),
+            real(2, 3, 2),
+            shifted(1, 3, 1),
+        ),
+        ("mean a node, where", lambda x, m: cg.var(x, mean=m, where=MASK), real(2, 3), shifted(1, 1)),
+        ("its own mean", lambda x: np.var(x, axis=0, mean=np.mean(x, axis=0, keepdims=True)), real(3, 2)),
         ("method", lambda x: x.var(axis=(0, 1), ddof=1), real(2, 3)),
     ],
     "std": [
@@ -303,6 +335,15 @@ REDUCTIONS: dict[str, list[Sketch]] = {
         ("ddof", partial(np.std, axis=1, ddof=1), real(2, 3)),
         ("correction", partial(np.std, axis=0, correction=1), real(3, 2)),
         ("given mean", lambda x: np.std(x, axis=1, mean=np.array([[0.5], [-0.5]])), real(2, 3)),
+        ("mean a node", lambda x, m: cg.std(x, axis=1, mean=m), real(2, 3), shifted(2, 1)),
+        (
+            "mean a node, keepdims",
+            lambda x, m: np.std(x, axis=(0, 2), ddof=1, mean=m, keepdims=True),
+            real(2, 3, 2),
+            shifted(1, 3, 1),
+        ),
+        ("mean a node, where", lambda x, m: cg.std(x, mean=m, where=MASK), real(2, 3), shifted(1, 1)),
+        ("its own mean", lambda x: np.std(x, axis=0, mean=np.mean(x, axis=0, keepdims=True)), real(3, 2)),
         ("method", lambda x: x.std(axis=0, ddof=1, keepdims=True), real(3, 2)),
     ],
     "logsumexp": [
@@ -398,6 +439,10 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("a list", lambda x: x @ [1, -2, 1], real(2, 3)),
         ("an integer matrix", lambda x: np.array([[1, 2], [3, 4]]) @ x, real(2, 3)),
         ("in numpy.linalg", lambda x, y: np.linalg.matmul(x, y), real(2, 3), real(3, 2)),
+        ("axes", partial(np.matmul, axes=[(0, 1), (1, 0), (-1, -2)]), real(2, 3), real(4, 3)),
+        ("axes, repeated", partial(np.matmul, axes=[(0, 1), (0, 2), (0, 1)]), real(2, 3, 2), real(3, 1, 4)),
+        ("axes of a vector", partial(np.matmul, axes=[0, (0, 1), 0]), real(3), real(3, 4, 2)),
+        ("axes of vectors", partial(np.matmul, axes=[0, 0, ()]), real(3), shifted(3)),
     ],
     "dot": [
         *products(np.dot, [*DOTS, ((3,), (3, 2)), ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2))]),
@@ -733,6 +778,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "std": [("axis", partial(np.std, axis=1), complexes(2, 3)), ("all", np.std, complexes(3))],
     "matmul": [
         *products(np.matmul, [((2, 3), (3, 2)), ((3,), (3,)), ((2, 2, 3), (3,))], complexes),
+        ("axes", partial(np.matmul, axes=[(0, 1), (1, 0), (-1, -2)]), complexes(2, 3), complexes(4, 3)),
         ("with real", np.matmul, real(2, 3), complexes(3, 2)),
     ],
     "dot": [

@@ -201,6 +201,26 @@ def several(*shapes: Shape, make: Callable[..., Array] = real) -> Sketch:
     return (f"of {shapes}", multi_dot, *[make(*shape, seed=i) for i, shape in enumerate(shapes)])
 
 
+VECDOT_AXES: dict[str, dict[str, Any]] = {
+    "axis": {"axis": 0},
+    "axis, keepdims": {"axis": 0, "keepdims": True},
+    "axes": {"axes": [0, 0]},
+    "axes, keepdims": {"axes": [0, 0, 1], "keepdims": True},
+    "axes, keepdims, the output last": {"axes": [(0,), (0,)], "keepdims": True},
+}
+
+
+def vecdot_axes(make: Callable[..., Array] = real) -> list[Sketch]:
+    """Products of vectors along several axes."""
+    return [
+        ("keepdims", partial(np.vecdot, keepdims=True), make(2, 3), make(3, seed=1)),
+        *[
+            (f"{name}, repeated", partial(np.vecdot, **o), make(3, 2, 2), make(3, 1, 2, seed=1))
+            for name, o in VECDOT_AXES.items()
+        ],
+    ]
+
+
 KRONS: list[tuple[Shape, Shape]] = [
     ((2,), (3,)), ((2, 3), (3, 2)), ((2,), (2, 3)), ((2, 1, 2), (2, 3)), ((), (3,)), ((2, 2), ()), ((), ()), ((0, 2), (2, 2)),
 ]  # fmt: skip
@@ -235,6 +255,8 @@ PRODUCTS: dict[str, list[Sketch]] = {
         *pairs(np.vecdot, *VECDOTS),
         ("a list", lambda x: np.vecdot([1, -2, 1], x), real(2, 3)),
         ("dtype", lambda x: np.vecdot(x, x, dtype=np.float64), real(2, 3)),
+        ("dtype and axis", lambda x, y: np.vecdot(x, y, dtype=np.float64, axis=0), real(2, 3), real(2, 3, seed=1)),
+        *vecdot_axes(),
     ],
     "linalg_vecdot": [
         *pairs(np.linalg.vecdot, *VECDOTS),
@@ -243,8 +265,13 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("axis of both, repeated", partial(np.linalg.vecdot, axis=0), real(3, 1), real(3, 2)),
         ("a list", lambda x: np.linalg.vecdot(x, [1, -2, 1]), real(2, 3)),
     ],
-    "matvec": [*pairs(np.matvec, *MATVECS), ("a list", lambda x: np.matvec(x, [1, -2, 1]), real(2, 3))],
+    "matvec": [
+        ("axes", partial(np.matvec, axes=[(0, 1), 0, 0]), real(2, 3, 4), real(3, 1)),
+        *pairs(np.matvec, *MATVECS),
+        ("a list", lambda x: np.matvec(x, [1, -2, 1]), real(2, 3)),
+    ],
     "vecmat": [
+        ("axes", partial(np.vecmat, axes=[0, (1, 0), 0]), real(3, 2), real(4, 3, 1)),
         *[(label, np.vecmat, y, np.swapaxes(x, -1, -2)) for label, _, x, y in pairs(np.matvec, *MATVECS)],
         ("a list", lambda x: np.vecmat([1, -2], x), real(2, 3)),
     ],
@@ -264,7 +291,11 @@ PRODUCTS: dict[str, list[Sketch]] = {
 COMPLEX_PRODUCTS: dict[str, list[Sketch]] = {
     "kron": pairs(np.kron, *KRONS[:3], make=complexes),
     "cross": [*pairs(np.cross, *CROSSES[:3], make=complexes), ("with real", np.cross, real(3), complexes(2, 3))],
-    "vecdot": [*pairs(np.vecdot, *VECDOTS[:3], make=complexes), ("with real", np.vecdot, complexes(2, 3), real(3))],
+    "vecdot": [
+        *vecdot_axes(complexes),
+        *pairs(np.vecdot, *VECDOTS[:3], make=complexes),
+        ("with real", np.vecdot, complexes(2, 3), real(3)),
+    ],
     "linalg_vecdot": [
         *pairs(np.linalg.vecdot, *VECDOTS[:3], make=complexes),
         ("axis, repeated", partial(np.linalg.vecdot, axis=-2), complexes(2, 3, 1), complexes(3, 2)),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from arguments import MASKED, REDUCED, ROW_MASK, Function, Shape, Sketch, complexes, optional, positive, real, shifted
 
+import compgraph as cg
+
 # ------------------------------------------------------------------------------------- what accumulates
 
 LINES: dict[str, tuple[Shape, dict[str, Any]]] = {
@@ -40,6 +42,11 @@ HOLES = np.array([[False, True, False], [True, False, False]])
 def with_holes(function: Function, **options: Any) -> Function:
     """The function of a matrix of which some elements are not numbers."""
     return lambda x: function(np.where(HOLES, np.nan, x), **options)
+
+
+def holes_and(function: Function, keyword: str, **options: Any) -> Function:
+    """The same with a second argument, given by keyword."""
+    return lambda x, y: function(np.where(HOLES, np.nan, x), **{keyword: y}, **options)
 
 
 def zeroed(function: Function) -> Function:
@@ -260,6 +267,11 @@ NANS["nanprod"] += [
 ]
 NANS["nanmax"] += [("initial", with_holes(np.nanmax, initial=0.1, axis=0), real(2, 3))]
 NANS["nanmin"] += [("initial", with_holes(np.nanmin, initial=0.1, axis=0), real(2, 3))]
+for name in ("nansum", "nanprod", "nanmax", "nanmin"):
+    begun = holes_and(getattr(cg, name), "initial", axis=1)
+    NANS[name] += [("initial a node", begun, real(2, 3), shifted())]
+for name in ("nanvar", "nanstd"):
+    NANS[name] += [("mean a node", holes_and(getattr(cg, name), "mean", axis=1), real(2, 3), shifted(2, 1))]
 for name, function in (("nanvar", np.nanvar), ("nanstd", np.nanstd)):
     NANS[name] += [
         ("ddof", partial(function, ddof=1), real(2, 3)),

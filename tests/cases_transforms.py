@@ -23,6 +23,8 @@ from arguments import (
     unary,
 )
 
+import compgraph as cg
+
 # ------------------------------------------------------------------------------------ Fourier transforms
 
 ALONG_ONE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
@@ -55,6 +57,11 @@ ALONG_SEVERAL: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "forward": ((2, 3), {"norm": "forward"}),
     "zero size": ((0, 3, 2), {"axes": (-2, -1)}),
 }
+
+
+def flat_of(found: Any, *chosen: int) -> Any:
+    """Some of the results of a function, in one row."""
+    return np.concatenate([np.ravel(found[i]) for i in chosen])
 
 
 def transforms(function: Function, make: Any, options: dict[str, Any]) -> list[Sketch]:
@@ -266,6 +273,11 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
     "polyint": [
         *optional(np.polyint, real, {"once": ((3,), {}), "twice": ((3,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
         ("constant", partial(np.polyint, k=1.5), real(3)),
+        ("constant a node", lambda p, k: cg.polyint(p, k=k), real(3), shifted()),
+        ("constant a node, twice", lambda p, k: cg.polyint(p, m=2, k=k), real(3), shifted()),
+        ("constants a node", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(2)),
+        ("constants in a list", lambda p, k, c: cg.polyint(p, 2, [k, c]), real(3), shifted(), real()),
+        ("more constants than needed", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(3)),
         ("constants", partial(np.polyint, m=2, k=[1.5, -2]), real(3)),
         ("zero size", lambda x: np.polyint(np.concatenate([x, [1.0]])), real(0)),
     ],
@@ -275,6 +287,9 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         ("one", np.poly, real(1)),
         ("list", lambda x, y: np.poly([x, 1, y]), real(), shifted()),
         ("zero size", lambda x: np.poly(np.concatenate([x, [1.0, 2]])), real(0)),
+        ("of a matrix", np.poly, real(3, 3)),
+        ("of a symmetric matrix", lambda x: np.poly(x + x.T), real(3, 3)),
+        ("of a matrix of one", np.poly, real(1, 1)),
     ],
     "roots": [
         ("real roots", np.roots, np.array([1.0, -2.5, -1.0, 1.5])),
@@ -283,16 +298,6 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         ("a root of zero", lambda x: np.roots(np.concatenate([x, [0.0]])), np.array([1.0, -2.5, 0.7])),
         ("leading zeros", lambda x: np.roots(np.concatenate([[0.0, 0], x])), np.array([1.0, -2.5, 0.7])),
         ("no roots", np.roots, real(1)),
-    ],
-    "polyfit": [
-        ("line", lambda y: np.polyfit(np.arange(5, dtype=y.dtype), y, 1), real(5)),
-        ("of its precision", lambda y: np.polyfit(np.arange(4.0), y, 1).astype(y.dtype), real(4)),
-        ("parabola", lambda y: np.polyfit(np.arange(5.0), y, deg=2), real(5)),
-        ("several", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 2)),
-        ("weights", lambda y: np.polyfit(np.arange(4.0), y, 1, w=[1, 2, 0.5, 1]), real(4)),
-        ("rcond", lambda y: np.polyfit(np.arange(4.0), y, 2, 1e-10), real(4)),
-        ("list", lambda y: np.polyfit([0, 1, 2.5], y=y, deg=1), real(3)),
-        ("zero size", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 0)),
     ],
     "linspace": [
         ("numbers", partial(np.linspace, num=4), real(), shifted()),
@@ -337,13 +342,35 @@ COMPLEX_POLYNOMIALS: dict[str, list[Sketch]] = {
     "polymul": [("vectors", np.polymul, complexes(3), complexes(2, seed=1))],
     "polyder": [("vector", np.polyder, complexes(3))],
     "polyint": [("vector", np.polyint, complexes(3))],
-    "poly": [("vector", np.poly, complexes(3))],
+    "poly": [
+        ("vector", np.poly, complexes(3)),
+        ("one of them real", lambda z: np.abs(np.poly(z)), np.array([1 + 1j, 2.0])),
+        ("of a matrix", np.poly, complexes(3, 3)),
+    ],
     "roots": [("vector", np.roots, complexes(3))],
-    "polyfit": [("line", lambda y: np.polyfit(np.arange(4.0), y, 1), complexes(4))],
     "linspace": [("numbers", partial(np.linspace, num=3), complexes(), complexes(seed=1))],
     "geomspace": [("numbers", partial(np.geomspace, num=3), positive() + 0.5j, above() + 1j)],
 }
 COMPOSED_POLYNOMIALS: dict[str, list[Sketch]] = {
+    "polyfit": [
+        ("x and y", lambda x, y: np.polyfit(x, y, 2), real(5), shifted(5)),
+        ("x alone, several", lambda x: np.polyfit(x, np.cos(np.arange(10.0)).reshape(5, 2), 1), real(5)),
+        ("all three", lambda x, y, w: np.polyfit(x, y, 1, w=w), real(5), shifted(5), positive(5)),
+        ("weights of several", lambda x, y, w: np.polyfit(x, y, 1, w=w), real(4), shifted(4, 2), positive(4)),
+        ("full", lambda x, y: flat_of(np.polyfit(x, y, 1, full=True), 0, 1, 3), real(5), shifted(5)),
+        ("cov", lambda x, y: flat_of(np.polyfit(x, y, 1, cov=True), 0, 1), real(5), shifted(5)),
+        ("cov of several", lambda x, y: flat_of(np.polyfit(x, y, 1, cov=True), 1), real(5), shifted(5, 2)),
+        ("cov unscaled", lambda x, w: flat_of(np.polyfit(x, np.arange(5.0), 1, w=w, cov="unscaled"), 1), real(5), positive(5)),
+        ("complex", lambda y: np.polyfit(np.arange(4.0), y, 1), complexes(4)),
+        ("line", lambda y: np.polyfit(np.arange(5, dtype=y.dtype), y, 1), real(5)),
+        ("of its precision", lambda y: np.polyfit(np.arange(4.0), y, 1).astype(y.dtype), real(4)),
+        ("parabola", lambda y: np.polyfit(np.arange(5.0), y, deg=2), real(5)),
+        ("several", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 2)),
+        ("weights", lambda y: np.polyfit(np.arange(4.0), y, 1, w=[1, 2, 0.5, 1]), real(4)),
+        ("rcond", lambda y: np.polyfit(np.arange(4.0), y, 2, 1e-10), real(4)),
+        ("list", lambda y: np.polyfit([0, 1, 2.5], y=y, deg=1), real(3)),
+        ("zero size", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 0)),
+    ],
     **{
         f.__name__: [
             ("same length", f, real(3), shifted(3)),

@@ -273,7 +273,7 @@ def test_rule(case: Case, check: Callable[[Case], None]) -> None:
 
 # ---------------------------------------------------------------------------------------- completeness
 
-INTERNAL = {"scatter", "input", "output"}
+INTERNAL = {"scatter", "input", "output", "diagonal_matrix"}
 
 
 def test_every_rule_has_cases() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import core_axes as core_axes
 from . import folding as folding
 from . import power_series as power_series
 from . import special_scipy as special_scipy
@@ -104,7 +105,6 @@ from .fourier import (
     poly_grad,
     polyder_grad,
     polydiv_grad,
-    polyfit_grad,
     polyint_grad,
     polymul_grad,
     polyval_grad,
@@ -166,6 +166,9 @@ from .reductions import (
     std_grad,
     sum_grad,
     var_grad,
+)
+from .repeated import (
+    diagonal_matrix_grad,
 )
 from .selection import (
     delete_grad,
@@ -495,6 +498,7 @@ __all__ = [
     "diag_grad",
     "diagflat_grad",
     "diagonal_grad",
+    "diagonal_matrix_grad",
     "div_grad",
     "divmod_grad",
     "dot_grad",
@@ -605,7 +609,6 @@ __all__ = [
     "poly_grad",
     "polyder_grad",
     "polydiv_grad",
-    "polyfit_grad",
     "polyint_grad",
     "polymul_grad",
     "polyval_grad",

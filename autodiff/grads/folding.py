@@ -1,11 +1,13 @@
 """Rules of ``reduce``, ``accumulate`` and ``reduceat`` of any ufunc of two operands.
 
 A fold is ``r_0 = x_0``, ``r_i = f(r_(i-1), x_i)``. Backwards, the adjoint of each result is split by the ufunc's own two
-formulas; forwards, tangents follow the results.
+formulas; forwards, tangents follow the results. What is recorded is NumPy's own value; where the fold gives another
+(some of NumPy's vectorised loops do not fold), there is no derivative.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,41 +16,47 @@ from compgraph.operations import UfuncMethod
 
 from ..registry import Rule, by_function, makers
 
+_NONE: Any = np._NoValue
+
 
 class Fold:
-    """The steps of a fold along one axis.
+    """The steps of a fold along the first axis.
 
     Attributes
     ----------
+    ufunc : ufunc
+        What is folded.
+    elements : array or Node
+        What it is folded over.
     results : list
-        ``r_0, r_1, ...``; begins with `initial` if there is one.
+        ``r_0, r_1, ...``; begins with `start` if there is one.
     steps : list
         For each result but the first, what the ufunc gave and what it was given.
     begins : bool
-        Whether the fold began with `initial` or the ufunc's identity, not with the first element.
+        Whether the fold began with `start`, not with the first element.
     masks : list
         Where each element takes part; True for everywhere.
     """
 
-    def __init__(self, function: Any, x: Any, axis: int, initial: Any = None, where: Any = True) -> None:
-        steps = np.moveaxis(x, axis, 0)
-        masks = None if where is True else np.moveaxis(np.broadcast_to(where, x.shape), axis, 0)
-        begins = initial is not None or masks is not None
-        start = function.identity if initial is None else initial
-        self.results = [np.broadcast_to(start, steps.shape[1:]) if begins else steps[0]]
+    def __init__(self, function: Any, elements: Any, start: Any = None, masks: Any = None) -> None:
+        begins = start is not None
+        self.ufunc, self.elements = function, elements
+        self.results = [
+            np.broadcast_to(np.asanyarray(start).astype(elements.dtype), elements.shape[1:]) if begins else elements[0]
+        ]
         self.begins = begins
         self.steps: list[tuple[Any, ...]] = [()]
         self.masks: list[Any] = [True]
-        for i in range(0 if begins else 1, len(steps)):
+        for i in range(0 if begins else 1, len(elements)):
             mask = True if masks is None else masks[i]
             previous = self.results[-1]
-            further = function(previous, steps[i])
+            further = function(previous, elements[i])
             self.results.append(further if mask is True else np.where(mask, further, previous))
-            self.steps.append((further, previous, steps[i]))
+            self.steps.append((further, previous, elements[i]))
             self.masks.append(mask)
 
-    def back(self, rule: Rule, adjoints: list[Any]) -> list[Any]:
-        """The adjoints of the elements, given those of the results (None for zero)."""
+    def back(self, rule: Rule, adjoints: list[Any]) -> tuple[Any, list[Any]]:
+        """The adjoints of the start and of the elements, given those of the results (None for zero)."""
         found: list[Any] = []
         g = adjoints[-1]
         for i in range(len(self.results) - 1, 0, -1):
@@ -59,17 +67,33 @@ class Fold:
             g = g if adjoints[i - 1] is None else g + adjoints[i - 1]
         if not self.begins:
             found.append(g)
-        return found[::-1]
+        return g, found[::-1]
 
-    def along(self, rule: Rule, tangents: Any) -> list[Any]:
-        """The tangents of the results, given those of the elements."""
+    def along(self, rule: Rule, tangents: Any, start: Any = None) -> list[Any]:
+        """The tangents of the results, given those of the elements and of the start (None for zero)."""
         moving = list(tangents)
-        found = [np.zeros_like(moving[0])] if self.begins else [moving.pop(0)]
+        zero = np.zeros_like(self.results[0])
+        found = [moving.pop(0) if not self.begins else zero if start is None else zero + start]
         for i, t in enumerate(moving, 1):
             total = _formula(rule.tangents, 0, found[-1], self.steps[i]) + _formula(rule.tangents, 1, t, self.steps[i])
             mask = self.masks[i]
             found.append(total if mask is True else np.where(mask, total, found[-1]))
         return found
+
+    def checked(self, method: str, value: Any, by_numpy: Any) -> Fold:
+        """The fold, if NumPy's value is what it comes to within rounding."""
+        value, by_numpy = np.asarray(value), np.asarray(by_numpy)
+        eps = np.finfo(value.dtype).eps
+        sizes = np.abs(np.asarray([*self.elements, self.results[0]]))
+        rounding = 1e3 * eps * np.max(sizes, initial=0, where=np.isfinite(sizes))
+        if not np.allclose(value, by_numpy, rtol=float(np.sqrt(eps)), atol=float(rounding), equal_nan=True):
+            name = f"np.{self.ufunc.__name__}"
+            raise RuntimeError(
+                f"the value of {name}.{method} is not that of its steps one by one, so its derivative is not known: NumPy's "
+                f"vectorised loops give wrong values here on some machines; use {name}.accumulate(x, axis), whose last value "
+                "is the reduction"
+            )
+        return self
 
 
 def _formula(formulas: Any, position: int, g: Any, step: tuple[Any, ...]) -> Any:
@@ -77,37 +101,83 @@ def _formula(formulas: Any, position: int, g: Any, step: tuple[Any, ...]) -> Any
     return np.zeros_like(g) if formula is None else formula(g, *step)
 
 
-def _one_axis(axis: Any, ndim: int) -> int:
-    """The axis of a reduction, which for such ufuncs NumPy takes one at a time."""
-    axes = tuple(range(ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if len(axes) != 1:
-        raise TypeError(f"the derivative of a fold along several axes ({axis}) is not known; fold along one at a time")
-    return int(axes[0]) % ndim
+class _Reduction:
+    """A reduction as a fold: its axes made one, which comes first.
+
+    Attributes
+    ----------
+    fold : Fold
+        The steps.
+    """
+
+    def __init__(
+        self, rule: Rule, f: Any, out: Any, x: Any, axis: Any = 0, keepdims: bool = False,
+        initial: Any = _NONE, where: Any = True, **_: Any,
+    ) -> None:  # fmt: skip
+        self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
+        self.shape = x.shape
+        self.kept = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
+        start = f.identity if initial is _NONE else initial
+        masks = None if where is True else self.in_steps(np.broadcast_to(where, x.shape))
+        self.fold = Fold(f, self.in_steps(x.astype(out.dtype)), start, masks)
+        last = self.fold.results[-1]
+        self.fold.checked("reduce", last, np.reshape(out, last.shape))
+
+    def in_steps(self, x: Any) -> Any:
+        """The elements of an array in the order of the fold."""
+        moved = np.moveaxis(x, self.axes, range(len(self.axes)))
+        return np.reshape(moved, (math.prod(moved.shape[: len(self.axes)]), *moved.shape[len(self.axes) :]))
+
+    def out_of_steps(self, x: Any) -> Any:
+        """What `in_steps` undoes."""
+        moved = np.reshape(x, (*[self.shape[i] for i in self.axes], *x.shape[1:]))
+        return np.moveaxis(moved, range(len(self.axes)), self.axes)
+
+    def back(self, rule: Rule, g: Any) -> tuple[Any, Any]:
+        """The adjoints of the start and of the elements."""
+        results = self.fold.results
+        start, elements = self.fold.back(rule, [None] * (len(results) - 1) + [np.reshape(g, results[-1].shape)])
+        found = np.stack(elements) if elements else np.zeros((0, *results[-1].shape), results[-1].dtype)
+        return start, self.out_of_steps(found)
+
+    def along(self, rule: Rule, t: Any, start: Any) -> Any:
+        """The tangent of the result, given that of the elements or that of the start."""
+        moving = self.in_steps(np.zeros(self.shape, self.fold.results[-1].dtype) if t is None else t)
+        last = self.fold.along(rule, moving, start)[-1]
+        return last if self.kept is None else np.reshape(last, self.kept)
 
 
-def _reduce_back(
-    rule: Rule, f: Any, g: Any, x: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = True, **_: Any
-) -> Any:
-    along = _one_axis(axis, x.ndim)
-    fold = Fold(f, x, along, initial, where)
-    g = np.moveaxis(g, along, 0)[0] if keepdims else g
-    return np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [g]), axis=along)
+def _reduce(rule: Rule, f: Any) -> tuple[Any, Any]:
+    """The formulas and tangents of the elements and of what the fold begins with."""
+
+    def steps(out: Any, x: Any, **options: Any) -> Any:
+        return _Reduction(rule, f, out, x, **options)
+
+    formulas = [lambda g, *given, **options: steps(*given, **options).back(rule, g)[1]]
+    formulas += [lambda g, *given, **options: steps(*given, **options).back(rule, g)[0]]
+    tangents = [lambda t, *given, **options: steps(*given, **options).along(rule, t, None)]
+    tangents += [lambda t, *given, **options: steps(*given, **options).along(rule, None, t)]
+    return formulas, tangents
 
 
-def _reduce_along(
-    rule: Rule, f: Any, t: Any, x: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = True, **_: Any
-) -> Any:
-    along = _one_axis(axis, x.ndim)
-    last = Fold(f, x, along, initial, where).along(rule, np.moveaxis(t, along, 0))[-1]
-    return np.expand_dims(last, along) if keepdims else last
+def _accumulated(rule: Rule, f: Any, out: Any, x: Any, axis: int) -> Fold:
+    fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
+    return fold.checked("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
 
-def _accumulate_back(rule: Rule, f: Any, g: Any, x: Any, axis: int = 0, **_: Any) -> Any:
-    return np.stack(Fold(f, x, axis).back(rule, list(np.moveaxis(g, axis, 0))), axis=axis)
+def _accumulate(rule: Rule, f: Any) -> tuple[Any, Any]:
+    def back(g: Any, out: Any, x: Any, axis: int = 0, **_: Any) -> Any:
+        if not x.shape[axis]:
+            return np.zeros_like(x)
+        adjoints = list(np.moveaxis(g, axis, 0))
+        return np.stack(_accumulated(rule, f, out, x, axis).back(rule, adjoints)[1], axis=axis)
 
+    def along(t: Any, out: Any, x: Any, axis: int = 0, **_: Any) -> Any:
+        if not x.shape[axis]:
+            return np.zeros_like(out)
+        return np.stack(_accumulated(rule, f, out, x, axis).along(rule, np.moveaxis(t, axis, 0)), axis=axis)
 
-def _accumulate_along(rule: Rule, f: Any, t: Any, x: Any, axis: int = 0, **_: Any) -> Any:
-    return np.stack(Fold(f, x, axis).along(rule, np.moveaxis(t, axis, 0)), axis=axis)
+    return [back], [along]
 
 
 def _segments(indices: Any, length: int) -> list[slice]:
@@ -116,39 +186,39 @@ def _segments(indices: Any, length: int) -> list[slice]:
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
-def _reduceat_back(rule: Rule, f: Any, g: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
-    steps = np.moveaxis(x, axis, 0)
-    total = 0 * steps
-    for part, piece in zip(_segments(indices, len(steps)), np.moveaxis(g, axis, 0), strict=True):
-        middle = _reduce_back(rule, f, piece, steps[part])
-        before, after = np.zeros_like(steps[: part.start]), np.zeros_like(steps[part.stop :])
-        total = total + np.concatenate([before, middle, after])
-    return np.moveaxis(total, 0, axis)
+def _segment(rule: Rule, f: Any, elements: Any, by_numpy: Any) -> Fold:
+    fold = Fold(f, elements.astype(by_numpy.dtype))
+    return fold.checked("reduceat", fold.results[-1], by_numpy)
 
 
-def _reduceat_along(rule: Rule, f: Any, t: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
-    steps, moving = np.moveaxis(x, axis, 0), np.moveaxis(t, axis, 0)
-    parts = [_reduce_along(rule, f, moving[part], steps[part]) for part in _segments(indices, len(steps))]
-    return np.moveaxis(np.stack(parts), 0, axis)
+def _reduceat(rule: Rule, f: Any) -> tuple[Any, Any]:
+    def back(g: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
+        steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
+        total = np.zeros(steps.shape, out.dtype)
+        for i, part in enumerate(_segments(indices, len(steps))):
+            fold = _segment(rule, f, steps[part], results[i])
+            middle = np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1])
+            before, after = (np.zeros_like(steps[at], out.dtype) for at in (slice(part.start), slice(part.stop, None)))
+            total = total + np.concatenate([before, middle, after])
+        return np.moveaxis(total, 0, axis)
+
+    def along(t: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
+        steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
+        parts = _segments(indices, len(steps))
+        found = [_segment(rule, f, steps[part], results[i]).along(rule, moving[part])[-1] for i, part in enumerate(parts)]
+        return np.moveaxis(np.stack(found) if found else np.zeros_like(results), 0, axis)
+
+    return [back], [along]
 
 
-FOLDS: dict[str, tuple[Any, Any]] = {
-    "reduce": (_reduce_back, _reduce_along),
-    "accumulate": (_accumulate_back, _accumulate_along),
-    "reduceat": (_reduceat_back, _reduceat_along),
-}
+FOLDS: dict[str, Any] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat}
 
 
 def folding_rule(function: UfuncMethod) -> Rule:
     """The rule of a method of a ufunc, from the rule of the ufunc."""
-    back, along = FOLDS[function.method]
-    rule, ufunc = by_function[function.ufunc], function.ufunc
-    return Rule(
-        f"{rule.opname}_{function.method}",
-        "general",
-        [lambda g, out, x, **options: back(rule, ufunc, g, x, **options)],
-        [lambda t, out, x, **options: along(rule, ufunc, t, x, **options)],
-    )
+    rule = by_function[function.ufunc]
+    formulas, tangents = FOLDS[function.method](rule, function.ufunc)
+    return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents)
 
 
 makers[UfuncMethod] = folding_rule

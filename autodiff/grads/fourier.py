@@ -7,6 +7,7 @@ differ in that each frequency between zero and the highest stands for two.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -241,23 +242,57 @@ def _polyint(g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
     return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
 
 
+def _polyint_constants(sign: int, g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+    """A constant is integrated as often as is left: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; one stands for all."""
+    k = np.ravel(k)
+    weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
+    if sign > 0:
+        used: Any = np.ravel(g)[:m] * weights
+        return np.concatenate([np.zeros(len(out) - m, out.dtype), used])
+    back = g[len(out) - m :] * weights
+    if len(k) == 1:
+        return np.sum(back)
+    return np.concatenate([back, np.zeros(len(k) - m, out.dtype)])
+
+
+def _monic(roots: Any) -> Any:
+    """``numpy.poly``, but complex wherever the roots are: NumPy's is real for pairs of conjugates, and then loses a part."""
+    factors = [np.concatenate([np.ones(1, roots.dtype), -roots[i : i + 1]]) for i in range(len(roots))]
+    return functools.reduce(_convolve, factors, np.ones(1, roots.dtype))
+
+
+def _characteristic(out: Any, a: Any) -> list[Any]:
+    """The derivatives of the coefficients of a characteristic polynomial, ``-(a**k + c[1] a**(k-1) + ... + c[k]).T``.
+
+    These are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so eigenvalues may be equal.
+    """
+    one = np.eye(a.shape[0])
+    adjugate = [one]
+    for k in range(1, a.shape[0]):
+        adjugate.append(np.matmul(a, adjugate[-1]) + out[k] * one)
+    return [-np.transpose(b) for b in adjugate]
+
+
 def _poly(g: Any, out: Any, roots: Any) -> Any:
     """Less each root, the polynomial of the others."""
-    if roots.ndim > 1:
-        raise TypeError("np.poly: the derivative with respect to a matrix is not known; use np.poly(np.linalg.eigvals(a))")
+    if roots.ndim == 2:
+        return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic(out, roots)))
     z = np.ravel(roots)
     if z.size < 2:
         return -g[1:] if z.size else np.zeros_like(z)
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    return np.stack([-np.sum(g[1:] * np.poly(kept)) for kept in others])
+    return np.stack([-np.sum(g[1:] * _monic(kept)) for kept in others])
 
 
 def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
+    if roots.ndim == 2:
+        moved = [np.sum(slope * t) for slope in _characteristic(out, roots)]
+        return np.stack([np.zeros_like(moved[0]), *moved])
     z, t = np.ravel(roots), np.ravel(t)
-    if roots.ndim > 1 or z.size < 2:
+    if z.size < 2:
         return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    slopes = np.stack([np.concatenate([np.zeros(1), -np.poly(kept)]) for kept in others])
+    slopes = np.stack([np.concatenate([np.zeros(1), -_monic(kept)]) for kept in others])
     return np.sum(t[:, None] * slopes, axis=0)
 
 
@@ -268,34 +303,12 @@ def _roots(g: Any, out: Any, p: Any) -> Any:
 
 
 polyder_grad = linear("polyder", _polyder)
-polyint_grad = general("polyint", _polyint).tangent(lambda t, out, p, m=1, k=None: np.polyint(t, m))
+polyint_grad = general("polyint", _polyint, functools.partial(_polyint_constants, -1)).tangent(
+    lambda t, out, p, m=1, k=None: np.polyint(t, m), functools.partial(_polyint_constants, 1)
+)
 poly_grad = general("poly", _poly).tangent(_poly_tangent)
 roots_grad = general("roots", _roots).tangent(lambda t, out, p: -np.polyval(t, out) / np.polyval(np.polyder(p), out))
 
-
-def _polyfit_x(*_: Any, **__: Any) -> Any:
-    raise TypeError("np.polyfit: the derivative with respect to x is not known; solve np.linalg.lstsq, or give a plain x")
-
-
-def _alone(full: Any = False, cov: Any = False) -> None:
-    if full or cov:
-        raise TypeError(f"np.polyfit: the derivative with {'full' if full else 'cov'}= is not known; leave it out")
-
-
-def _polyfit_y(
-    g: Any, out: Any, x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
-) -> Any:
-    """A fit is linear in y; its matrix is the fit of unit vectors."""
-    _alone(full, cov)
-    return np.matmul(np.transpose(np.polyfit(np.asarray(x), np.eye(len(y)), deg, rcond, w=w)), g)
-
-
-def _polyfit_tangent(t: Any, out: Any, x: Any, y: Any, deg: Any, full: Any = False, cov: Any = False, **options: Any) -> Any:
-    _alone(full, cov)
-    return np.polyfit(x, t, deg, **options)
-
-
-polyfit_grad = general("polyfit", _polyfit_x, _polyfit_y).tangent(_polyfit_x, _polyfit_tangent)
 
 # ------------------------------------------------------------------------------------------------- grids
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import reduction
+from ..registry import Formula, reduction
 
 
 def _mask(where: Any) -> Any:
@@ -39,11 +39,16 @@ def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> An
     return _masked(1 / _count(x, axis, where), where)
 
 
+def _begins(initial: Any, out: Any) -> Any:
+    """1 where a reduction is still what it began with, in its own precision."""
+    return np.equal(np.asanyarray(initial).astype(out.dtype), out).astype(out.dtype)
+
+
 def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:
     """Even shares for all elements that do not lose; `initial` is one more competitor."""
     winning = _masked(np.logical_not(losing).astype(x.dtype), where)
     winners = np.add.reduce(winning, axis=axis, keepdims=True)
-    return winning / np.maximum(winners if initial is None else winners + np.equal(initial, out), 1)
+    return winning / np.maximum(winners if initial is None else winners + _begins(initial, out), 1)
 
 
 def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
@@ -99,10 +104,43 @@ def _before(x: Any) -> Any:
     return products
 
 
-sum_grad = reduction("sum", _sum)
+def _less(weights: Formula) -> Formula:
+    """The weights of a mean that is given: it is taken from every element."""
+    return lambda *operands, **options: -weights(*operands, **options)
+
+
+_var_mean, _std_mean = _less(_var), _less(_std)
+
+# What a reduction begins with.
+
+
+def _sum_initial(*_: Any, **__: Any) -> Any:
+    return None
+
+
+def _prod_initial(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+    return np.prod(x, axis=axis, keepdims=True, where=where)
+
+
+def _extremum_initial(losing: Any, out: Any, x: Any, axis: Any, initial: Any, where: Any = True, **_: Any) -> Any:
+    """Its share beside all elements that do not lose."""
+    winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
+    begins = _begins(initial, out)
+    return begins / np.maximum(winners + begins, 1)
+
+
+def _max_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    return _extremum_initial(x < out, out, x, axis, **options)
+
+
+def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    return _extremum_initial(x > out, out, x, axis, **options)
+
+
+sum_grad = reduction("sum", _sum, initial=_sum_initial)
 mean_grad = reduction("mean", _mean)
-max_grad = reduction("max", _max)
-min_grad = reduction("min", _min)
-prod_grad = reduction("prod", _prod)
-var_grad = reduction("var", _var)
-std_grad = reduction("std", _std)
+max_grad = reduction("max", _max, initial=_max_initial)
+min_grad = reduction("min", _min, initial=_min_initial)
+prod_grad = reduction("prod", _prod, initial=_prod_initial)
+var_grad = reduction("var", _var, None, _var_mean)
+std_grad = reduction("std", _std, None, _std_mean)

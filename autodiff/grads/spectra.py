@@ -2,8 +2,8 @@
 
 The formulas are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008), extended to complex matrices. Where NumPy reads one triangle of a Hermitian matrix, the
-adjoint lies in that triangle. Eigenvalues that are equal within rounding contribute nothing to each other's vectors:
-exact for what does not depend on the choice of a basis, to first order.
+adjoint lies in that triangle. Eigenvalues that are equal within rounding contribute nothing to each other's vectors;
+`repeated` says for what this is exact.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from ..registry import general
 from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
+from .repeated import check_along, check_back, equal_pairs, on_diagonal, zero_values
 
 
 def _inverse_gaps(w: Any) -> Any:
     """F_ij = 1 / (w_j - w_i), and 0 where they are equal within rounding."""
     gaps = w[..., None, :] - w[..., :, None]
-    size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0)[..., None]
-    equal = np.abs(gaps) <= size * (w.shape[-1] * np.finfo(w.dtype).eps)
+    equal = equal_pairs(w)
     return np.where(equal, 0, 1 / np.where(equal, 1, gaps))
 
 
@@ -30,16 +30,19 @@ def _inverse_gaps(w: Any) -> Any:
 def _eigh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     (gw, gv), (w, v) = g, out
     middle: Any = 0
-    if gv is not None:
-        middle = _inverse_gaps(w) * np.matmul(_swap(v), gv)
+    turn = None if gv is None else np.matmul(_swap(v), gv)
+    check_back("linalg_eigh", w, gw, turn)
+    if turn is not None:
+        middle = _inverse_gaps(w) * turn
     if gw is not None:
-        middle = middle + _rectangle(gw, *v.shape[-2:])
+        middle = middle + on_diagonal(gw, w, "linalg_eigh")
     return _folded(_product(np.conjugate(v), middle, _swap(v)), UPLO.upper() == "U")
 
 
 def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     w, v = out
     inner = _product(_adjoint(v), _mirrored(t, UPLO.upper() == "U"), v)
+    check_along("linalg_eigh", w, inner)
     return np.real(_diagonal(inner)), np.matmul(v, _inverse_gaps(w) * inner)
 
 
@@ -51,7 +54,8 @@ def _eigvalsh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
 
 
 def _eigvalsh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
-    return _eigh_tangent(t, np.linalg.eigh(a, UPLO), a, UPLO)[0]
+    v = np.linalg.eigh(a, UPLO)[1]
+    return np.real(_diagonal(_product(_adjoint(v), _mirrored(t, UPLO.upper() == "U"), v)))
 
 
 linalg_eigvalsh_grad = general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent)
@@ -69,20 +73,24 @@ def _largest(v: Any) -> Any:
 def _eig(g: Any, out: Any, a: Any) -> Any:
     (gw, gv), (w, v) = g, out
     middle: Any = 0
+    turn: Any = None
     if gv is not None:
         along = np.sum(gv * v, axis=-2, keepdims=True)
         free = gv - np.real(along) * np.conjugate(v)
         if v.dtype.kind == "c":
             free = free - np.multiply(1j, np.imag(along)) * _largest(v)
-        middle = _inverse_gaps(w) * np.matmul(_swap(v), free)
+        turn = np.matmul(_swap(v), free)
+        middle = _inverse_gaps(w) * turn
+    check_back("linalg_eig", w, gw, turn)
     if gw is not None:
-        middle = middle + _rectangle(gw, *v.shape[-2:])
+        middle = middle + on_diagonal(gw, w, "linalg_eig")
     return np.linalg.solve(_swap(v), np.matmul(middle, _swap(v)))
 
 
 def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
     w, v = out
     inner = np.linalg.solve(v, np.matmul(t, v))
+    check_along("linalg_eig", w, inner)
     moved = np.matmul(v, _inverse_gaps(w) * inner)
     scale = np.real(np.sum(np.conjugate(v) * moved, axis=-2, keepdims=True))
     if v.dtype.kind == "c":
@@ -93,7 +101,7 @@ def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
 
 linalg_eig_grad = general("linalg_eig", _eig).tangent(_eig_tangent)
 linalg_eigvals_grad = general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
-    lambda t, out, a: _eig_tangent(t, np.linalg.eig(a), a)[0]
+    lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
 )
 
 # a = u diag(s) vh
@@ -111,14 +119,26 @@ def _svd_gaps(s: Any, n: int) -> Any:
     return _inverse_gaps(s) * _inverted(s[..., None, :] + s[..., :, None])
 
 
+def _shared_turns(s: Any, inner: Any, rows: int, columns: int) -> Any:
+    """How far vectors of equal singular values turn against each other, which unlike the turn of both is determined."""
+    k = s.shape[-1]
+    inner = inner[..., :k, :k]
+    among = equal_pairs(s) & ~np.eye(k, dtype=bool) & ~zero_values(s)[..., None, :]
+    turns = np.where(among, (inner - _adjoint(inner)) / 2, 0) * _inverted(s[..., None, :] + s[..., :, None])
+    return _product(np.eye(rows, k), turns, np.eye(k, columns))
+
+
 def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     gu, gs, gvh = g if compute_uv else (None, g, None)
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
     total, middle, turn, k = 0 * a, 0 * matrix, 0, s.shape[-1]
+    against: Any = None
+    both: Any = None
     if gs is not None:
-        middle = _rectangle(gs, *matrix.shape[-2:])
+        middle = _product(np.eye(u.shape[-1], k), on_diagonal(gs, s, "linalg_svd"), np.eye(k, v.shape[-1]))
     if gu is not None:
         inner = np.matmul(_swap(u), gu)
+        against = both = inner[..., :k, :k]
         middle = middle + np.matmul(_svd_gaps(s, u.shape[-1]) * (inner - _adjoint(inner)), matrix)
         turn = turn + _diagonal(inner[..., :k, :k])
         if u.shape[-1] < u.shape[-2]:
@@ -126,11 +146,16 @@ def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = 
     if gvh is not None:
         gv = _adjoint(gvh)
         inner = np.matmul(_swap(v), gv)
+        mine = inner[..., :k, :k]
+        against, both = (-mine, mine) if gu is None else (against - mine, both + mine)
         middle = middle + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * (inner - _adjoint(inner)))
         turn = turn - _diagonal(inner[..., :k, :k])
         if v.shape[-1] < v.shape[-2]:
             rest = (gv - np.matmul(np.conjugate(v), inner)) * inverse[..., None, :]
             total = total + np.matmul(np.conjugate(u), _adjoint(rest))
+    check_back("linalg_svd", s, gs, both, against)
+    if against is not None:
+        middle = middle + _shared_turns(s, against, *middle.shape[-2:])
     if a.dtype.kind == "c" and (gu is not None or gvh is not None):
         middle = middle + _rectangle(np.multiply(0.5j, np.imag(turn)) * inverse, *matrix.shape[-2:])
     total = total + _product(np.conjugate(u), middle, _swap(v))
@@ -141,12 +166,14 @@ def _svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv
     t = _mirrored(t) if hermitian else t
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
     inner = _product(_adjoint(u), t, v)
-    diagonal = _diagonal(inner[..., : s.shape[-1], : s.shape[-1]])
+    square = inner[..., : s.shape[-1], : s.shape[-1]]
+    diagonal = _diagonal(square)
     if not compute_uv:
         return np.real(diagonal)
     left, right = np.matmul(inner, _swap(matrix)), np.matmul(_swap(matrix), inner)
-    left = _svd_gaps(s, u.shape[-1]) * (left + _adjoint(left))
-    right = _svd_gaps(s, v.shape[-1]) * (right + _adjoint(right))
+    check_along("linalg_svd", s, square)
+    left = _svd_gaps(s, u.shape[-1]) * (left + _adjoint(left)) + _shared_turns(s, square, *left.shape[-2:])
+    right = _svd_gaps(s, v.shape[-1]) * (right + _adjoint(right)) - _shared_turns(s, square, *right.shape[-2:])
     if a.dtype.kind == "c":
         turn = np.multiply(0.5j, np.imag(diagonal)) * inverse
         left = left + _rectangle(turn, *left.shape[-2:])

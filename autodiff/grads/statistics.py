@@ -27,13 +27,13 @@ def _over_nan(weights: Formula, fill: float = 0) -> Formula:
     return present
 
 
-nansum_grad = reduction("nansum", _over_nan(reductions._sum))
-nanprod_grad = reduction("nanprod", _over_nan(reductions._prod, 1))
+nansum_grad = reduction("nansum", _over_nan(reductions._sum), initial=reductions._sum_initial)
+nanprod_grad = reduction("nanprod", _over_nan(reductions._prod, 1), initial=_over_nan(reductions._prod_initial, 1))
 nanmean_grad = reduction("nanmean", _over_nan(reductions._mean))
-nanvar_grad = reduction("nanvar", _over_nan(reductions._var))
-nanstd_grad = reduction("nanstd", _over_nan(reductions._std))
-nanmax_grad = reduction("nanmax", _over_nan(reductions._max))
-nanmin_grad = reduction("nanmin", _over_nan(reductions._min))
+nanvar_grad = reduction("nanvar", _over_nan(reductions._var), None, _over_nan(reductions._var_mean))
+nanstd_grad = reduction("nanstd", _over_nan(reductions._std), None, _over_nan(reductions._std_mean))
+nanmax_grad = reduction("nanmax", _over_nan(reductions._max), initial=_over_nan(reductions._max_initial))
+nanmin_grad = reduction("nanmin", _over_nan(reductions._min), initial=_over_nan(reductions._min_initial))
 
 
 def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compositions.polynomials import polyfit
 from .policy import Policy
 
 POLICY = Policy(
@@ -27,10 +28,9 @@ POLICY = Policy(
         np.polymul: "a1 a2",
         np.polydiv: "u v",
         np.polyder: "p",
-        np.polyint: "p",
+        np.polyint: "p k",
         np.poly: "seq_of_zeros",
         np.roots: "p",
-        np.polyfit: "x y",
         np.linspace: "start stop",
         np.geomspace: "start stop",
         np.sinc: "x",
@@ -47,7 +47,7 @@ POLICY = Policy(
         np.emath.arcsin: "x",
         np.emath.arctanh: "x",
     },
-    # NumPy asks nobody, and computes with a node as it stands.
-    instead={np.fft.fftfreq: np.fft.fftfreq, np.fft.rfftfreq: np.fft.rfftfreq},
+    # NumPy asks nobody about the first two, and computes with a node as it stands.
+    instead={np.fft.fftfreq: np.fft.fftfreq, np.fft.rfftfreq: np.fft.rfftfreq, np.polyfit: polyfit},
     composed=frozenset({np.fft.rfft2, np.fft.irfft2, np.polyadd, np.polysub, np.logspace}),
 )

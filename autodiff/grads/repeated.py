@@ -1,0 +1,143 @@
+"""What can be known of a derivative where eigenvalues, or singular values, are equal within rounding.
+
+The vectors of equal values are one basis of many for the space they span; the next matrix has another, turned by any
+amount, and values that part from each other there. From the adjoints of values and of vectors at one basis
+
+* what is made of the values alone has its derivative if all equal values count alike in it (``w.sum()``);
+* what is made of the vectors alone has it if the basis does not matter (``v[:, :2] @ v[:, :2].T``);
+* what is made of both (``v * f(w) @ v.T``) has a derivative that these adjoints do not tell: the part between the
+  vectors of equal values is missing.
+
+The second derivative of the first kind is of the third, except where the weights of the values are constants. All
+that is missing, or is not defined, is announced by a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.nodes import record
+
+from ..registry import linear
+
+
+def _rounding(w: Any) -> Any:
+    """What rounding makes of values."""
+    return np.max(np.abs(w), axis=-1, keepdims=True, initial=0) * (w.shape[-1] * np.finfo(w.dtype).eps)
+
+
+def equal_pairs(w: Any) -> Any:
+    """Which values are equal within rounding: a table of all pairs."""
+    w = np.asarray(w)
+    equal: Any = np.abs(w[..., None, :] - w[..., :, None]) <= _rounding(w)[..., None]
+    return equal
+
+
+def zero_values(w: Any) -> Any:
+    """Which values are zero within rounding."""
+    w = np.asarray(w)
+    zero: Any = np.abs(w) <= _rounding(w)
+    return zero
+
+
+def _others(w: Any) -> Any:
+    """The pairs of different values that are equal."""
+    return equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)
+
+
+def _among_zeros(w: Any) -> Any:
+    """The pairs of different values that are zero."""
+    return _others(w) & zero_values(w)[..., None, :]
+
+
+def _matters(change: Any, where: Any, of: Any) -> bool:
+    """Whether a table of changes has more than rounding somewhere; `of` is what it was computed from."""
+    size = np.max(np.abs(np.asarray(of)), initial=0)
+    return bool(np.any(np.where(where, np.abs(np.asarray(change)), 0) > 1e3 * np.finfo(size.dtype).eps * size))
+
+
+def _both_ways(table: Any, sign: int) -> Any:
+    """A table and the conjugate of its transpose."""
+    table = np.asarray(table)
+    return table + sign * np.conjugate(np.swapaxes(table, -1, -2))
+
+
+def _warn(opname: str, what: str) -> None:
+    values = "singular values" if opname == "linalg_svd" else "eigenvalues"
+    warnings.warn(
+        f"equal {values} in the derivative of {opname}: {what}. Keep the {values} apart, or use a function that needs "
+        "no decomposition (np.linalg.inv, solve, matrix_power, norm, det)",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+_MISSING = "for what is made of both values and vectors, the part between vectors of equal values is missing"
+
+
+def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = None) -> None:
+    """Warn of adjoints that do not tell the derivative.
+
+    Parameters
+    ----------
+    opname : str
+        The decomposition.
+    w : array_like
+        Its values.
+    of_values : array_like or None
+        The adjoint of the values.
+    turn : array_like or None
+        The adjoint of the vectors, by the vectors; of singular vectors, the sum for both sides.
+    against : array_like or None
+        The difference for both sides.
+    """
+    where = _others(w)
+    if not where.any():
+        return
+    if of_values is not None and turn is not None:
+        _warn(opname, _MISSING)
+    elif of_values is not None:
+        weights = np.asarray(of_values)
+        if _matters(weights[..., None, :] - weights[..., :, None], where, weights):
+            _warn(opname, "it depends on which of the equal values comes first, so it is one of many")
+    elif turn is not None:
+        changed = _matters(turn if opname == "linalg_eig" else _both_ways(turn, -1), where, turn)
+        if changed or (against is not None and _matters(_both_ways(against, -1), _among_zeros(w), against)):
+            _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
+
+
+def check_along(opname: str, w: Any, inner: Any) -> None:
+    """Warn of tangents that mix vectors of equal values: they part in another basis than the one at hand."""
+    where = _others(w)
+    if not where.any():
+        return
+    mixing = _both_ways(inner, 1) if opname == "linalg_svd" else inner
+    if _matters(mixing, where, inner) or (opname == "linalg_svd" and _matters(inner, _among_zeros(w), inner)):
+        _warn(opname, _MISSING)
+
+
+def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
+    """Matrices with the adjoint of `w`, values by the decomposition `of`, on their diagonals."""
+    return np.eye(w.shape[-1]) * values[..., None, :]
+
+
+operations.enter(diagonal_matrix, "diagonal_matrix")
+
+
+def on_diagonal(values: Any, w: Any, of: str) -> Any:
+    """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
+    return record(diagonal_matrix, (values, np.asarray(w)), {"of": of})
+
+
+def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:
+    """If the weights of equal values change at all, those between them do, by an amount that is not known."""
+    if _matters(g if of == "linalg_eig" else _both_ways(g, 1), _others(w), g):
+        _warn(of, "in its own derivative, the part between vectors of equal values is missing")
+    return np.einsum("...ii->...i", g)
+
+
+diagonal_matrix_grad = linear("diagonal_matrix", _diagonal_matrix, None)

@@ -1,0 +1,132 @@
+"""Equal eigenvalues and singular values: derivatives are right, or a warning says that they are not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from arguments import complexes, real
+
+from autodiff import grad, jvp, numeric
+
+BASIS = np.linalg.qr(real(3, 3))[0]
+TWICE = (BASIS * [1.0, 1.0, 2.0]) @ BASIS.T
+UNIT = np.eye(3)
+WEIGHTS = real(3, 3, seed=5)
+ALONG = real(3, 3, seed=6)
+eigh, svd = np.linalg.eigh, np.linalg.svd
+
+
+def projector(a: Any) -> Any:
+    v = eigh(a)[1][:, :2]
+    return np.sum(WEIGHTS * (v @ v.T))
+
+
+def polar(a: Any) -> Any:
+    u, _, vh = svd(a)
+    return np.sum(WEIGHTS * (u @ vh))
+
+
+def of_both(a: Any) -> Any:
+    w, v = eigh(a)
+    return np.sum(WEIGHTS * ((v * np.exp(w)) @ v.T))
+
+
+def of_both_sides(a: Any) -> Any:
+    u, s, vh = svd(a)
+    return np.sum(WEIGHTS * ((u * s) @ vh))
+
+
+def of_eig(a: Any) -> Any:
+    w, v = np.linalg.eig(a)
+    return np.sum(WEIGHTS * ((v * w) @ np.linalg.inv(v)))
+
+
+def curvature(function: Any, a: Any) -> Any:
+    return grad(lambda x: np.sum(grad(function)(x) * ALONG))(a)
+
+
+RIGHT: dict[str, Any] = {
+    "sum of eigh": lambda a: np.sum(eigh(a)[0] ** 3),
+    "sum of eigvalsh": lambda a: np.sum(np.exp(np.linalg.eigvalsh(a))),
+    "sum of eigvals": lambda a: np.sum(np.linalg.eigvals(a) ** 3).real,
+    "sum of svd": lambda a: np.sum(np.exp(svd(a)[1])),
+    "polar": polar,
+    "nuclear norm": lambda a: np.linalg.norm(a, "nuc"),
+}
+
+
+@pytest.mark.parametrize("a", [TWICE, UNIT], ids=["two of three", "all"])
+@pytest.mark.parametrize("function", RIGHT.values(), ids=RIGHT)
+def test_what_the_basis_does_not_matter_to(function: Any, a: Any) -> None:
+    np.testing.assert_allclose(np.sum(grad(function)(a) * ALONG), numeric.directional(function, [a], [ALONG]), rtol=1e-6)
+
+
+def test_a_projector_onto_all_vectors_of_a_value() -> None:
+    np.testing.assert_allclose(
+        np.sum(grad(projector)(TWICE) * ALONG), numeric.directional(projector, [TWICE], [ALONG]), rtol=1e-6
+    )
+
+
+def test_polar_of_complex_numbers() -> None:
+    def function(a: Any) -> Any:
+        u, _, vh = svd(a)
+        return np.sum(complexes(3, 3) * (u @ vh)).real
+
+    a = np.linalg.qr(complexes(3, 3))[0] * 2.0
+    for t in (ALONG + 0j, 1j * real(3, 3, seed=9)):
+        np.testing.assert_allclose(np.sum(grad(function)(a) * t).real, numeric.directional(function, [a], [t]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("a", [TWICE, UNIT], ids=["two of three", "all"])
+def test_second_derivatives_that_need_no_more(a: Any) -> None:
+    for function in (lambda x: np.sum(eigh(x)[0]), lambda x: np.sum(np.linalg.eigvalsh(x))):
+        np.testing.assert_allclose(curvature(function, a), np.zeros((3, 3)), atol=1e-13)
+    slope = numeric.directional(grad(RIGHT["nuclear norm"]), [a], [ALONG])
+    np.testing.assert_allclose(curvature(RIGHT["nuclear norm"], a), slope, atol=1e-8)
+
+
+INCOMPLETE: dict[str, tuple[Any, str]] = {
+    "f(A)": (of_both, "eigenvalues in the derivative of linalg_eigh: .*both values and vectors"),
+    "A rebuilt": (of_both_sides, "singular values in the derivative of linalg_svd: .*both values and vectors"),
+    "A rebuilt by eig": (of_eig, "eigenvalues in the derivative of linalg_eig: .*both values and vectors"),
+    "first of equal values": (lambda a: eigh(a)[0][0], "linalg_eigh: .*which of the equal values"),
+    "first vector": (lambda a: np.sum(WEIGHTS[0] * eigh(a)[1][:, 0]), "linalg_eigh: .*the basis"),
+    "first left vector": (lambda a: np.sum(WEIGHTS[0] * svd(a)[0][:, -1]), "linalg_svd: .*the basis"),
+}
+
+
+@pytest.mark.parametrize(("function", "message"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_what_it_does_matter_to_warns(function: Any, message: str) -> None:
+    with pytest.warns(RuntimeWarning, match=message):
+        grad(function)(TWICE if "which" not in message else UNIT * [1.0, 1.0, 2.0])
+
+
+CURVED = {name: RIGHT[name] for name in ("sum of eigh", "sum of eigvalsh", "sum of eigvals", "sum of svd", "polar")}
+
+
+@pytest.mark.parametrize("function", CURVED.values(), ids=CURVED)
+def test_second_derivatives_that_lack_a_part_warn(function: Any) -> None:
+    for second in (
+        lambda: curvature(function, UNIT),
+        lambda: jvp(grad(function), [UNIT], [ALONG]),
+        lambda: jvp(lambda x: jvp(function, [x], [ALONG])[1], [UNIT], [ALONG]),
+    ):
+        with pytest.warns(RuntimeWarning, match="equal (eigen|singular )values in the derivative of linalg_"):
+            second()
+
+
+def test_forward_mode_warns_where_vectors_mix() -> None:
+    with pytest.warns(RuntimeWarning, match="linalg_eigh"):
+        jvp(of_both, [UNIT], [ALONG])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tangent = jvp(of_both, [UNIT], [np.diag([1.0, 2.0, 3.0])])[1]
+    np.testing.assert_allclose(tangent, np.e * np.sum(np.diag(WEIGHTS) * [1.0, 2.0, 3.0]))
+
+
+def test_zero_singular_values() -> None:
+    with pytest.warns(RuntimeWarning, match="linalg_svd: .*the basis"):
+        grad(polar)(np.diag([1.0, 0.0, 0.0]))
