@@ -30,7 +30,7 @@ from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, variable
 from .modes import no_graph
 from .names import reset
-from .nodes import ConstantNode, Node, OperationalNode, VariableNode
+from .nodes import ConstantNode, Node, OperationalNode, VariableNode, record_lines
 from .primitives import named, primitive
 from .visualizer import GraphPicture, visualize_at
 
@@ -63,6 +63,7 @@ __all__ = [
     "ones",
     "primitive",
     "r_",
+    "record_lines",
     "relu",
     "require",
     "reset",

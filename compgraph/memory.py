@@ -115,7 +115,7 @@ class _Place:
 def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """A flat buffer in which `values` lie at an offset, in some strides, and zeros elsewhere."""
     buffer = np.zeros(count, dtype)
-    window(buffer, values.shape, dtype, offset, strides)[...] = values
+    window(buffer, values.shape, values.dtype, offset, strides)[...] = values
     return buffer
 
 

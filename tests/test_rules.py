@@ -273,7 +273,7 @@ def test_rule(case: Case, check: Callable[[Case], None]) -> None:
 
 # ---------------------------------------------------------------------------------------- completeness
 
-INTERNAL = {"scatter", "input", "output", "diagonal_matrix"}
+INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at"}
 
 
 def test_every_rule_has_cases() -> None:
