@@ -21,7 +21,7 @@ from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _ne
 from compgraph.writing import put, store
 
 from .broadcasting import conform
-from .registry import Rule, by_function, naming_errors
+from .registry import Rule, Work, by_function
 from .shadow import Shadow
 
 _next_level = itertools.count(1).__next__
@@ -104,7 +104,7 @@ class TangentNode(Node):
         tangent = None
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            with naming_errors([function]):
+            with Work(function):
                 tangent = push(rule, tangents, out, function, primals, options)
         if isinstance(out, (tuple, list)):
             parts = [cls._carrying(o, t, level) for o, t in zip(out, tangent or [None] * len(out), strict=True)]

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import INERT, Node, record
+from compgraph.nodes import INERT, Joint, Node, record
 from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
@@ -363,27 +363,47 @@ by_function = _ByFunction()
 # ------------------------------------------------------------------------------------- special points
 
 
-def naming_errors(at_work: list[Any]) -> np.errstate:
-    """A context in which floating-point errors in rules warn with the name of the operation, and what to do.
+class Work:
+    """A context in which rules run: what goes wrong says in which operation, and where the user called it.
 
-    Parameters
+    Floating-point errors warn; kinds of error that the user has set to be ignored or raised (``numpy.errstate``) stay so.
+
+    Attributes
     ----------
-    at_work : list
-        Its only element is the function whose rule runs.
-
-    Notes
-    -----
-    Kinds of error that the user has set to be ignored or raised (``numpy.errstate``) stay so.
+    at : Node, Joint or None
+        The operation whose rule runs.
+    function : callable
+        What it computes, where there is no node.
     """
 
-    def warn(error: str, flag: int) -> None:
+    __slots__ = ("_errstate", "at", "function")
+
+    def __init__(self, function: Any = None) -> None:
+        self.at: Any = None
+        self.function = function
+        kinds: dict[str, Any] = {kind: "call" for kind, action in np.geterr().items() if action == "warn"}
+        self._errstate = np.errstate(call=self._warn, **kinds)
+
+    def __enter__(self) -> Work:
+        self._errstate.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._errstate.__exit__(kind, error, traceback)
+        if isinstance(error, Exception) and self.at is not None:
+            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in self.at.args if not isinstance(a, Joint))
+            error.add_note(f"while the derivative of {self.at.opname} was computed, whose operands have shapes {shapes}{self._place()}")
+
+    def _place(self) -> str:
+        line = self.at.line if self.at is not None else None
+        return f"\n{line}" if line else ""
+
+    def _warn(self, error: str, flag: int) -> None:
+        opname = self.at.opname if self.at is not None else operations.opname_of(self.function)
         warnings.warn(
-            f"{error} in the derivative of {operations.opname_of(at_work[0])}: it is infinite or undefined at this "
+            f"{error} in the derivative of {opname}: it is infinite or undefined at this "
             "value. Keep the value away from the point, or choose another before the operation: "
-            "f(np.where(safe, x, 1)), not np.where(safe, f(x), 0)",
+            f"f(np.where(safe, x, 1)), not np.where(safe, f(x), 0){self._place()}",
             RuntimeWarning,
             stacklevel=2,
         )
-
-    kinds: dict[str, Any] = {kind: "call" for kind, action in np.geterr().items() if action == "warn"}
-    return np.errstate(call=warn, **kinds)

@@ -19,7 +19,7 @@ from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, 
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
-from .registry import by_function, naming_errors
+from .registry import Work, by_function
 from .shadow import Shadow
 
 ndarray = np.ndarray
@@ -174,10 +174,9 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
     past = Past(events, create_graph)
     needed = _depending_on(events, wanted)
     found: dict[Any, Any] = {}
-    at_work: list[Any] = [None]
     if output in needed:
         past.give(output, seed)
-    with naming_errors(at_work):
+    with Work() as work:
         for event in events:
             if event.__class__ is Write:
                 past.undo(event)
@@ -194,7 +193,7 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
             is_view = root is not None and root.memory and root is not event
             if is_view or not event.args or event.function in operations.PIECEWISE:
                 continue
-            at_work[0] = event.function
+            work.at = event
             operands = [past.value(a, event, event.tick) for a in event.args]
             out = past.value(event, event, event.tick + 0.5)
             past.pass_on(event, adjoint, operands, out, needed)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import ACTIVE, INERT
+from compgraph.nodes import ACTIVE, INERT, made_since, next_tick
 
 from .broadcasting import conform
 from .deferred import DEFERRED
-from .registry import by_function, naming_errors
+from .registry import Work, by_function
 from .rewind import Events, as_node, events_of, sweep_back
 
 ndarray = np.ndarray
@@ -86,8 +86,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
-    at_work: list[Any] = [None]
-    with naming_errors(at_work):
+    with Work() as work:
         for node in nodes:
             adjoint = take(node, None)
             if adjoint is None:
@@ -99,11 +98,12 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
             args = node.args
             if not args:
                 continue
-            at_work[0] = function = node.function
-            formulas = by_function[function].formulas
+            work.at = node
+            formulas = by_function[node.function].formulas
             options = node.options
             if create_graph:
                 out, operands = as_node(node), [as_node(a) for a in args]
+                before = next_tick()
             else:
                 out = node.plain
                 operands = [args[0].plain] if len(args) == 1 else [a.plain if a.__class__ in KINDS else a for a in args]
@@ -128,6 +128,8 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                     contribution = conform(contribution, operand.plain)
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
+                if create_graph:
+                    made_since(adjoints[operand], before, node.code, node.instruction)
     return found
 
 

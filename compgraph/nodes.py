@@ -340,12 +340,19 @@ def _operand_nodes(record: Any) -> tuple[Node, ...]:
     if record._operands is None:
         wanted = operations.operand_count(record.function, len(record.args))
         record._operands = tuple(
-            a if isinstance(a, Node) else ConstantNode.hold(a)
+            a if isinstance(a, Node) else _held(a, record)
             for i, a in enumerate(record.args)
             if isinstance(a, Node) or (a is not None and i < wanted)
         )
     operands: tuple[Node, ...] = record._operands
     return tuple([snapshot(a, record.tick) for a in operands])
+
+
+def _held(value: Any, record: Any) -> ConstantNode:
+    """A raw operand of a node or joint as a constant, made where that was made."""
+    node = ConstantNode.hold(value)
+    node.code, node.instruction = record.code, record.instruction
+    return node
 
 
 def snapshot(node: Any, tick: float, value: Any = None) -> Any:
@@ -469,14 +476,22 @@ def made_at(node: Any) -> None:
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
-def made_for(result: Any, since: int, other: Any) -> None:
-    """Let all that went into a result since a tick know the line of another node, or of a frame."""
-    code, instruction = (other.code, other.instruction) if hasattr(other, "code") else (other.f_code, other.f_lasti)
+def made_since(result: Any, tick: int, code: Any, instruction: int) -> None:
+    """Let all that went into a result since a tick know one line: that of the call which made them step by step."""
     queue = list(result) if isinstance(result, (tuple, list)) else [result]
+    seen = set(map(id, queue))
     for node in queue:
-        if isinstance(node, (Node, Joint)) and node.tick > since and node.code is not code:
+        if isinstance(node, (Node, Joint)) and getattr(node, "tick", 0) > tick:
             node.code, node.instruction = code, instruction
-            queue.extend([node.args[position] for position in node.edges])
+            steps = [node.args[position] for position in node.edges]
+            queue.extend([step for step in steps if id(step) not in seen])
+            seen.update(map(id, steps))
+
+
+def users_line() -> tuple[Any, int]:
+    """The user's code and instruction at work; no code while lines are not recorded."""
+    frame = _users_frame(2)
+    return frame.f_code, frame.f_lasti
 
 
 # Where the user's code is found: in the commonest case, two calls up; else by a look at the files.

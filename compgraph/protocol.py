@@ -12,7 +12,7 @@ from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
 from .modes import is_recording
-from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, operation, record
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, made_since, next_tick, operation, record, users_line
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, place, put, putmask, ufunc_at, write_out, write_where
 
@@ -160,12 +160,29 @@ def _packed(packed: ops.Packed) -> Any:
     return handler
 
 
+def _in_steps(handler: Any) -> Any:
+    """A handler whose steps are nodes that all know the line of the call."""
+
+    @functools.wraps(handler)
+    def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        code, instruction = users_line()
+        before = next_tick()
+        result = handler(function, args, kwargs)
+        if code is not None:
+            made_since(result, before, code, instruction)
+        return result
+
+    return steps
+
+
+@_in_steps
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in ops.STACKING_FUNCTIONS and args:
         return function._implementation([gathered(a) for a in args[0]], *args[1:], **kwargs)
     return function._implementation(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 
+@_in_steps
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
