@@ -17,7 +17,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
-from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
+from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record, watched
 from compgraph.writing import put, store
 
 from .broadcasting import conform
@@ -106,6 +106,9 @@ class TangentNode(Node):
             rule = by_function[function]
             with Work(function):
                 tangent = push(rule, tangents, out, function, primals, options)
+        watch = watched()
+        if watch is not None:
+            watch.carried(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
             parts = [cls._carrying(o, t, level) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)

@@ -391,8 +391,9 @@ class Work:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._errstate.__exit__(kind, error, traceback)
         if isinstance(error, Exception) and self.at is not None:
-            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in self.at.args if not isinstance(a, Joint))
-            error.add_note(f"while the derivative of {self.at.opname} was computed, whose operands have shapes {shapes}{self._place()}")
+            operands = [a for a in self.at.args if not isinstance(a, Joint)]
+            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in operands)
+            error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
 
     def _place(self) -> str:
         line = self.at.line if self.at is not None else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot
+from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
@@ -131,6 +131,9 @@ class Past:
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
         formulas = by_function[node.function].formulas
+        watch = watched()
+        if watch is not None:
+            watch.unchanged(node)
         out = node.plain if out is None else out
         for position in node.edges:
             operand = node.args[position]
@@ -139,6 +142,8 @@ class Past:
             formula = formulas[position]
             if formula is not None:
                 contribution = formula(adjoint, out, *operands, **node.options)
+                if watch is not None and contribution.__class__ not in DEFERRED:
+                    watch.swept(node, position, contribution)
                 if contribution.__class__ is ndarray and contribution.base is not None:
                     contribution = contribution.copy()  # it may be a window of what is undone later
                 self.give(operand, contribution)
@@ -250,9 +255,10 @@ class Gone:
 
     def _raise(self, *_: Any, **__: Any) -> Any:
         variable, reader = self._told
+        lines = "".join(f"\n{word}: {node.line}" for word, node in (("used", reader), ("updated", variable)) if node.line)
         raise ValueError(
-            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value; "
-            "compute the output again before asking for its gradient"
+            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value, which the "
+            f"derivative needs; compute the output again before asking for its gradient{lines}"
         )
 
     __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import ACTIVE, INERT, made_since, next_tick
+from compgraph.nodes import ACTIVE, INERT, made_since, next_tick, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -59,7 +59,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
             if operand.tick > node.tick:
                 late = True
     found.sort(key=_by_tick, reverse=True)
-    if late or any(map(_memory, found)):
+    if late or watched() is not None or any(map(_memory, found)):
         return events_of(output, found, stop)
     return found
 

@@ -15,6 +15,7 @@ from . import methods as methods  # importing it lets nodes record
 from .buffers import empty, ones, zeros
 from .compositions.pieces import kaiser
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
+from .debugging import NonFiniteError, debug
 from .functions import (
     log_softmax,
     logsumexp,
@@ -38,6 +39,7 @@ __all__ = [
     "ConstantNode",
     "GraphPicture",
     "Node",
+    "NonFiniteError",
     "OperationalNode",
     "VariableNode",
     "array",
@@ -51,6 +53,7 @@ __all__ = [
     "bmat",
     "c_",
     "constant",
+    "debug",
     "emath",
     "empty",
     "fft",

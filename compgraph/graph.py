@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from .nodes import Joint, Node
+from .memory import Write
+from .nodes import ConstantNode, Joint, Node, operand_nodes
 
-GraphNode: TypeAlias = Node | Joint
+GraphNode: TypeAlias = Node | Joint | Write
 
 
 def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     """What a node was computed from, one entry for each use; raw arrays as ConstantNodes.
 
     An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands.
+    What was written into the buffer of a node comes last; a write has the value that was stored.
     """
+    if isinstance(node, Write):
+        (value,) = node.args
+        return (value if isinstance(value, Node) else ConstantNode.hold(value),)
     first = node.args[0] if node.args else None
-    return (first,) if isinstance(first, Joint) else node.operands
+    operands = (first,) if isinstance(first, Joint) else operand_nodes(node)
+    return (*operands, *node.memory.log) if node.memory else operands
 
 
 def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
@@ -24,12 +30,12 @@ def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
 
     Parameters
     ----------
-    *outputs : Node or Joint
+    *outputs : Node, Joint or Write
         Where to start.
 
     Returns
     -------
-    list of Node or Joint
+    list of Node, Joint or Write
         The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
         between them and its operands, as one Joint.
 
@@ -61,7 +67,7 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
 
     Returns
     -------
-    list of Node or Joint
+    list of Node, Joint or Write
         The leaves, then the operations in the order in which they were recorded.
 
     Examples

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .lines import described
+
 ndarray = np.ndarray
 by_tick = attrgetter("tick")
 
@@ -37,15 +39,25 @@ class Write:
         ``(0,)`` if it is a node.
     tick : int
         When.
+    code, instruction : code object, int
+        The line of code that wrote.
     """
 
-    __slots__ = ("args", "edges", "index", "memory", "saved", "tick", "window")
+    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "tick", "window")
     level = 0
+    opname = "setitem"
 
     def __init__(self, memory: Memory, place: tuple[Any, Any, Any], value: Any, is_node: bool, tick: int) -> None:
         self.memory = memory
         self.window, self.index, self.saved = place
         self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
+        self.code: Any = None
+        self.instruction = 0
+
+    @property
+    def line(self) -> str | None:
+        """Where in the user's code it was written; None if lines were not recorded."""
+        return described(self.code, self.instruction)
 
 
 class Memory:

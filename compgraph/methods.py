@@ -18,7 +18,7 @@ from . import writers
 from .binding import settled_order
 from .flat import Flat
 from .memory import root_of
-from .modes import is_recording
+from .modes import is_quick
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, explained, operation, record, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
@@ -37,7 +37,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
 
     def forward(self: Node, other: Any) -> Any:
-        if quick and self.__class__ in ACTIVE and is_recording():
+        if quick and self.__class__ in ACTIVE and is_quick():
             kind = other.__class__
             try:
                 if kind in RAW:
@@ -52,7 +52,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
     def reflected(self: Node, other: Any) -> Any:
         if other.__class__ in RAW:
-            if quick and self.__class__ in ACTIVE and is_recording():
+            if quick and self.__class__ in ACTIVE and is_quick():
                 try:
                     return operation(compute(other, self.plain), function, (other, self), RIGHT)
                 except AttributeError as error:
@@ -121,7 +121,7 @@ def _unary(ufunc: np.ufunc) -> Any:
     quick = ufunc in ops.SMOOTH_UFUNCS
 
     def operate(self: Node) -> Any:
-        if quick and self.__class__ in ACTIVE and is_recording():
+        if quick and self.__class__ in ACTIVE and is_quick():
             try:
                 return operation(ufunc(self.plain), ufunc, (self,), LEFT)
             except AttributeError as error:
@@ -151,7 +151,7 @@ def _getitem(self: Node, index: Any) -> Any:
         index = _own_index(index)
         if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
             return record(ops.getitem, (self, *index))
-    if self.__class__ in ACTIVE and is_recording() and not isinstance(index, Node):
+    if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:

@@ -13,10 +13,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = ContextVar("recording", default=True)
 is_recording = recording.get
+# Who looks at each operation as it is recorded; see `debugging`.
+watcher: ContextVar[Any] = ContextVar("watcher", default=None)
+# Whether operations may take the shortest way: recorded, and nobody looks.
+_quick: ContextVar[bool] = ContextVar("quick", default=True)
+is_quick = _quick.get
 _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
 
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
+
+
+def settle() -> None:
+    """Let what follows from the other modes follow."""
+    _quick.set(recording.get() and watcher.get() is None)
 
 
 class NoGraph:
@@ -25,11 +35,13 @@ class NoGraph:
     def __enter__(self) -> None:
         _before.set((*_before.get(), recording.get()))
         recording.set(False)
+        settle()
 
     def __exit__(self, *exception: object) -> None:
         *outer, before = _before.get()
         _before.set(tuple(outer))
         recording.set(before)
+        settle()
 
     def __call__(self, function: F) -> F:
         """Let a function compute without recording."""
@@ -77,10 +89,12 @@ def no_graph() -> NoGraph:
 def recording_on() -> Iterator[None]:
     """Record inside, whatever is around."""
     token = recording.set(True)
+    settle()
     try:
         yield
     finally:
         recording.reset(token)
+        settle()
 
 
 @contextmanager

@@ -29,12 +29,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import is_recording
+from .modes import watcher as _watcher
 from .names import automatic_name
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
+watched = _watcher.get
 
 
 class Node(np.ndarray):
@@ -119,7 +121,7 @@ class Node(np.ndarray):
         """All operands, as nodes. Raw arrays become ConstantNodes the first time they are looked at."""
         require_history(self)
         record = self.args[0] if isinstance(self.function, operations.Output) else self
-        return _operand_nodes(record)
+        return tuple([snapshot(a, record.tick) for a in operand_nodes(record)])
 
     @property
     def operand_a(self) -> Node | None:
@@ -211,10 +213,10 @@ class ConstantNode(Node):
 
 
 class OperationalNode(Node):
-    """The result of an operation on nodes."""
+    """The result of an operation on nodes, or an array made to be written into."""
 
     __slots__ = ()
-    kind = "op"
+    kind = "buffer"
 
     @classmethod
     def create_using(
@@ -332,11 +334,11 @@ class Joint:
     @property
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes."""
-        return _operand_nodes(self)
+        return tuple([snapshot(a, self.tick) for a in operand_nodes(self)])
 
 
-def _operand_nodes(record: Any) -> tuple[Node, ...]:
-    """All operands of a node or joint; raw ones become constants, once, and stay what they are in `args`."""
+def operand_nodes(record: Any) -> tuple[Node, ...]:
+    """All operands of a node or joint, as they are now; raw ones become constants, once, and stay as they are in `args`."""
     if record._operands is None:
         wanted = operations.operand_count(record.function, len(record.args))
         record._operands = tuple(
@@ -345,7 +347,7 @@ def _operand_nodes(record: Any) -> tuple[Node, ...]:
             if isinstance(a, Node) or (a is not None and i < wanted)
         )
     operands: tuple[Node, ...] = record._operands
-    return tuple([snapshot(a, record.tick) for a in operands])
+    return operands
 
 
 def _held(value: Any, record: Any) -> ConstantNode:
@@ -412,7 +414,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     value = function(*values, **options)
     if not edges or not is_recording():
         return value
-    return _attach(value, function, args, options, tuple(edges), active and function not in operations.PIECEWISE)
+    result = _attach(value, function, args, options, tuple(edges), active and function not in operations.PIECEWISE)
+    watch = watched()
+    if watch is not None:
+        watch.recorded(result)
+    return result
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
-from .modes import is_recording
+from .modes import is_quick
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, made_since, next_tick, operation, record, users_line
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, place, put, putmask, ufunc_at, write_out, write_where
@@ -25,7 +25,7 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
     """Record the call of a ufunc."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
-    if ufunc.nout == 1 and is_recording():
+    if ufunc.nout == 1 and is_quick():
         try:
             if len(inputs) == 1:
                 if self.__class__ in ACTIVE:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .graph import GraphNode, breadth_first, operands_of
+from .memory import Write
 from .nodes import ConstantNode, Joint, Node
 
 # The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
@@ -35,6 +36,8 @@ EDGE_STYLE = {"arrowsize": "0.7", "color": "gray40"}
 VARIABLE_STYLE = {"shape": "ellipse", "fillcolor": "lightblue"}
 CONSTANT_STYLE = {"shape": "ellipse", "fillcolor": "orange"}
 OPERATION_STYLE = {"shape": "box", "fillcolor": "purple3", "fontcolor": "white"}
+WRITE_STYLE = {**OPERATION_STYLE, "style": "filled,dashed"}
+MARKED_STYLE = {"penwidth": "4", "color": "red"}
 REST_STYLE = {"shape": "plaintext", "style": ""}
 
 # Characters that SVG cannot hold, that end the text in C, or that would break the line.
@@ -102,6 +105,7 @@ def visualize_at(
     direction: str = "LR",
     *,
     limit: int | None = 1000,
+    mark: GraphNode | None = None,
 ) -> GraphPicture:
     r"""Draw the graph that ends at a node.
 
@@ -121,6 +125,8 @@ def visualize_at(
     limit : int or None
         How many nodes to draw, those nearest to `node` first; the others are one entry that counts them, because
         the layout of large graphs takes minutes. None draws them all.
+    mark : Node, optional
+        A node to draw with a red frame.
 
     Returns
     -------
@@ -160,13 +166,13 @@ def visualize_at(
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
-    picture = GraphPicture(_dot(node, direction, limit))
+    picture = GraphPicture(_dot(node, direction, limit, mark))
     if filename is not None:
         picture.save(filename, format)
     return picture
 
 
-def _dot(output: Node, direction: str, limit: int | None) -> str:
+def _dot(output: Node, direction: str, limit: int | None, mark: GraphNode | None) -> str:
     """The graph in DOT. Nodes are told apart by their place in the order, since names need not be unique."""
     import graphviz
 
@@ -177,7 +183,7 @@ def _dot(output: Node, direction: str, limit: int | None) -> str:
     labels = {node: _label(node) for node in sorted(shown, key=lambda node: node.tick)}
     dot = graphviz.Digraph(graph_attr={"rankdir": direction, **GRAPH_STYLE}, node_attr=NODE_STYLE, edge_attr=EDGE_STYLE)
     for node, place in places.items():
-        dot.node(place, _escaped(labels[node]), **_style(node))
+        dot.node(place, _escaped(labels[node]), **_style(node), **(MARKED_STYLE if node is mark else {}))
     if len(order) > len(shown):
         dot.node("rest", f"… {len(order) - len(shown)} more", **REST_STYLE)
     for node, place in places.items():
@@ -188,7 +194,7 @@ def _dot(output: Node, direction: str, limit: int | None) -> str:
 
 def _label(node: GraphNode) -> str:
     """The words on a node: its operation and its name; of a leaf its name."""
-    if isinstance(node, Joint):
+    if isinstance(node, (Joint, Write)):
         return node.opname
     return f"{node.opname}\n{node.name}" if node.opname else str(node.name)
 
@@ -196,6 +202,8 @@ def _label(node: GraphNode) -> str:
 def _style(node: GraphNode) -> dict[str, str]:
     if isinstance(node, ConstantNode):
         return CONSTANT_STYLE
+    if isinstance(node, Write):
+        return WRITE_STYLE
     return VARIABLE_STYLE if node.function is None else OPERATION_STYLE
 
 

@@ -14,7 +14,18 @@ import numpy as np
 from . import operations
 from .memory import Memory, Write, owner_of, root_of, viewed_by
 from .modes import NoGraph, is_recording
-from .nodes import ACTIVE, ConstantNode, InertNode, Node, OperationalNode, VariableNode, describe, next_tick, require_history
+from .nodes import (
+    ACTIVE,
+    ConstantNode,
+    InertNode,
+    Node,
+    OperationalNode,
+    VariableNode,
+    describe,
+    next_tick,
+    require_history,
+    users_line,
+)
 
 
 def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
@@ -68,7 +79,9 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target)
     place = (target.plain, index, saved)
-    root.memory.log.append(Write(root.memory, place, value if recorded else plain, recorded, next_tick()))
+    write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
+    write.code, write.instruction = users_line()
+    root.memory.log.append(write)
 
 
 def put(array: Any, index: Any, value: Any, casting: Any) -> None:

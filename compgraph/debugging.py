@@ -1,0 +1,170 @@
+"""``with debug():`` stops where the first NaN or infinity appears, and notices arrays that were changed unseen."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from .memory import memory_of, root_of
+from .modes import settle, watcher
+from .nodes import Joint, Node, VariableNode
+from .operations import opname_of
+from .visualizer import GraphPicture, visualize_at
+
+
+class NonFiniteError(ArithmeticError):
+    """A NaN or an infinity appeared under `debug`.
+
+    Attributes
+    ----------
+    node : Node, Joint or None
+        The operation in which it did; None in forward mode, which keeps no graph.
+    """
+
+    def __init__(self, message: str, node: Any) -> None:
+        super().__init__(message)
+        self.node = node
+
+    def picture(self) -> GraphPicture:
+        """Draw the graph up to the operation, which is marked.
+
+        Raises
+        ------
+        ValueError
+            In forward mode, which keeps no graph.
+        """
+        node = self.node
+        if node is None:
+            raise ValueError("forward mode keeps no graph that could be drawn; compute in reverse mode to see it")
+        return visualize_at(node if isinstance(node, Node) else node.operands[0], mark=node)
+
+
+class Debug:
+    """A context in which every operation and every derivative is looked at. Made by `debug`."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Any] = []
+        self._sums: dict[int, list[int]] = {}
+
+    def __enter__(self) -> Debug:
+        self._tokens.append(watcher.set(self))
+        settle()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        watcher.reset(self._tokens.pop())
+        settle()
+
+    def recorded(self, result: Any) -> None:
+        """Look at what an operation gave."""
+        for node in result if isinstance(result, (tuple, list)) else (result,):
+            if node is None:
+                continue
+            made_by = node.args[0] if node.args and isinstance(node.args[0], Joint) else node
+            found = _not_finite(node.plain)
+            if found:
+                raise NonFiniteError(f"the result of {made_by.opname} is {found}{_story(made_by)}", made_by)
+            self._sums[made_by.tick] = [_checksum(a) for a in _arrays(made_by)]
+            self._sums[node.tick] = [*self._sums.get(node.tick, []), _checksum(node.plain)]
+
+    def carried(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
+        """Look at what an operation gave in forward mode, and at its tangent."""
+        name = opname_of(function)
+        for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
+            for value in part if isinstance(part, (tuple, list)) else (part,):
+                found = "" if value is None else _not_finite(value.plain if isinstance(value, Node) else value)
+                if found:
+                    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Node, np.ndarray))]
+                    raise NonFiniteError("\n".join([f"{what} is {found}", *words]), None)
+
+    def swept(self, node: Any, position: int, contribution: Any) -> None:
+        """Look at what a rule gave for an operand."""
+        found = _not_finite(contribution.plain if isinstance(contribution, Node) else contribution)
+        if found:
+            what = f"the derivative of {node.opname} with respect to operand {position} is {found}{_story(node)}"
+            raise NonFiniteError(what, node)
+
+    def unchanged(self, node: Any) -> None:
+        """Raise if the plain arrays an operation used, or its result, were changed without the graph being told."""
+        sums = self._sums.get(node.tick)
+        if sums is None:
+            return
+        now = [_checksum(a) for a in _arrays(node)]
+        if now != sums[: len(now)]:
+            raise ValueError(
+                f"a plain array that {node.opname} used was changed before the derivative was computed; give it a copy"
+                + _story(node)
+            )
+        written = isinstance(node, Joint) or isinstance(root_of(node), VariableNode) or memory_of(node)
+        if not written and _checksum(node.plain) != sums[-1]:
+            raise ValueError(
+                f"the result of {node.opname} was changed through a plain array that shares its memory{_story(node)}"
+            )
+
+
+def debug() -> Debug:
+    """Stop at the first NaN or infinity, forward or backward; a context manager.
+
+    Inside, each operation is checked as it is recorded, and each derivative as it is computed. Plain arrays among the
+    operands, and results, are remembered by checksums: if one was changed before a gradient is asked for, that raises.
+
+    Returns
+    -------
+    Debug
+        To be used in ``with cg.debug():``, for the current thread or asyncio task.
+
+    Raises
+    ------
+    NonFiniteError
+        Inside, from the operation or the gradient at fault. It names the operation, the values of its operands and the
+        line of code; ``error.picture()`` draws the graph with the operation marked.
+    ValueError
+        From a gradient, if an array was changed behind the graph's back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> x = cg.variable([1.0, 0.0], "x")
+    >>> with np.errstate(divide="ignore"), cg.debug():
+    ...     np.sum(np.log(x))
+    Traceback (most recent call last):
+        ...
+    compgraph.debugging.NonFiniteError: the result of log is infinite in 1 of 2 places
+    operand 0: variable 'x' (shape (2,), float64): [1. 0.]
+    ...
+    """
+    return Debug()
+
+
+def _arrays(node: Any) -> list[Any]:
+    return [a for a in node.args if a.__class__ is np.ndarray]
+
+
+def _checksum(array: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).tobytes())
+
+
+def _not_finite(value: Any) -> str:
+    """What is wrong with a value, in words; nothing if all is finite."""
+    values = np.asarray(value)
+    if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):
+        return ""
+    nans, wrong = int(np.sum(np.isnan(values))), int(np.sum(~np.isfinite(values)))
+    return f"{'NaN' if nans else 'infinite'} in {nans or wrong} of {values.size} places"
+
+
+def _story(node: Any) -> str:
+    """The operands of an operation, and where it was called."""
+    shown = [a for a in node.args if isinstance(a, (Node, np.ndarray, float, int, complex))]
+    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(shown)]
+    return "\n" + "\n".join([*words, *([node.line] if node.line else [])])
+
+
+def _described(operand: Any) -> str:
+    value = operand.plain if isinstance(operand, Node) else operand
+    text = np.array2string(np.asarray(value), threshold=20, edgeitems=3)
+    kind = f"{operand.opname or type(operand).kind} {operand._name!r}" if isinstance(operand, Node) else "plain"
+    return f"{kind} (shape {np.shape(value)}): {text}"
