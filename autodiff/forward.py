@@ -18,7 +18,7 @@ from compgraph import operations
 from compgraph.memory import owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
 from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
-from compgraph.writing import put, store
+from compgraph.writing import put, store, unwritable
 
 from .broadcasting import conform
 from .registry import Rule, by_function, naming_errors
@@ -126,7 +126,7 @@ class TangentNode(Node):
                 "the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
             )
         if target.is_scalar:
-            raise TypeError("a scalar does not support item assignment; rebind its name")
+            raise unwritable(target)
         carried = value.__class__ is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
         root = target if target.root is None else target.root

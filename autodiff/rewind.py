@@ -172,7 +172,7 @@ def _turned(adjoint: Any) -> Any:
 def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
     past = Past(events, create_graph)
-    needed = _depending_on(events, wanted)
+    needed = _depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
     at_work: list[Any] = [None]
     if output in needed:
@@ -210,19 +210,25 @@ def _arrived(past: Past, node: Any) -> Any:
     return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
 
 
-def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
+def _depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint has to pass on its way to a wanted one."""
     needed: set[Any] = set()
     written: set[Any] = set()  # memories that hold something needed
     roots = events.roots
+
+    def hold(node: Any) -> bool:
+        """Whether something needed was written into the buffer of a node; it may be older than that."""
+        root = roots.get(node)
+        held = root is not None and root.memory in written
+        if held and node.__class__ not in INERT:
+            needed.add(node)
+        return held
+
     for event in reversed(events):
         depends = event in wanted
         for position in event.edges:
             operand = event.args[position]
-            root = roots.get(operand)
-            depends = depends or operand in needed or (root is not None and root.memory in written)
-            if root is not None and root.memory in written and operand.__class__ not in INERT:
-                needed.add(operand)
+            depends = hold(operand) or operand in needed or depends
         if not depends or event.__class__ in INERT:
             continue
         if event.__class__ is Write:
@@ -232,6 +238,7 @@ def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
         root = roots.get(event)
         if root is not None and root.memory:
             written.add(root.memory)
+    hold(output)
     return needed
 
 

@@ -110,6 +110,23 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 
 
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """``numpy.put_along_axis``: NumPy's own implementation assigns to the items of a node."""
+    if not isinstance(arr, Node):
+        raise _plain_target("np.put_along_axis", "use np.where")
+    if axis is None:
+        set_flat(arr, to_plain(indices), values)
+        return
+    np.put_along_axis._implementation(arr, to_plain(indices), gathered(values), axis)  # type: ignore[attr-defined]
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """``numpy.fill_diagonal``: NumPy's own implementation assigns to ``a.flat``."""
+    if not isinstance(a, Node):
+        raise _plain_target("np.fill_diagonal", "use np.where")
+    np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
+
+
 # ------------------------------------------------------------------------------------------- array methods
 
 
@@ -140,7 +157,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
-        return function(*to_plain(args), out=to_plain(out), **to_plain(options))
+        return _plain_out(function, args, out, options)
     found: list[Any] = []
 
     def value_of(position: int) -> Any:
@@ -149,6 +166,9 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
             found.extend(result if isinstance(result, tuple) else (result,))
         return found[position]
 
+    _require_apart(name, targets)
+    if any(t is None for t in targets):
+        value_of(0)  # here, where it is recorded: what updates a variable is not
     sources = leaves_of((args, tuple(options.values())))
     casting = options.get("casting", "same_kind")
     for position, target in enumerate(targets):
@@ -158,11 +178,33 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     return results if len(results) > 1 else results[0]
 
 
+def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
+    """Raise if two outputs would be written into one memory: which of them stays, NumPy does not say."""
+    written = [t.plain for t in targets if t is not None]
+    if len(written) > 1 and np.shares_memory(*written):
+        raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
+
+
+def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
+    """A call without a graph, some of whose targets are plain: NumPy writes into those, and into copies of nodes."""
+    targets = out if isinstance(out, tuple) else (out,)
+    copies = [t.value.copy() if isinstance(t, Node) else t for t in targets]
+    results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
+    for target, copied in zip(targets, copies, strict=True):
+        if isinstance(target, Node):
+            store(target, ..., copied)
+    places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
+    found = tuple([r if t is None else t for t, r in places])
+    return found if len(found) > 1 else found[0]
+
+
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
     """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
     if isinstance(function, np.ufunc):
         if np.broadcast_shapes(np.shape(value), target.shape) != target.shape:
             raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
         return value
     if np.shape(value) != target.shape:
         raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
@@ -177,7 +219,8 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
     if not all(isinstance(t, Node) for t in out):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
-        return ufunc(*to_plain(inputs), out=to_plain(out), where=to_plain(where), **to_plain(options))
+        return _plain_out(ufunc, inputs, out, {"where": where, **options})
+    _require_apart(name, out)
     mask = np.broadcast_to(to_plain(where), out[0].shape).copy()
     operands = [as_operand(x) for x in inputs]
     found: list[Any] = []

@@ -45,7 +45,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         carrier.store(level, target, index, value, casting)
         return
     if isinstance(target, ConstantNode) or target.is_scalar:
-        raise _unwritable(target)
+        raise unwritable(target)
     plain = value.plain if isinstance(value, Node) else value
     if _is_there(target.plain, index, plain):
         return
@@ -79,7 +79,8 @@ def put(array: Any, index: Any, value: Any, casting: Any) -> None:
         np.copyto(array, value, casting=casting)
 
 
-def _unwritable(target: Any) -> TypeError:
+def unwritable(target: Any) -> TypeError:
+    """What to raise for writing into a scalar or a constant."""
     if target.is_scalar:
         return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
@@ -114,11 +115,13 @@ def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any
     """Store what `compute` gives; it is recorded, but for a variable that is updated from itself and plain numbers."""
     require_history(target)
     if target.is_scalar or isinstance(target, ConstantNode):
-        raise _unwritable(target)
+        raise unwritable(target)
     root = root_of(target) if target.level == 0 else target
     updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
     with NoGraph() if updated else nullcontext():
         value = compute()
+    if updated and isinstance(value, Node):
+        value = value.plain
     store(target, index, value, casting)
 
 
