@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import owner_of, window
+from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
 from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
 from compgraph.writing import put, store, unwritable
@@ -156,7 +156,8 @@ def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
         owner = owner_of(plain)
         for operand in carried:
             if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
-                return operand if operand.root is None else operand.root
+                root = operand if operand.root is None else operand.root
+                return None if overlaps_itself(root.plain) else root  # of a broadcast number: it is never written into
     return None
 
 

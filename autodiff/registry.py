@@ -31,11 +31,13 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.memory import value_at
 from compgraph.nodes import INERT, Node, record
 from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
 from .deferred import DEFERRED, Parts, scatter
+from .gone import seen_by
 
 Formula = Callable[..., Any]
 
@@ -91,13 +93,13 @@ class Rule:
         if made_by.function is None or by_function[made_by.function].opname != self.opname:
             raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
         formulas = by_function[made_by.function].formulas
-        values = plain_operands(made_by)
+        values, out = plain_operands(made_by), plain_result(made_by)
         found: list[Any] = [None] * operations.operand_count(made_by.function, len(values))
         for position in made_by.edges[: len(found)]:
             operand = made_by.args[position]
             formula = None if operand.__class__ in INERT else formulas[position]
             if formula is not None:
-                contribution = formula(adjoint, made_by.plain, *values, **made_by.options)
+                contribution = formula(adjoint, out, *values, **made_by.options)
                 if contribution.__class__ in DEFERRED:
                     contribution = contribution.settle(operand)
                 found[position] = conform(contribution, operand.plain)
@@ -129,11 +131,13 @@ class Variadic(Sequence[Formula | None]):
 
 
 def plain_operands(node: Any) -> list[Any]:
-    """The operands of a node as plain arrays."""
-    args = node.args
-    if len(args) == 1:
-        return [args[0].plain]
-    return [a.plain if isinstance(a, Node) else a for a in args]
+    """The operands of a node as plain arrays, as they were when it was computed."""
+    return [seen_by(node, a) for a in node.args]
+
+
+def plain_result(node: Any) -> Any:
+    """What a node or joint was when it was computed."""
+    return value_at(node, node.tick + 0.5) if isinstance(node, Node) else node.plain
 
 
 # --------------------------------------------------------------------------------------- declarations

@@ -15,10 +15,11 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot
+from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
+from .gone import Gone
 from .registry import by_function, naming_errors
 from .shadow import Shadow
 
@@ -247,25 +248,3 @@ def as_node(node: Any) -> Any:
     if node.__class__ is not Joint:
         return node
     return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
-
-
-class Gone:
-    """The value of a variable before it was updated: its shape and dtype are known, the numbers are gone."""
-
-    def __init__(self, variable: Any, node: Any, reader: Any) -> None:
-        self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
-        self._told = (variable, reader)
-
-    def _raise(self, *_: Any, **__: Any) -> Any:
-        variable, reader = self._told
-        raise ValueError(
-            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value; "
-            "compute the output again before asking for its gradient"
-        )
-
-    __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
-    __neg__ = __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _raise
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise
-    __hash__ = None  # type: ignore[assignment]
-    __getattr__ = _raise

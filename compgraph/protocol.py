@@ -14,7 +14,7 @@ from .creation import MADE_LIKE
 from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, operation, record
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
-from .writers import copyto, fill_diagonal, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
+from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 
 ndarray = np.ndarray
 
@@ -247,6 +247,7 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     np.put: _called(put),
     np.place: _called(place),
     np.putmask: _called(putmask),
+    np.nan_to_num: _called(nan_to_num),
     np.put_along_axis: _called(put_along_axis),
     np.fill_diagonal: _called(fill_diagonal),
     np.clip: _clip,

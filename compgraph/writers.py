@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     require_cast(src, dst, casting, "np.copyto")
     mask = np.broadcast_to(to_plain(where), dst.shape)
+    extra = np.ndim(src) - dst.ndim
+    if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
+        src = np.reshape(src, np.shape(src)[extra:])
     rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask.copy())
 
 
@@ -125,6 +129,17 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if not isinstance(a, Node):
         raise _plain_target("np.fill_diagonal", "use np.where")
     np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
+    compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
+    if copy:
+        return compute()
+    if not isinstance(x, Node):
+        raise _plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
+    rewrite(x, compute)
+    return x
 
 
 # ------------------------------------------------------------------------------------------- array methods

@@ -38,15 +38,16 @@ COMPGRAPH = {
     "visualizer": {"operations", "nodes", "graph"},
     "executor": {"operations", "nodes", "graph"},
 }
-REGISTRY = {"deferred", "broadcasting"}
+REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {
     "broadcasting": set(),
     "deferred": set(),
     "registry": REGISTRY,
     "numeric": {"registry"},
     "grads": {"registry", "deferred", "broadcasting"},
+    "gone": set(),
     "shadow": set(),
-    "rewind": {"registry", "deferred", "broadcasting", "shadow"},
+    "rewind": {"registry", "deferred", "broadcasting", "gone", "shadow"},
     "sweep": {"registry", "deferred", "broadcasting", "rewind"},
     "reverse": {"numeric", "sweep", "broadcasting"},
     "forward": {"numeric", "registry", "deferred", "broadcasting", "shadow"},
