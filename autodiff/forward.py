@@ -66,8 +66,8 @@ class TangentNode(Node):
     @property
     def primal(self) -> Any:
         """The value, one level further down."""
-        if self._primal.__class__ is np.ndarray and self.root is not None and isinstance(self.root.primal, Node):
-            buffer = self.root.primal  # it became a node when one was written into it
+        if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
+            buffer = self.root.primal  # it became a node, or one with a tangent, when such a one was written into it
             offset = _address(self.plain) - _address(buffer.plain)
             place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
             self._primal = record(window, (buffer,), place)
@@ -170,9 +170,11 @@ def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
     like = max(nodes, key=lambda n: n.level)
     for node in carried:
         root = node if node.root is None else node.root
-        if root._primal.__class__ is np.ndarray:
+        if root.is_scalar:
+            continue
+        if _rank(root._primal) < like.level:
             root._primal = _buffer_like(root._primal, like)
-        if root._shadow is not None and not isinstance(root._shadow.buffer, Node):
+        if root._shadow is not None and _rank(root._shadow.buffer) < like.level:
             root._shadow.hold(_buffer_like(root._shadow.buffer, like))
 
 
@@ -180,7 +182,12 @@ def _buffer_like(array: Any, value: Any) -> Any:
     """A node over `array` into which a node like `value` can be written."""
     if isinstance(value, TangentNode):
         return TangentNode.create_using(_buffer_like(array, value.primal), None, value.level)
-    return leaf(array, OperationalNode, None) if isinstance(value, Node) else array
+    return leaf(array, OperationalNode, None) if isinstance(value, Node) and not isinstance(array, Node) else array
+
+
+def _rank(value: Any) -> int:
+    """What may be written into a value: plain numbers, nodes (0), or what has a tangent at a level up to this."""
+    return value.level if isinstance(value, Node) else -1
 
 
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:

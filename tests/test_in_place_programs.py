@@ -124,6 +124,8 @@ def as_region(value: Any, shape: tuple[int, ...]) -> Any:
 
 def assign(v: Any, w: Any, index: Any, how: int) -> None:
     """One of the forms of writing into a part of an array."""
+    if how in (4, 5) and not v.flags.writeable:
+        raise ValueError("NumPy's ufunc.at writes into read-only arrays")
     region = np.zeros(v.shape)[index]
     value = as_region(w, region.shape)
     if how == 0:
