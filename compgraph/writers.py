@@ -12,7 +12,7 @@ from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record
 from .operands import as_operand, full_name, gathered, leaves_of, to_plain
-from .writing import require_cast, rewrite, store
+from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
 
@@ -76,6 +76,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def set_flat(a: Any, places: Any, values: Any) -> None:
     """Store values, repeated as often as needed, at positions counted along the flattened array."""
+    require_writeable(a)
     if np.any((places < -a.size) | (places >= a.size)):
         raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
     values = as_operand(values)

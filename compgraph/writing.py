@@ -86,6 +86,15 @@ def unwritable(target: Any) -> TypeError:
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
 
 
+def require_writeable(target: Any) -> None:
+    """Raise unless something may be written into `target`, even if nothing is: as NumPy does."""
+    require_history(target)
+    if target.is_scalar or isinstance(target, ConstantNode):
+        raise unwritable(target)
+    if not target.plain.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+
+
 def _is_there(array: Any, index: Any, value: Any) -> bool:
     """Whether ``array[index]`` is `value` already: what ``a[1:3] += b`` stores is the view it has just changed."""
     if value.__class__ is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
@@ -113,9 +122,7 @@ def _activate(target: Any) -> None:
 
 def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
     """Store what `compute` gives; it is recorded, but for a variable that is updated from itself and plain numbers."""
-    require_history(target)
-    if target.is_scalar or isinstance(target, ConstantNode):
-        raise unwritable(target)
+    require_writeable(target)
     root = root_of(target) if target.level == 0 else target
     updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
     with NoGraph() if updated else nullcontext():

@@ -72,7 +72,7 @@ READS: list[Callable[[Any, Any], Any]] = [
     lambda v, w: np.concatenate([v, v[:1]]),
     lambda v, w: np.stack([v, v]),
     lambda v, w: np.zeros_like(v),
-    lambda v, w: np.zeros(3, like=v),
+    lambda v, w: np.zeros(3, like=v[...]),
     lambda v, w: np.take(v, [0, 0]),
     lambda v, w: v[[0, -1, 0]],
     lambda v, w: v[v > 0],
