@@ -18,7 +18,7 @@ from compgraph import operations
 from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
 from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
-from compgraph.writing import put, store, unwritable
+from compgraph.writing import put, require_writeable, store
 
 from .broadcasting import conform
 from .registry import Rule, by_function, naming_errors
@@ -125,8 +125,7 @@ class TangentNode(Node):
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; make "
                 "the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
             )
-        if target.is_scalar:
-            raise unwritable(target)
+        require_writeable(target)  # here, since parts of buffers that are cut anew are writeable
         carried = value.__class__ is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
         root = target if target.root is None else target.root

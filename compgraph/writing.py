@@ -44,8 +44,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         carrier = type(target if target.level == level else value)
         carrier.store(level, target, index, value, casting)
         return
-    if isinstance(target, ConstantNode) or target.is_scalar:
-        raise unwritable(target)
+    require_writeable(target)
     plain = value.plain if isinstance(value, Node) else value
     if _is_there(target.plain, index, plain):
         return

@@ -162,7 +162,7 @@ WHOLE: list[Callable[[Any, Any], Any]] = [
     lambda v, w: np.put(v, [0, -1, 0], w),
     lambda v, w: np.place(v, np.asarray(v) < 0, np.sin(w)),
     lambda v, w: np.putmask(v, np.asarray(v) > 0.2, w),
-    lambda v, w: np.fill_diagonal(v, w),
+    lambda v, w: np.fill_diagonal(v, np.sin(w)),
     lambda v, w: v.fill(np.ravel(w)[0]),
     lambda v, w: operator.setitem(v.flat, slice(None, None, 2), np.sin(w)),
     lambda v, w: setattr(v, "flat", np.cos(w)),
