@@ -105,7 +105,7 @@ class TangentNode(Node):
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
             with naming_errors([function]):
-                tangent = push(rule, tangents, out, function, primals, options)
+                tangent = _apart(push(rule, tangents, out, function, primals, options), [a for a, c in pairs if c])
         if isinstance(out, (tuple, list)):
             parts = [cls._carrying(o, t, level) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
@@ -158,6 +158,17 @@ def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
                 root = operand if operand.root is None else operand.root
                 return None if overlaps_itself(root.plain) else root  # of a broadcast number: it is never written into
     return None
+
+
+def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
+    """A tangent that does not change when that of an operand is written: a rule may give that back as it is."""
+    for operand in carried:
+        root = operand if operand.root is None else operand.root
+        if root._shadow is not None and isinstance(tangent, np.ndarray):
+            buffer = root._shadow.buffer
+            if np.may_share_memory(np.asarray(getattr(tangent, "plain", tangent)), getattr(buffer, "plain", buffer)):
+                return np.copy(tangent)
+    return tangent
 
 
 def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
