@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import owner_of, window
+from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
 from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record, watched
-from compgraph.writing import put, store
+from compgraph.writing import put, require_writeable, store
 
 from .broadcasting import conform
 from .registry import Rule, Work, by_function
@@ -66,8 +66,8 @@ class TangentNode(Node):
     @property
     def primal(self) -> Any:
         """The value, one level further down."""
-        if self._primal.__class__ is np.ndarray and self.root is not None and isinstance(self.root.primal, Node):
-            buffer = self.root.primal  # it became a node when one was written into it
+        if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
+            buffer = self.root.primal  # it became a node, or one with a tangent, when such a one was written into it
             offset = _address(self.plain) - _address(buffer.plain)
             place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
             self._primal = record(window, (buffer,), place)
@@ -105,7 +105,7 @@ class TangentNode(Node):
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
             with Work(function):
-                tangent = push(rule, tangents, out, function, primals, options)
+                tangent = _apart(push(rule, tangents, out, function, primals, options), [a for a, c in pairs if c])
         watch = watched()
         if watch is not None:
             watch.carried(function, args, out, tangent)
@@ -128,8 +128,7 @@ class TangentNode(Node):
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; make "
                 "the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
             )
-        if target.is_scalar:
-            raise TypeError("a scalar does not support item assignment; rebind its name")
+        require_writeable(target)  # here, since parts of buffers that are cut anew are writeable
         carried = value.__class__ is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
         root = target if target.root is None else target.root
@@ -159,8 +158,22 @@ def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
         owner = owner_of(plain)
         for operand in carried:
             if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
-                return operand if operand.root is None else operand.root
+                root = operand if operand.root is None else operand.root
+                return None if overlaps_itself(root.plain) else root  # of a broadcast number: it is never written into
     return None
+
+
+def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
+    """A tangent that does not change when that of an operand is written: a rule may give that back as it is."""
+    if isinstance(tangent, tuple):
+        return tuple(_apart(part, carried) for part in tangent)
+    for operand in carried:
+        root = operand if operand.root is None else operand.root
+        if root._shadow is not None and isinstance(tangent, np.ndarray):
+            buffer = root._shadow.buffer
+            if np.may_share_memory(np.asarray(getattr(tangent, "plain", tangent)), getattr(buffer, "plain", buffer)):
+                return np.copy(tangent)
+    return tangent
 
 
 def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
@@ -172,9 +185,11 @@ def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
     like = max(nodes, key=lambda n: n.level)
     for node in carried:
         root = node if node.root is None else node.root
-        if root._primal.__class__ is np.ndarray:
+        if root.is_scalar:
+            continue
+        if _rank(root._primal) < like.level:
             root._primal = _buffer_like(root._primal, like)
-        if root._shadow is not None and not isinstance(root._shadow.buffer, Node):
+        if root._shadow is not None and _rank(root._shadow.buffer) < like.level:
             root._shadow.hold(_buffer_like(root._shadow.buffer, like))
 
 
@@ -182,7 +197,12 @@ def _buffer_like(array: Any, value: Any) -> Any:
     """A node over `array` into which a node like `value` can be written."""
     if isinstance(value, TangentNode):
         return TangentNode.create_using(_buffer_like(array, value.primal), None, value.level)
-    return leaf(array, OperationalNode, None) if isinstance(value, Node) else array
+    return leaf(array, OperationalNode, None) if isinstance(value, Node) and not isinstance(array, Node) else array
+
+
+def _rank(value: Any) -> int:
+    """What may be written into a value: plain numbers, nodes (0), or what has a tangent at a level up to this."""
+    return value.level if isinstance(value, Node) else -1
 
 
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -31,11 +31,13 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
 from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
 from .deferred import DEFERRED, Parts, scatter
+from .gone import seen_by
 
 Formula = Callable[..., Any]
 
@@ -91,13 +93,13 @@ class Rule:
         if made_by.function is None or by_function[made_by.function].opname != self.opname:
             raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
         formulas = by_function[made_by.function].formulas
-        values = plain_operands(made_by)
+        values, out = plain_operands(made_by), plain_result(made_by)
         found: list[Any] = [None] * operations.operand_count(made_by.function, len(values))
         for position in made_by.edges[: len(found)]:
             operand = made_by.args[position]
             formula = None if operand.__class__ in INERT else formulas[position]
             if formula is not None:
-                contribution = formula(adjoint, made_by.plain, *values, **made_by.options)
+                contribution = formula(adjoint, out, *values, **made_by.options)
                 if contribution.__class__ in DEFERRED:
                     contribution = contribution.settle(operand)
                 found[position] = conform(contribution, operand.plain)
@@ -129,11 +131,13 @@ class Variadic(Sequence[Formula | None]):
 
 
 def plain_operands(node: Any) -> list[Any]:
-    """The operands of a node as plain arrays."""
-    args = node.args
-    if len(args) == 1:
-        return [args[0].plain]
-    return [a.plain if isinstance(a, Node) else a for a in args]
+    """The operands of a node as plain arrays, as they were when it was computed."""
+    return [seen_by(node, a) for a in node.args]
+
+
+def plain_result(node: Any) -> Any:
+    """What a node or joint was when it was computed."""
+    return value_at(node, node.tick + 0.5) if isinstance(node, Node) else node.plain
 
 
 # --------------------------------------------------------------------------------------- declarations
@@ -382,7 +386,7 @@ class Work:
         self.at: Any = None
         self.function = function
         kinds: dict[str, Any] = {kind: "call" for kind, action in np.geterr().items() if action == "warn"}
-        self._errstate = np.errstate(call=self._warn, **kinds)
+        self._errstate: Any = np.errstate(call=self._warn, **kinds)
 
     def __enter__(self) -> Work:
         self._errstate.__enter__()
@@ -394,6 +398,7 @@ class Work:
             operands = [a for a in self.at.args if not isinstance(a, Joint)]
             shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in operands)
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
+        self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
 
     def _place(self) -> str:
         line = self.at.line if self.at is not None else None

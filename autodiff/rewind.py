@@ -15,10 +15,11 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot, watched
+from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
+from .gone import Gone
 from .registry import Work, by_function
 from .shadow import Shadow
 
@@ -177,7 +178,7 @@ def _turned(adjoint: Any) -> Any:
 def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
     past = Past(events, create_graph)
-    needed = _depending_on(events, wanted)
+    needed = _depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
     if output in needed:
         past.give(output, seed)
@@ -214,19 +215,25 @@ def _arrived(past: Past, node: Any) -> Any:
     return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
 
 
-def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
+def _depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint has to pass on its way to a wanted one."""
     needed: set[Any] = set()
     written: set[Any] = set()  # memories that hold something needed
     roots = events.roots
+
+    def hold(node: Any) -> bool:
+        """Whether something needed was written into the buffer of a node; it may be older than that."""
+        root = roots.get(node)
+        held = root is not None and root.memory in written
+        if held and node.__class__ not in INERT:
+            needed.add(node)
+        return held
+
     for event in reversed(events):
         depends = event in wanted
         for position in event.edges:
             operand = event.args[position]
-            root = roots.get(operand)
-            depends = depends or operand in needed or (root is not None and root.memory in written)
-            if root is not None and root.memory in written and operand.__class__ not in INERT:
-                needed.add(operand)
+            depends = hold(operand) or operand in needed or depends
         if not depends or event.__class__ in INERT:
             continue
         if event.__class__ is Write:
@@ -236,6 +243,7 @@ def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
         root = roots.get(event)
         if root is not None and root.memory:
             written.add(root.memory)
+    hold(output)
     return needed
 
 
@@ -244,26 +252,3 @@ def as_node(node: Any) -> Any:
     if node.__class__ is not Joint:
         return node
     return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
-
-
-class Gone:
-    """The value of a variable before it was updated: its shape and dtype are known, the numbers are gone."""
-
-    def __init__(self, variable: Any, node: Any, reader: Any) -> None:
-        self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
-        self._told = (variable, reader)
-
-    def _raise(self, *_: Any, **__: Any) -> Any:
-        variable, reader = self._told
-        lines = "".join(f"\n{word}: {node.line}" for word, node in (("used", reader), ("updated", variable)) if node.line)
-        raise ValueError(
-            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value, which the "
-            f"derivative needs; compute the output again before asking for its gradient{lines}"
-        )
-
-    __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
-    __neg__ = __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _raise
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise
-    __hash__ = None  # type: ignore[assignment]
-    __getattr__ = _raise

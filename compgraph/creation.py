@@ -1,6 +1,7 @@
 """Functions that make arrays, for nodes: NumPy's own would take the numbers and leave the graph.
 
-Without a node among their arguments they give NumPy's own result.
+Without a node among their arguments `array` and `full` make an array to be written into, as `buffers.zeros` does; the
+others give NumPy's own result.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
 
     Returns
     -------
-    array or Node
-        A node if one is among the elements.
+    Node
+        Without operands if no node is among the elements: an array to be written into; under `no_graph` a plain one.
 
     Examples
     --------
@@ -211,7 +212,8 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     >>> cg.ascontiguousarray(cg.variable([[1.0, 2.0]]).T).flags.c_contiguous
     True
     """
-    return array(a, dtype, copy=None, order="C", ndmin=1)
+    node = gathered(a)
+    return array(node, dtype, copy=None, order="C", ndmin=1) if isinstance(node, Node) else np.ascontiguousarray(a, dtype)
 
 
 def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
@@ -233,7 +235,8 @@ def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     >>> cg.asfortranarray(cg.variable(np.ones((2, 3)))).flags.f_contiguous
     True
     """
-    return array(a, dtype, copy=None, order="F", ndmin=1)
+    node = gathered(a)
+    return array(node, dtype, copy=None, order="F", ndmin=1) if isinstance(node, Node) else np.asfortranarray(a, dtype)
 
 
 def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C") -> Any:

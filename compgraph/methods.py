@@ -95,8 +95,8 @@ def _in_place(name: str, forward: Any) -> Any:
         result = forward(self, other)
         if result is NotImplemented:
             return result
-        if np.shape(result) != self.shape and name == "matmul":
-            raise ValueError(f"a @= b: the product has shape {np.shape(result)}, a {self.shape}")
+        if np.shape(result) != self.shape:  # also if only axes of length one are added in front
+            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, what it is written into {self.shape}")
         store(self, ..., result, "same_kind")
         return self
 

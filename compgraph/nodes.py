@@ -627,6 +627,7 @@ def describe(node: Any) -> str:
     if node.function is not None:
         what = f"result of {node.opname}"
     else:
-        what = {VariableNode: "variable", ConstantNode: "constant"}.get(type(node), "argument of the function")
+        kinds = {VariableNode: "variable", ConstantNode: "constant", OperationalNode: "array to be filled"}
+        what = kinds.get(type(node), "value")
     name = f" {node._name!r}" if node._name is not None else ""
     return f"{what}{name} (shape {node.shape}, {node.dtype})"

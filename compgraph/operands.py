@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from . import operations
 from .nodes import ACTIVE, INERT, Node
 
 ndarray = np.ndarray
@@ -75,4 +76,5 @@ def is_foreign(operand: Any, protocol: str) -> bool:
 
 def full_name(function: Any) -> str:
     """The name of a NumPy function as users write it."""
-    return f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+    module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
+    return f"{module}.{function.__name__}"

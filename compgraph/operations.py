@@ -117,11 +117,12 @@ on_axes = functools.cache(OnAxes)
 class UfuncMethod:
     """``np.hypot.reduce`` and kin: a ufunc folded along an axis."""
 
-    __slots__ = ("method", "ufunc")
+    __slots__ = ("__name__", "method", "ufunc")
 
     def __init__(self, ufunc: np.ufunc, method: str) -> None:
         self.ufunc = ufunc
         self.method = method
+        self.__name__ = f"{ufunc.__name__}.{method}"
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the method."""

@@ -14,7 +14,7 @@ from .creation import MADE_LIKE
 from .modes import is_quick
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, made_since, next_tick, operation, record, users_line
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
-from .writers import copyto, place, put, putmask, ufunc_at, write_out, write_where
+from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 
 ndarray = np.ndarray
 
@@ -260,6 +260,9 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     np.put: _called(put),
     np.place: _called(place),
     np.putmask: _called(putmask),
+    np.nan_to_num: _called(nan_to_num),
+    np.put_along_axis: _called(put_along_axis),
+    np.fill_diagonal: _called(fill_diagonal),
     np.clip: _clip,
     np.ravel: _ordered,
     np.reshape: _ordered,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record
 from .operands import as_operand, full_name, gathered, leaves_of, to_plain
-from .writing import require_cast, rewrite, store
+from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
 
@@ -53,6 +54,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     require_cast(src, dst, casting, "np.copyto")
     mask = np.broadcast_to(to_plain(where), dst.shape)
+    extra = np.ndim(src) - dst.ndim
+    if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
+        src = np.reshape(src, np.shape(src)[extra:])
     rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask.copy())
 
 
@@ -72,6 +76,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def set_flat(a: Any, places: Any, values: Any) -> None:
     """Store values, repeated as often as needed, at positions counted along the flattened array."""
+    require_writeable(a)
     if np.any((places < -a.size) | (places >= a.size)):
         raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
     values = as_operand(values)
@@ -110,6 +115,34 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 
 
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """``numpy.put_along_axis``: NumPy's own implementation assigns to the items of a node."""
+    if not isinstance(arr, Node):
+        raise _plain_target("np.put_along_axis", "use np.where")
+    if axis is None:
+        set_flat(arr, to_plain(indices), values)
+        return
+    np.put_along_axis._implementation(arr, to_plain(indices), gathered(values), axis)  # type: ignore[attr-defined]
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """``numpy.fill_diagonal``: NumPy's own implementation assigns to ``a.flat``."""
+    if not isinstance(a, Node):
+        raise _plain_target("np.fill_diagonal", "use np.where")
+    np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
+    compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
+    if copy:
+        return compute()
+    if not isinstance(x, Node):
+        raise _plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
+    rewrite(x, compute)
+    return x
+
+
 # ------------------------------------------------------------------------------------------- array methods
 
 
@@ -140,7 +173,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
-        return function(*to_plain(args), out=to_plain(out), **to_plain(options))
+        return _plain_out(function, args, out, options)
     found: list[Any] = []
 
     def value_of(position: int) -> Any:
@@ -149,6 +182,9 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
             found.extend(result if isinstance(result, tuple) else (result,))
         return found[position]
 
+    _require_apart(name, targets)
+    if any(t is None for t in targets):
+        value_of(0)  # here, where it is recorded: what updates a variable is not
     sources = leaves_of((args, tuple(options.values())))
     casting = options.get("casting", "same_kind")
     for position, target in enumerate(targets):
@@ -158,11 +194,33 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     return results if len(results) > 1 else results[0]
 
 
+def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
+    """Raise if two outputs would be written into one memory: which of them stays, NumPy does not say."""
+    written = [t.plain for t in targets if t is not None]
+    if len(written) > 1 and np.shares_memory(*written):
+        raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
+
+
+def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
+    """A call without a graph, some of whose targets are plain: NumPy writes into those, and into copies of nodes."""
+    targets = out if isinstance(out, tuple) else (out,)
+    copies = [t.value.copy() if isinstance(t, Node) else t for t in targets]
+    results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
+    for target, copied in zip(targets, copies, strict=True):
+        if isinstance(target, Node):
+            store(target, ..., copied)
+    places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
+    found = tuple([r if t is None else t for t, r in places])
+    return found if len(found) > 1 else found[0]
+
+
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
     """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
     if isinstance(function, np.ufunc):
         if np.broadcast_shapes(np.shape(value), target.shape) != target.shape:
             raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
         return value
     if np.shape(value) != target.shape:
         raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
@@ -177,7 +235,8 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
     if not all(isinstance(t, Node) for t in out):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
-        return ufunc(*to_plain(inputs), out=to_plain(out), where=to_plain(where), **to_plain(options))
+        return _plain_out(ufunc, inputs, out, {"where": where, **options})
+    _require_apart(name, out)
     mask = np.broadcast_to(to_plain(where), out[0].shape).copy()
     operands = [as_operand(x) for x in inputs]
     found: list[Any] = []

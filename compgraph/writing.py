@@ -55,8 +55,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         carrier = type(target if target.level == level else value)
         carrier.store(level, target, index, value, casting)
         return
-    if isinstance(target, ConstantNode) or target.is_scalar:
-        raise _unwritable(target)
+    require_writeable(target)
     plain = value.plain if isinstance(value, Node) else value
     if _is_there(target.plain, index, plain):
         return
@@ -92,10 +91,20 @@ def put(array: Any, index: Any, value: Any, casting: Any) -> None:
         np.copyto(array, value, casting=casting)
 
 
-def _unwritable(target: Any) -> TypeError:
+def unwritable(target: Any) -> TypeError:
+    """What to raise for writing into a scalar or a constant."""
     if target.is_scalar:
         return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
+
+
+def require_writeable(target: Any) -> None:
+    """Raise unless something may be written into `target`, even if nothing is: as NumPy does."""
+    require_history(target)
+    if target.is_scalar or isinstance(target, ConstantNode):
+        raise unwritable(target)
+    if not target.plain.flags.writeable:
+        raise ValueError("assignment destination is read-only")
 
 
 def _is_there(array: Any, index: Any, value: Any) -> bool:
@@ -125,13 +134,13 @@ def _activate(target: Any) -> None:
 
 def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
     """Store what `compute` gives; it is recorded, but for a variable that is updated from itself and plain numbers."""
-    require_history(target)
-    if target.is_scalar or isinstance(target, ConstantNode):
-        raise _unwritable(target)
+    require_writeable(target)
     root = root_of(target) if target.level == 0 else target
     updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
     with NoGraph() if updated else nullcontext():
         value = compute()
+    if updated and isinstance(value, Node):
+        value = value.plain
     store(target, index, value, casting)
 
 

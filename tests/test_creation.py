@@ -47,10 +47,28 @@ def test_values_and_derivatives(ours: Any, numpys: Any) -> None:
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     assert found.flags.f_contiguous == expected.flags.f_contiguous
     plain = ours(X)
-    assert not isinstance(plain, cg.Node)
+    assert (plain.shape, plain.dtype) == (expected.shape, expected.dtype)
     assert np.array_equal(plain, expected)
     tolerance = 1e-2 if expected.dtype == np.float32 else 1e-6
     check_grads(lambda x: ours(x).astype(float), [X], order=2 if tolerance < 1e-3 else 1, rtol=tolerance)
+
+
+@pytest.mark.parametrize("make", [cg.array, lambda a: cg.full((4, 2, 3), a), cg.zeros_like, cg.empty_like, lambda a: cg.ones(3)])
+def test_what_makes_arrays_makes_them_to_be_written_into(make: Any) -> None:
+    """Of plain numbers: a node without operands, over memory of its own; without a graph a plain array."""
+    made = make(cg.variable(X) if make in (cg.zeros_like, cg.empty_like) else X)
+    made[...] = 7
+    assert isinstance(made, cg.OperationalNode)
+    assert np.all(made.value == 7)
+    assert X[0, 0] == 1
+    with cg.no_graph():
+        assert type(make(X)) is np.ndarray
+
+
+@pytest.mark.parametrize("convert", [cg.asarray, cg.asanyarray, cg.asarray_chkfinite, cg.ascontiguousarray, cg.asfortranarray])
+def test_what_converts_arrays_leaves_plain_ones_plain(convert: Any) -> None:
+    assert type(convert(X)) is np.ndarray
+    assert type(cg.as_strided(X, (4, 3), (8, 8))) is np.ndarray
 
 
 def test_a_node_of_the_right_form_stays_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import operator
@@ -448,13 +449,16 @@ def test_other_ufunc_methods_are_recorded_or_refused(label: str) -> None:
     assert refusal is not None or isinstance(found, cg.Node)
 
 
-def test_ufunc_at_writes_nothing() -> None:
+def test_ufunc_at_writes_into_what_can_be_written() -> None:
+    """See test_in_place.py for its meaning; a constant, a variable that would lose a node, and a plain array refuse."""
     x, plain = cg.variable([1.0, 2.0, 3.0]), np.ones(3)
-    for target in (x, x * 2, cg.constant([1.0, 2.0, 3.0])):
-        before = target.value.copy()
-        with pytest.raises(TypeError, match=r"np\.add\.at"):
-            np.add.at(target, [0], x[:1])
-        assert np.array_equal(target.value, before)
+    y = x * 2
+    np.add.at(y, [0], x[:1])
+    assert np.array_equal(y.value, [3, 4, 6])
+    for target, words in ((x, "cannot be written into variable"), (cg.constant([1.0, 2.0, 3.0]), "never changes")):
+        with pytest.raises(TypeError, match=words):
+            np.add.at(target, [0], y[:1])
+        assert np.array_equal(target.value, [1, 2, 3])
     with pytest.raises(TypeError, match=r"np\.add\.at"):
         np.add.at(plain, [0, 1, 2], x)
     assert np.array_equal(plain, np.ones(3))
@@ -991,13 +995,14 @@ def test_views_that_are_not_supported() -> None:
                 call(node)
 
 
-def test_flat_is_not_supported() -> None:
-    x = cg.variable([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"flat is not supported on nodes.*ravel"):
-        _ = x.flat
-    with pytest.raises(TypeError):
-        x.flat = 3.0
-    assert np.array_equal(x.value, [1, 2])
+def test_flat_keeps_the_graph() -> None:
+    """See test_in_place.py for what is read and written; where NumPy would take the numbers alone, it refuses."""
+    x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
+    assert isinstance(x.flat[1], cg.Node)
+    assert all(isinstance(element, cg.Node) for element in x.flat)
+    for take in (np.array, np.asarray, lambda flat: np.ones((2, 2)).__setitem__(..., flat)):
+        with pytest.raises(TypeError, match=r"x\.flat of a node would lose the graph.*ravel"):
+            take(x.flat)
 
 
 @pytest.mark.parametrize("name", sorted(PLAIN_ATTRIBUTES - {"data", "ctypes", "flags"}))
@@ -1042,7 +1047,7 @@ def test_plain_functions() -> None:
         found, expected = call(x), call(array)
         assert type(found) is type(expected)
         assert found == expected
-    assert np.empty_like(x).__class__ is np.ndarray
+    assert isinstance(np.empty_like(x), cg.Node)  # what it holds is arbitrary, but it may be filled with nodes
     assert np.empty_like(x, shape=(2,)).shape == (2,)
     buffer = io.BytesIO()
     np.savez(buffer, x, second=x)
@@ -1156,15 +1161,24 @@ def inputs(kind: str) -> tuple[Any, Any, Any]:
     return cg.variable(matrix) * 1.0, cg.variable(vector) * 1.0, cg.variable(scalar) * 1.0
 
 
+# np.vecdot(v, v, v), whose out= is its operand: each product is of what the one before has overwritten.
+# np.dot with a 0-d out= returns a scalar, not out; np.rot90(m, k) computes k %= 4 in place.
+SLIPS_OF_NUMPY = {("np.vecdot", "three vectors"), ("np.dot", "three scalars"), *[("np.rot90", label) for label in POSITIONS]}
+# Both results into one array, of which NumPy keeps sometimes the one and sometimes the other: refused.
+SLIPS_OF_NUMPY |= {("np.modf", "three vectors"), ("np.modf", "three scalars")}
 # Some of their arguments stay plain, and come back as they are; or the answer is about positions, not numbers.
 PARTLY_PLAIN = {f"np.{name}" for name in ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid")}
+PARTLY_PLAIN |= {"np.modf", "np.divmod"}  # of plain numbers, with out= for one of two results
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["operation", "variable", "constant", "complex"])
 @pytest.mark.parametrize("position", POSITIONS)
 def test_no_function_loses_the_graph(position: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every function, with nodes wherever they fit: what NumPy asks a node about is recorded, or refused."""
+    """Every function, with nodes wherever they fit: what NumPy asks a node about is recorded, or refused.
+
+    What is written into a node is what NumPy writes into an array.
+    """
     array = np.array([[4.0, 1.0], [1.0, 3.0]])
     asked = Asked(monkeypatch)
     wrong = {}
@@ -1178,8 +1192,12 @@ def test_no_function_loses_the_graph(position: str, kind: str, monkeypatch: pyte
             wrong[name] = trouble
         if asked.times and not np.array_equal(plain, array):
             wrong[name] = "wrote into a plain array"
-        if kind != "variable" and not all(np.array_equal(n.value, b.value) for n, b in zip(nodes, before, strict=True)):
-            wrong[name] = "wrote into a node"
+        written = [n.value.copy() for n in before]
+        if not isinstance(result, Exception):
+            outcome(POSITIONS[position], function, array.copy(), *written)
+        same = [np.array_equal(n.value, w, equal_nan=True) for n, w in zip(nodes, written, strict=True)]
+        if not all(same) and (name, position) not in SLIPS_OF_NUMPY:
+            wrong[name] = "wrote something else than NumPy"
         if isinstance(result, RecursionError):
             wrong[name] = "endless recursion"
     assert not wrong
@@ -1199,19 +1217,21 @@ def test_every_function_in_every_position(kind: str) -> None:
     """Whatever gives a node gives NumPy's own result, bit for bit; and everything that is recorded does so somewhere."""
     recorded = set()
     for name, function in EVERYTHING.items():
-        if name in NOT_CALLED or name in PLAIN_NAMES or name in CONVERSIONS:
-            continue
+        if name in NOT_CALLED or name in PLAIN_NAMES or name in CONVERSIONS or name == "np.empty_like":
+            continue  # what empty_like holds is arbitrary
         for label, position in POSITIONS.items():
             nodes = inputs(kind)
             expected = outcome(position, function, np.array([[4.0, 1.0], [1.0, 3.0]]), *[n.value.copy() for n in nodes])
             found = outcome(position, function, np.array([[4.0, 1.0], [1.0, 3.0]]), *nodes)
             if any(isinstance(part, cg.Node) for part in (found if isinstance(found, (tuple, list)) else [found])):
                 recorded.add(name)
+                if (name, label) in SLIPS_OF_NUMPY:
+                    continue
                 assert_function(found, expected, f"{name}, {label}")
     if kind == "variable":
         integers = {name for name, f in UFUNCS.items() if all(set(t) <= set("?bBhHiIlLqQnNpPO->mM") for t in f.types)}
         missing = {f"np.{name}" for name in set(operations.public_functions()) - integers} - recorded
-        assert missing <= OF_OTHER_SHAPES
+        assert missing - {"np.empty_like", "np.fill_diagonal", "np.put_along_axis"} <= OF_OTHER_SHAPES
 
 
 UNSUPPORTED = {
@@ -1302,26 +1322,36 @@ def test_out_that_is_plain_is_refused() -> None:
     assert np.array_equal(a, [2, 3])
 
 
-def test_out_that_is_an_operation_is_refused() -> None:
-    x = cg.variable([1.0, 2.0])
-    y, c = x * 2, cg.constant([5.0, 6.0])
-    for target in (y, c):
-        calls: list[Callable[[], Any]] = [
-            lambda t=target: np.add([1.0, 1.0], 1, out=t),
-            lambda t=target: np.sin(x.value, out=t),
-            lambda t=target: np.divmod(x.value, 2, out=(t, t)),
-            lambda t=target: np.divmod(x.value, 2, out=(np.zeros(2), t)),
-            lambda t=target: np.sum([[1.0, 2.0]], axis=0, out=t),
-            lambda t=target: np.copyto(t, 1.0),
-            lambda t=target: np.concatenate([[1.0], [2.0]], out=t),
-        ]
-        for call in calls:
-            with pytest.raises(TypeError, match="write into"):
-                call()
-            with cg.no_graph(), pytest.raises(TypeError, match="write into"):
-                call()
-    assert np.array_equal(y.value, [2, 4])
-    assert np.array_equal(c.value, [5, 6])
+OUT_CALLS: list[Callable[[Any, Any], Any]] = [
+    lambda a, t: np.add([1.0, 1.0], 1, out=t),
+    lambda a, t: np.sin(a, out=t),
+    lambda a, t: np.divmod(a, 2, out=(t, np.empty_like(t))),
+    lambda a, t: np.divmod(a, 2, out=(t, None)),
+    lambda a, t: np.sum([[1.0, 2.0]], axis=0, out=t),
+    lambda a, t: np.copyto(t, 1.0),
+    lambda a, t: np.concatenate([[1.0], [2.0]], out=t),
+    lambda a, t: np.hypot.accumulate(a, out=t),
+    lambda a, t: np.sin(a, out=t, where=[True, False]),
+]
+
+
+@pytest.mark.parametrize("call", OUT_CALLS)
+def test_out_that_is_an_operation_is_written(call: Callable[[Any, Any], Any]) -> None:
+    x, array = cg.variable([1.0, 2.0]), np.array([2.0, 4.0])
+    expected = call(x.value, array)
+    for context in (contextlib.nullcontext(), cg.no_graph()):
+        y, before, c = x * 2, x * 2, cg.constant([5.0, 6.0])
+        with context:
+            found = call(x.value, y)
+            with pytest.raises(TypeError, match="never changes"):
+                call(x.value, c)
+        assert np.array_equal(y.value, array)
+        assert np.array_equal(c.value, [5, 6])
+        assert np.array_equal(before.value, [2, 4])
+        if expected is None:
+            assert found is None
+        else:
+            assert (found[0] if isinstance(found, tuple) else found) is y
 
 
 def test_out_that_is_a_variable_updates_it() -> None:
@@ -1339,11 +1369,16 @@ def test_out_that_is_a_variable_updates_it() -> None:
     np.copyto(w, a)
     np.copyto(dst=w, src=9.0, where=[True, False])
     assert np.array_equal(w.value, [9, 4])
+    np.multiply(w, 2, out=w)  # from itself and plain numbers, as w *= 2
+    assert np.array_equal(w.value, [18, 8])
+    fraction, whole = np.modf(w, out=(None, w))
+    assert isinstance(fraction, cg.Node)
+    assert whole is w
     x = cg.variable([1.0, 1.0])
     before = w.value.copy()
     for call in (
         lambda: np.add(x, 1, out=w),
-        lambda: np.add(w, 1, out=w),
+        lambda: np.add(w, x, out=w),
         lambda: np.concatenate([x[:1], x[:1]], out=w),
         lambda: np.stack([x[0], 1.0], out=w),
         lambda: np.copyto(w, x),
@@ -1357,25 +1392,49 @@ def test_out_that_is_a_variable_updates_it() -> None:
     assert np.array_equal(w.value, [2, 2])
 
 
-def test_functions_that_write_are_refused() -> None:
-    x = cg.variable([[4.0, 1.0], [1.0, 3.0]])
-    for node in (x, x * 2, cg.constant([[4.0, 1.0], [1.0, 3.0]])):
-        before = node.value.copy()
-        for call in (
-            lambda n=node: np.put(n, 0, 1.0),
-            lambda n=node: np.place(n, n.value > 1, 1.0),
-            lambda n=node: np.putmask(n, n.value > 1, 1.0),
-            lambda n=node: np.fill_diagonal(n, 0.0),
-            lambda n=node: np.put_along_axis(n, np.array([[0], [1]]), 1.0, 1),
-        ):
-            with pytest.raises(TypeError):
-                call()
-        assert np.array_equal(node.value, before)
-    for vector in (cg.variable(np.arange(9.0)) * 2, cg.variable(np.arange(9.0))):
-        before = vector.value.copy()
-        with pytest.raises(TypeError):
-            np.random.default_rng(0).shuffle(vector)
-        assert np.array_equal(vector.value, before)
+def test_functions_that_write() -> None:
+    """Into a variable and an operation, and not into a constant; nor into a plain array what is a node."""
+    array = np.array([[4.0, 1.0], [1.0, 3.0]])
+    writes: dict[str, Callable[[Any, Any], None]] = {
+        "put": lambda a, v: np.put(a, 0, v),
+        "place": lambda a, v: np.place(a, np.asarray(a) > 1, v),
+        "putmask": lambda a, v: np.putmask(a, np.asarray(a) > 1, v),
+        "fill_diagonal": lambda a, v: np.fill_diagonal(a, v),
+        "put_along_axis": lambda a, v: np.put_along_axis(a, np.array([[0], [1]]), v, 1),
+        "copyto": lambda a, v: np.copyto(a, v),
+    }
+    for position, write in writes.items():
+        expected = array.copy()
+        write(expected, 7.0)
+        for node in (cg.variable(array), cg.variable(array) * 1):
+            write(node, 7.0)
+            assert np.array_equal(node.value, expected)
+        made = cg.variable(array) * 1
+        write(made, cg.variable(7.0))
+        assert np.array_equal(made.value, expected)
+        constant, plain = cg.constant(array), array.copy()
+        with pytest.raises(TypeError, match="never changes"):
+            write(constant, 7.0)
+        if position != "fill_diagonal":  # of whose value NumPy asks nobody
+            with pytest.raises(TypeError, match="keeps numbers and no graph"):
+                write(plain, cg.variable(7.0))
+        with pytest.raises(TypeError, match="cannot be written into variable"):
+            write(cg.variable(array), cg.variable(7.0))
+        assert np.array_equal(constant.value, array)
+        assert np.array_equal(plain, array)
+
+
+def test_shuffling_is_recorded() -> None:
+    """NumPy swaps the items of any array but its own kind one by one."""
+    x = cg.variable(np.arange(9.0))
+    vector, weights = x * 2, np.arange(1.0, 10)
+    np.random.default_rng(0).shuffle(vector)
+    assert not np.array_equal(vector.value, x.value * 2)
+    assert np.array_equal(np.sort(vector.value), x.value * 2)
+    assert np.array_equal(gradient(np.sum(vector * weights))[x], 2 * weights[np.argsort(vector.value)])
+    with pytest.raises(TypeError, match="cannot be written into variable"):
+        np.random.default_rng(0).shuffle(x)
+    assert np.array_equal(x.value, np.arange(9))
 
 
 # ------------------------------------------------------------------------------------------- what is kept

@@ -60,10 +60,8 @@ def nan_to_num(x: Any, **numbers: Any) -> Any:
     return np.nan_to_num(x, **numbers)
 
 
-def finite(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in place of what is not finite."""
-    if not copy:
-        raise TypeError("np.nan_to_num(..., copy=False) would write into the node; leave copy out")
     if any(is_node(value) for value in (nan, posinf, neginf)):
         raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
     return record_of(nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
