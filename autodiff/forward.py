@@ -17,7 +17,18 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
-from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record
+from compgraph.nodes import (
+    NO_OPTIONS,
+    ConstantNode,
+    Node,
+    OperationalNode,
+    _new_view,
+    describe,
+    inert,
+    leaf,
+    record,
+    require_history,
+)
 from compgraph.writing import put, store
 
 from .broadcasting import conform
@@ -275,6 +286,7 @@ def _connected(tangent: Any, primal: Any) -> Any:
 
 def as_argument(value: Any) -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
+    require_history(value)
     array = value if isinstance(value, Node) else np.asarray(value)
     if array.dtype.kind in "fc":
         return array

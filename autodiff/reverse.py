@@ -181,6 +181,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
+    require_history(adjoint)
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
@@ -191,6 +192,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
     if adjoint is None:
         return np.ones_like(node)
+    require_history(adjoint)
     given = adjoint if isinstance(adjoint, Node) and adjoint.shape == node.shape else _seed(node, adjoint)
     return np.ones_like(node) * given
 

@@ -14,7 +14,7 @@ from .creation import MADE_LIKE
 from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, operation, record
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
-from .writers import copyto, place, put, putmask, ufunc_at, write_out, write_where
+from .writers import copyto, into_plain, place, put, putmask, ufunc_at, write_out, write_where
 
 ndarray = np.ndarray
 
@@ -166,6 +166,14 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return function._implementation(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 
+def _composed_write(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A composed function that writes into its first argument, which must not be a plain array then."""
+    target = args[0] if args else kwargs[parameters_of(function)[0]]
+    if isinstance(target, Node):
+        return _composed(function, args, kwargs)
+    return into_plain(function, "use np.where", *args, **kwargs)
+
+
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
@@ -239,6 +247,7 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _instead),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
     np.einsum: _einsum,
+    np.put_along_axis: _composed_write,
     np.copyto: _called(copyto),
     np.put: _called(put),
     np.place: _called(place),
