@@ -168,6 +168,7 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
     present = set(nodes)
     found: list[Any] = []
     for key in asked:
+        require_history(key)
         if isinstance(key, str):
             named = [n for n in nodes if n.__class__ is VariableNode and n.name == key]
             if len(named) > 1:
