@@ -117,10 +117,12 @@ def _conversion(name: str) -> Any:
     what = f"{name}()"
 
     def convert(self: Node) -> Any:
-        if _passes(self):
+        passes = _passes(self)
+        number = by_numpy(self)
+        if passes:
             _refuse_assignment(self)
             notice(what)
-        return by_numpy(self)
+        return number
 
     return convert
 

@@ -27,11 +27,14 @@ OURS: dict[str, Callable[..., Any]] = {
     "asarray": creation.asarray,
     "asanyarray": creation.asanyarray,
     "ascontiguousarray": creation.ascontiguousarray,
+    "asfortranarray": creation.asfortranarray,
+    "asarray_chkfinite": creation.asarray_chkfinite,
+    "full": creation.full,
     "zeros": buffers.zeros,
     "ones": buffers.ones,
-    "full": creation.full,
     "empty": buffers.empty,
 }
+FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
 # Options of NumPy's that ours do not have.
 _ONLY_NUMPYS = ("subok", "like", "device")
 
@@ -47,14 +50,18 @@ def _dispatching(name: str, original: Any) -> Any:
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
+            return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
             return original(*args, **kwargs)
-        special = [key for key in _ONLY_NUMPYS if key in kwargs]
-        if not special:
+        if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
+            special = [key for key in _ONLY_NUMPYS if key in kwargs]
+            if special:
+                raise TypeError(f"np.{name}: {special[0]}= is not supported on nodes within cg.patched_numpy(); leave it out")
             return ours(*args, **kwargs)
-        if any(isinstance(leaf, Node) for leaf in leaves_of(args)):
-            raise TypeError(f"np.{name}: {special[0]}= is not supported on nodes within cg.patched_numpy(); leave it out")
-        return original(*args, **kwargs)
+        made = original(*args, **kwargs)
+        fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
+        return buffers.buffer(made) if fresh and made.dtype.kind in "biufc" else made
 
     return make
 
@@ -83,8 +90,9 @@ def _leave() -> None:
 def patched_numpy() -> Iterator[None]:
     """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
 
-    Inside, ``np.array`` (also ``asarray``, ``asanyarray``, ``ascontiguousarray``) of nodes keeps their graph, and what
-    ``np.zeros``, ``ones``, ``full``, ``empty`` make can be written into by nodes. It is for code that cannot be changed to
+    Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
+    ``asarray_chkfinite``) keeps their graph, and what ``np.zeros``, ``ones``, ``full``, ``empty`` make can be written into
+    by nodes. It is for code that cannot be changed to
     ``cg.array`` and ``cg.zeros``, and nothing else in the package needs it. It holds for the current thread or asyncio
     task; other threads get NumPy's own arrays meanwhile. It can be nested, and NumPy is as it was when the last is left.
     A name that was imported from NumPy before (``from numpy import array``) is not reached.

@@ -36,6 +36,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "asarray, dtype": lambda x: np.sum(np.asarray([x[0], 1.0], dtype=float) ** 2),
     "asanyarray": lambda x: np.sum(np.asanyarray([x[0], 2.0]) ** 2),
     "ascontiguousarray": lambda x: np.sum(np.ascontiguousarray(x[::-1]) ** 2),
+    "asfortranarray": lambda x: np.sum(np.asfortranarray([[x[0], 2.0]]) ** 2),
+    "asarray_chkfinite": lambda x: np.sum(np.asarray_chkfinite(x) ** 2),
+    "like": lambda x: filled(lambda: np.zeros(2, like=x), x),
     "zeros": lambda x: filled(lambda: np.zeros(2), x),
     "ones": lambda x: filled(lambda: np.ones(2), x),
     "empty": lambda x: filled(lambda: np.empty(2), x),
@@ -72,7 +75,10 @@ def test_options_are_honoured(name: str, options: dict[str, Any]) -> None:
 def test_what_ours_cannot_do_is_refused_or_numpys() -> None:
     x = cg.variable([1.0, 2.0])
     with cg.patched_numpy():
-        assert type(np.array([1.0], subok=True)) is np.ndarray
+        assert type(np.array(np.ma.array([1.0]), subok=True)) is np.ma.MaskedArray
+        assert type(np.zeros(2, object)) is np.ndarray
+        own = np.asarray(x.value)
+        assert np.array(own, copy=None) is own
         with pytest.raises(TypeError, match="subok= is not supported on nodes within"):
             np.array([x[0]], subok=True)
 
