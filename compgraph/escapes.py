@@ -98,6 +98,12 @@ def notice(what: str) -> None:
     _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
 
 
+def notice_saved(name: str) -> None:
+    """Remember that NumPy wrote the numbers of a node somewhere."""
+    frame = lines.users_frame(2)
+    _extend(_log.get(), [Escape(f"{name}()", frame.f_code, frame.f_lasti)])
+
+
 def _refuse_assignment(node: Node) -> None:
     """Raise if the conversion two calls up is that of ``plain[i] = node``."""
     frame = sys._getframe(2)

@@ -11,6 +11,7 @@ import numpy as np
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
+from .escapes import notice_saved
 from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, operation, record
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
@@ -179,7 +180,12 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if function in _SAVING and is_recording():
+        notice_saved(full_name(function))
     return function(*to_plain(args), **to_plain(kwargs))
+
+
+_SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
 def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
