@@ -11,8 +11,6 @@ from __future__ import annotations
 import dis
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -53,19 +51,23 @@ def noticed() -> tuple[Escape, ...]:
     return tuple(_log.get() or ())
 
 
-@contextmanager
-def noticing() -> Iterator[list[Escape]]:
+class noticing:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
     """Collect the escapes of what runs inside into a list, which is full when the context is left."""
-    found: list[Escape] = []
-    around = _log.get()
-    token = _log.set(None)
-    try:
-        yield found
-    finally:
-        found += noticed()
-        _log.reset(token)
-        if found:
-            _extend(around, found)
+
+    __slots__ = ("_around", "_token", "found")
+
+    def __enter__(self) -> list[Escape]:
+        self.found: list[Escape] = []
+        self._around = _log.get()
+        self._token = _log.set(None)
+        return self.found
+
+    def __exit__(self, *exception: object) -> None:
+        inside = _log.get()
+        _log.reset(self._token)
+        if inside:
+            self.found += inside
+            _extend(self._around, self.found)
 
 
 def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
