@@ -16,10 +16,12 @@ from compgraph.functions import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
 from .checks import check_grads
+from .detached import DetachedGradientError
 from .operators import grad, jvp, value_and_grad, vjp
 from .registry import rule
 
 __all__ = [
+    "DetachedGradientError",
     "check_grads",
     "checks",
     "forward",

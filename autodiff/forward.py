@@ -9,15 +9,29 @@ others are constants to it, so an inner derivative never takes an outer perturba
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from compgraph import operations
+from compgraph.escapes import noticing, told
 from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
-from compgraph.nodes import NO_OPTIONS, ConstantNode, Node, OperationalNode, _new_view, describe, inert, leaf, record, watched
+from compgraph.nodes import (
+    NO_OPTIONS,
+    ConstantNode,
+    Node,
+    OperationalNode,
+    _new_view,
+    describe,
+    inert,
+    leaf,
+    record,
+    require_history,
+    watched,
+)
 from compgraph.writing import put, require_writeable, store
 
 from .broadcasting import conform
@@ -279,12 +293,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
             raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
         own = record(operations.input_of, (primal,))  # the function may write into it
         inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
-    with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)):
+    with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
         out = f(*inputs)
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, _connected(out.tangent, out.primal)
     if not isinstance(out, Node):
-        raise TypeError(lost_graph("jvp", out))
+        raise TypeError(lost_graph("jvp", out, escapes))
+    if escapes:
+        warn_of_zeros("jvp", "its arguments", escapes)
     return out, _connected(np.zeros(out.shape, out.dtype)[()], out)
 
 
@@ -298,6 +314,7 @@ def _connected(tangent: Any, primal: Any) -> Any:
 
 def as_argument(value: Any) -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
+    require_history(value)
     array = value if isinstance(value, Node) else np.asarray(value)
     if array.dtype.kind in "fc":
         return array
@@ -308,12 +325,21 @@ def as_argument(value: Any) -> Any:
     )
 
 
-def lost_graph(operator: str, out: Any) -> str:
+def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
+    """Say that a derivative is zero because values left the graph, as it seems."""
+    warnings.warn(
+        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{told(escapes)}",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def lost_graph(operator: str, out: Any, escapes: Any = ()) -> str:
     """What to say of a function whose result is no node."""
     if out is None:
         return f"{operator}: the function returned None; it lacks a return statement"
     return (
         f"{operator}: the function returned a plain {type(out).__name__}, which does not remember how it depends on the "
         "arguments: the graph was lost on the way (float(x), math.sin(x), np.array([x[0], ...]), np.asarray(x)). "
-        "A result that is really constant is returned as cg.constant(value)"
+        f"A result that is really constant is returned as cg.constant(value){told(escapes, '. ')}"
     )

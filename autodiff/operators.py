@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.escapes import noticing
 from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, record
 from compgraph.operations import input_of
 
-from .forward import TangentNode, as_argument, jvp, lost_graph
+from .detached import require_known, verify_gradient
+from .forward import TangentNode, as_argument, jvp, lost_graph, warn_of_zeros
 from .sweep import collect, connected_zeros, owned, sweep
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -36,6 +38,8 @@ class Trace:
         What stood in for the arguments, tangents of outer derivatives stripped.
     out : Node
         What the function returned.
+    escapes : list
+        The conversions of nodes to plain numbers that were noticed.
     outer : bool
         Whether operations around this trace are recorded, so that derivatives may have to be nodes.
     """
@@ -43,6 +47,7 @@ class Trace:
     def __init__(self, operator: str, f: Function, args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any]) -> None:
         self.operator = operator
         self.outer = is_recording()
+        self.argnums = argnums
         full = list(args)
         self.inputs: list[Any] = []
         self.arguments: list[Any] = []
@@ -54,12 +59,13 @@ class Trace:
                 full[position], primal = _input(argument)
                 self.inputs.append(primal)
                 self.arguments.append(argument)
-            self.result = f(*full, **kwargs)
+            with noticing() as self.escapes:
+                self.result = f(*full, **kwargs)
 
     def output(self, result: Any) -> Any:
         """`result`, if it is a node that can be differentiated."""
         if not isinstance(result, Node):
-            raise TypeError(lost_graph(self.operator, result))
+            raise TypeError(lost_graph(self.operator, result, self.escapes))
         if result.dtype.kind not in "fc":
             raise TypeError(f"{self.operator}: the {describe(result)} that the function returned is not floating or complex")
         return result
@@ -74,12 +80,22 @@ class Trace:
         nodes = collect(out, stop=self.inputs)
         if not self._live(nodes) and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
-            found = owned(sweep(nodes, out, seed, set(self.inputs), False), self.inputs, adjoint)
+            swept = sweep(nodes, out, seed, set(self.inputs), False)
+            self._warn_of_zeros(swept)
+            found = owned(swept, self.inputs, adjoint)
             return [found[x] for x in self.inputs]
         with recording_on():
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
             swept = sweep(nodes, out, seed, set(self.inputs), True)
+            self._warn_of_zeros(swept)
             return [swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs]
+
+    def _warn_of_zeros(self, swept: dict[Any, Any]) -> None:
+        """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
+        if self.escapes:
+            unreached = [str(p) for p, x in zip(self.argnums, self.inputs, strict=True) if x not in swept]
+            if unreached:
+                warn_of_zeros(self.operator, f"argument {', '.join(unreached)}", self.escapes)
 
     def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
         """The gradient of a value with a tangent: both parts have one."""
@@ -100,9 +116,8 @@ class Trace:
     def _live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
         inputs = set(self.inputs)
-        return self.outer and any(
-            (n.__class__ is VariableNode or n.__class__ is InputNode) and (n not in inputs or bool(n.args)) for n in nodes
-        )
+        leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
+        return self.outer and any((n in inputs) == bool(n.args) for n in leaves)
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
@@ -132,7 +147,7 @@ def _positions(operator: str, argnums: int | Sequence[int], count: int) -> list[
     return [p % count for p in positions]
 
 
-def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the value of `f` and its gradient.
 
     Parameters
@@ -144,6 +159,10 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         The positions of the arguments to differentiate with respect to.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``.
+    verify : {None, "first", "always"}
+        Whether the first gradient, or each, is compared with a central difference of `f` on plain arrays along one
+        random direction, which costs two or more further calls of `f`. It finds what left the graph without being
+        noticed; see ``docs/escapes.md``.
 
     Returns
     -------
@@ -156,7 +175,14 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     TypeError
         When called: if an argument is an integer array, or `f` returns no node.
     ValueError
-        When called: if the result is not a scalar, or `argnums` is out of range.
+        When called: if the result is not a scalar, or `argnums` is out of range. At once: if `verify` is unknown.
+    DetachedGradientError
+        When called: if the gradient is found not to be that of `f`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If an argument has no part in the result by its graph, and values were noticed to leave it.
 
     Examples
     --------
@@ -165,6 +191,8 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     >>> float(value), g
     (5.0, array([2., 4.]))
     """
+    require_known(verify)
+    unverified = [verify is not None]
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -177,6 +205,10 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
                 "functions of several results"
             )
         adjoints = trace.pull(out)
+        if unverified[0]:
+            alone, points = _of_arguments(f, args, trace.argnums, kwargs, has_aux)
+            verify_gradient(alone, points, out, adjoints, trace.escapes)
+            unverified[0] = verify == "always"
         found = tuple(adjoints) if not isinstance(argnums, (int, np.integer)) else adjoints[0]
         value = trace.value(out)
         return ((value, aux), found) if has_aux else (value, found)
@@ -184,7 +216,22 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     return differentiated
 
 
-def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def _of_arguments(
+    f: Function, args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any], has_aux: bool
+) -> tuple[Function, list[Any]]:
+    """`f` as a function of the arguments it is differentiated by, and these."""
+
+    def value(*points: Any) -> Any:
+        full = list(args)
+        for position, point in zip(argnums, points, strict=True):
+            full[position] = point
+        result = f(*full, **kwargs)
+        return result[0] if has_aux else result
+
+    return value, [args[position] for position in argnums]
+
+
+def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the gradient of `f`.
 
     Parameters
@@ -196,6 +243,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
         The positions of the arguments to differentiate with respect to.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(gradient, aux)``.
+    verify : {None, "first", "always"}
+        Whether the first gradient, or each, is compared with a central difference; see `value_and_grad`.
 
     Returns
     -------
@@ -205,7 +254,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError, ValueError, DetachedGradientError
         When called, as `value_and_grad` does.
 
     Examples
@@ -214,7 +263,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     >>> print(grad(lambda x: x**3)(2.0), grad(grad(lambda x: x**3))(2.0))
     12.0 12.0
     """
-    both = value_and_grad(f, argnums, has_aux)
+    both = value_and_grad(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

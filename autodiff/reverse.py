@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.escapes import noticed, noticing, told
 from compgraph.leaves import variable
 from compgraph.modes import recording_on
 from compgraph.nodes import Node, VariableNode, describe, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
+from .detached import detached
 from .sweep import collect, connected_zeros, owned, sweep
 
 
@@ -52,7 +54,7 @@ class Gradients(Mapping[str, Any]):
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
 
 
-def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False) -> Gradients:
+def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
     """Derivatives of a node with respect to its variables, by reverse accumulation.
 
     Parameters
@@ -67,6 +69,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         The adjoint of `node` to start from, of its shape; ones by default.
     create_graph : bool
         Whether the derivatives are nodes themselves, that can be differentiated again.
+    unused : {"raise", "zero"}
+        What is done about a node in `wrt` that `node` does not depend on: an error, or a derivative of zero. A name
+        that no variable of the graph has raises in any case.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     (np.float64(18.0), array([9., 9.]))
     """
     nodes = collect(_differentiable(node))
-    wanted = _wanted(node, nodes, wrt)
+    wanted = _wanted(node, nodes, wrt, unused)
     if not create_graph:
         found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
         return Gradients(owned(found, wanted, adjoint), node.opname)
@@ -144,7 +149,7 @@ def _differentiable(node: Any) -> Any:
     if not isinstance(node, Node):
         raise TypeError(
             f"gradient needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
-            "under no_graph, or never depended on a variable"
+            f"under no_graph, or never depended on a variable.{told(noticed())}"
         )
     if node.level:
         raise TypeError("gradient cannot start from a value that carries tangents; use autodiff.grad inside jvp")
@@ -153,25 +158,31 @@ def _differentiable(node: Any) -> Any:
     return node
 
 
-def _wanted(node: Any, nodes: list[Any], wrt: Any) -> list[Any]:
-    """The nodes asked for, each of which must be in the graph."""
+def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+    """The nodes asked for, each of which must be in the graph, unless it may be unused."""
+    if unused not in ("raise", "zero"):
+        raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
         return [n for n in reversed(nodes) if n.__class__ is VariableNode]
     asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
     present = set(nodes)
     found: list[Any] = []
     for key in asked:
+        require_history(key)
         if isinstance(key, str):
             named = [n for n in nodes if n.__class__ is VariableNode and n.name == key]
             if len(named) > 1:
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
             if not named:
-                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}")
+                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}.{told(noticed())}")
             found += named
         elif not isinstance(key, Node):
             raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
-        elif key not in present:
-            raise ValueError(f"the {describe(node)} does not depend on the {describe(key)}")
+        elif key not in present and unused == "raise":
+            raise ValueError(
+                f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
+                f"meant.{told(noticed())}"
+            )
         else:
             found.append(key)
     return found
@@ -181,6 +192,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
+    require_history(adjoint)
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
@@ -191,6 +203,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
     if adjoint is None:
         return np.ones_like(node)
+    require_history(adjoint)
     given = adjoint if isinstance(adjoint, Node) and adjoint.shape == node.shape else _seed(node, adjoint)
     return np.ones_like(node) * given
 
@@ -220,6 +233,9 @@ def check_gradient(
     ------
     ValueError
         If the number of gradients, or the shape of one, is not that of the arguments.
+    DetachedGradientError
+        If `gradients` is None, the gradient is wrong, and values were noticed to leave the graph, or the result is no
+        node.
 
     See Also
     --------
@@ -233,19 +249,29 @@ def check_gradient(
     False
     """
     args = [numeric.plain(a) for a in args]
+    lost, escapes = False, []
     if gradients is None:
         variables = [variable(a) for a in args]
-        found = gradient(f(*variables), variables)
-        gradients = [found[v] for v in variables]
+        with noticing() as escapes:
+            out = f(*variables)
+        lost = bool(escapes) or (out is not None and not isinstance(out, Node))
+        if out is None or isinstance(out, Node):
+            found = gradient(out, variables, unused="zero")
+            gradients = [found[v] for v in variables]
+        else:
+            gradients = [np.zeros_like(a) for a in args]
     if len(gradients) != len(args):
         raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
-    close = True
+    agree = True
     for position, (given, expected) in enumerate(zip(gradients, numeric.gradient(f, args), strict=True)):
         if np.shape(given) != expected.shape:
             raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
         size = np.max(np.abs(expected), initial=0)
-        close = close and bool(np.all(np.abs(np.asarray(given) - expected) <= atol + rtol * size))
-    return close
+        close = bool(np.all(np.abs(np.asarray(given) - expected) <= atol + rtol * size))
+        if not close and lost:
+            raise detached(position, given, expected, escapes)
+        agree = agree and close
+    return agree
 
 
 def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:

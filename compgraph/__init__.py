@@ -32,6 +32,7 @@ from .leaves import constant, variable
 from .modes import no_graph
 from .names import reset
 from .nodes import ConstantNode, Node, OperationalNode, VariableNode, record_lines
+from .patching import patched_numpy
 from .primitives import named, primitive
 from .visualizer import GraphPicture, visualize_at
 
@@ -64,6 +65,7 @@ __all__ = [
     "logsumexp",
     "no_graph",
     "ones",
+    "patched_numpy",
     "primitive",
     "r_",
     "record_lines",

@@ -12,6 +12,7 @@ from .leaves import constant as constant, variable as variable
 from .modes import no_graph as no_graph
 from .names import reset as reset
 from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode, record_lines as record_lines
+from .patching import patched_numpy as patched_numpy
 from .primitives import primitive as primitive
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 

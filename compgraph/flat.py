@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .nodes import Node
+from .nodes import Node, require_history
 from .writers import set_flat
 
 
@@ -28,6 +28,7 @@ class Flat:
     __slots__ = ("_next", "base")
 
     def __init__(self, base: Node) -> None:
+        require_history(base)
         self.base = base
         self._next = 0
 

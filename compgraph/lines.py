@@ -30,6 +30,11 @@ def is_internal(filename: str) -> bool:
     return known
 
 
+def is_ours(filename: str) -> bool:
+    """Whether a file belongs to the packages themselves."""
+    return filename.startswith(_HOMES[:2])
+
+
 class Nowhere:
     """What stands for a frame while lines are not recorded."""
 

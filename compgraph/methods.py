@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from . import escapes, writers
 from . import operations as ops
-from . import writers
 from .binding import settled_order
 from .flat import Flat
 from .memory import root_of
@@ -83,7 +83,11 @@ def _in_place(name: str, forward: Any) -> Any:
     by_numpy = getattr(ndarray, f"__i{name}__")
 
     def in_place(self: Node, other: Any) -> Any:
-        if self.is_scalar:
+        try:
+            rebinds = self.is_scalar
+        except AttributeError as error:
+            raise explained(error, self) from None
+        if rebinds:
             return forward(self, other)
         require_history(self)
         root = self if self.__class__ is VariableNode or self.level else root_of(self)
@@ -184,6 +188,7 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
 def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
         raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
+    require_history(self)
     if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
@@ -202,6 +207,7 @@ def _native_parts(dtype: np.dtype[Any]) -> Any:
 
 
 def _conj(self: Node) -> Any:
+    require_history(self)
     return np.conjugate(self) if self.dtype.kind == "c" else self
 
 
@@ -210,10 +216,11 @@ def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, 
 
 
 def _contains(self: Node, element: Any) -> bool:
-    return bool(np.any(self.plain == to_plain(element)))
+    return bool(np.any(to_plain(self) == to_plain(element)))
 
 
 def _round(self: Node, digits: int | None = None) -> Any:
+    require_history(self)
     if self.ndim:
         raise TypeError("round takes a single number; use np.round for an array")
     return round(self.item()) if digits is None else np.round(self, digits)
@@ -230,6 +237,7 @@ def _flatten(self: Node, order: Any = "C") -> Any:
 
 def _refused_method(name: str, instead: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        require_history(self)
         raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
 
     return method
@@ -258,6 +266,7 @@ def _imag(self: Node) -> Any:
 
 
 def _set_imag(self: Node, value: Any) -> None:
+    require_history(self)
     if self.dtype.kind != "c":
         raise TypeError("a real node has no imaginary part to set")
     np.imag(self)[...] = value
@@ -265,6 +274,7 @@ def _set_imag(self: Node, value: Any) -> None:
 
 def _install_methods() -> None:
     methods = {
+        **escapes.methods(),
         **{name: getattr(writers, name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
@@ -299,3 +309,4 @@ def _install_methods() -> None:
 
 _install_operators()
 _install_methods()
+escapes.free_inert_nodes()

@@ -108,6 +108,7 @@ class Node(np.ndarray):
 
     @name.setter
     def name(self, name: str | None) -> None:
+        require_history(self)
         self._name = name
 
     @property
@@ -624,6 +625,7 @@ def explained(error: AttributeError, *operands: Any) -> Exception:
 
 def describe(node: Any) -> str:
     """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
+    require_history(node)
     if node.function is not None:
         what = f"result of {node.opname}"
     else:

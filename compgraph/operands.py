@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .nodes import ACTIVE, INERT, Node
+from .nodes import ACTIVE, INERT, Node, require_history
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
@@ -58,6 +58,7 @@ def leaves_of(value: Any) -> tuple[Any, ...]:
 def to_plain(value: Any) -> Any:
     """`value` with every node in it, also inside tuples, lists and dicts, as a plain array."""
     if isinstance(value, Node):
+        require_history(value)
         return value.plain
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return type(value)(map(to_plain, value))

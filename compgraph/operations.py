@@ -374,7 +374,7 @@ PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
 )  # fmt: skip
 
 # They write into their first argument.
-WRITING_FUNCTIONS: frozenset[Any] = frozenset({np.copyto, np.put, np.place, np.putmask})
+WRITING_FUNCTIONS: frozenset[Any] = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 
 # They raise a TypeError that says what to use instead.
 REFUSED_FUNCTIONS: dict[Callable[..., Any], str] = {k: v for family in FAMILIES for k, v in family.refused.items()}

@@ -11,7 +11,8 @@ import numpy as np
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
-from .modes import is_quick
+from .escapes import notice_saved
+from .modes import is_quick, is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, made_since, next_tick, operation, record, users_line
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
@@ -188,7 +189,12 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if function in _SAVING and is_recording():
+        notice_saved(full_name(function))
     return function(*to_plain(args), **to_plain(kwargs))
+
+
+_SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
 def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .graph import GraphNode, breadth_first, operands_of
 from .memory import Write
-from .nodes import ConstantNode, Joint, Node
+from .nodes import ConstantNode, Joint, Node, require_history
 
 # The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
 
@@ -157,6 +157,7 @@ def visualize_at(
         n1 -> n0
     }
     """
+    require_history(node)
     # The annotation is wider than this, since to a type checker x * 3 is an array.
     if not isinstance(node, Node):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")

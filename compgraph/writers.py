@@ -10,7 +10,7 @@ import numpy as np
 from . import operations as ops
 from .memory import last_places
 from .modes import is_recording
-from .nodes import Node, record
+from .nodes import Node, record, require_history
 from .operands import as_operand, full_name, gathered, leaves_of, to_plain
 from .writing import require_cast, require_writeable, rewrite, store
 
@@ -41,12 +41,17 @@ def _plain_target(name: str, instead: str) -> TypeError:
     )
 
 
+def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
+    """A function that writes into its first argument, a plain array: NumPy's own, where nothing is recorded."""
+    if is_recording():
+        raise _plain_target(full_name(function), instead)
+    function(*to_plain(args), **to_plain(options))
+
+
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``numpy.copyto``."""
     if not isinstance(dst, Node):
-        if is_recording():
-            raise _plain_target("np.copyto", "use np.copy(node)")
-        np.copyto(dst, to_plain(src), casting=casting, where=to_plain(where))  # type: ignore[arg-type]
+        into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
         return
     src = as_operand(src)
     if where is True:
@@ -63,7 +68,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``numpy.put``: at positions counted along the flattened array."""
     if not isinstance(a, Node):
-        raise _plain_target("np.put", "use np.where")
+        into_plain(np.put, "use np.where", a, ind, v, mode=mode)
+        return
+    require_history(a)
     places = np.ravel(to_plain(ind)).astype(np.intp)
     if mode == "wrap":
         places = places % a.size
@@ -94,7 +101,9 @@ def _repeated(values: Any, count: int) -> Any:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """``numpy.place``: the first values where a mask holds."""
     if not isinstance(arr, Node):
-        raise _plain_target("np.place", "use np.where")
+        into_plain(np.place, "use np.where", arr, mask, vals)
+        return
+    require_history(arr)
     places = np.flatnonzero(to_plain(mask))
     if np.size(mask) != arr.size:
         raise ValueError("place: mask and data must be the same size")
@@ -106,7 +115,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """``numpy.putmask``: where a mask holds, the value of the same place."""
     if not isinstance(a, Node):
-        raise _plain_target("np.putmask", "use np.where")
+        into_plain(np.putmask, "use np.where", a, mask, values)
+        return
+    require_history(a)
     if np.shape(mask) != a.shape:
         raise ValueError("putmask: mask and data must be the same size")
     chosen = np.asarray(to_plain(mask)).astype(bool)
@@ -118,7 +129,8 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """``numpy.put_along_axis``: NumPy's own implementation assigns to the items of a node."""
     if not isinstance(arr, Node):
-        raise _plain_target("np.put_along_axis", "use np.where")
+        into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
+        return
     if axis is None:
         set_flat(arr, to_plain(indices), values)
         return
@@ -128,7 +140,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """``numpy.fill_diagonal``: NumPy's own implementation assigns to ``a.flat``."""
     if not isinstance(a, Node):
-        raise _plain_target("np.fill_diagonal", "use np.where")
+        into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
+        return
     np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
 
 
@@ -169,7 +182,8 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
     """``out=``: what `compute` gives is recorded as ever, and stored."""
     targets = out if isinstance(out, tuple) else (out,)
-    name = full_name(function) if hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
+    name = full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
@@ -260,7 +274,11 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     """``ufunc.at(target, index, other)``: a place that is named several times changes as often."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Node):
-        raise _plain_target(name, "use np.add.at on it")
+        if is_recording():
+            raise _plain_target(name, f"use {name} on it")
+        ufunc.at(*to_plain((target, index, *others)))
+        return
+    require_history(target)
     index = own_index(index)
     places, numbers = last_places(target.shape, index)
     others = tuple(map(as_operand, others))

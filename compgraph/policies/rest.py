@@ -10,7 +10,6 @@ from .policy import Policy
 
 POLICY = Policy(
     piecewise={np.iscomplex: "x", np.isreal: "x"},
-    composed=frozenset({np.put_along_axis, np.fill_diagonal}),
     refused={
         np.is_busday: "dates, which no node holds",
         np.busday_count: "dates, which no node holds",

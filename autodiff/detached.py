@@ -1,0 +1,123 @@
+"""Gradients that lack a part because a value left the graph: how they are found, and what is said of them.
+
+NumPy takes the numbers of a node in ``np.array(node)``, ``plain[:] = node`` and most of SciPy without asking it. What
+then comes out is right as a value and wrong as a function of the arguments, which only a comparison can show: the
+derivative along one random direction, by the graph and by a central difference of the function on plain arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.escapes import told
+from compgraph.modes import no_graph
+from compgraph.nodes import Node
+
+from . import numeric
+
+VERIFY = (None, "first", "always")
+UNSEEN = (
+    "No conversion was noticed. NumPy takes the numbers of a node without asking it in np.array(node), "
+    "plain[:] = node, plain.dot(node), and so does most of SciPy outside scipy.special: use cg.array, cg.zeros, "
+    "`with cg.patched_numpy():`, or cg.primitive with a rule"
+)
+# Relative to the default step of a central difference: smaller ones are tried where the function is not finite.
+_STEPS = (1.0, 1e-2, 1e-4)
+
+
+class DetachedGradientError(ValueError):
+    """A gradient is not that of the function: a value has left the graph on the way."""
+
+
+def require_known(verify: str | None) -> None:
+    """Raise a ValueError for an option that does not exist."""
+    if verify not in VERIFY:
+        raise ValueError(f"verify is None, 'first' or 'always', not {verify!r}")
+
+
+def verify_gradient(
+    f: Callable[..., Any], points: Sequence[Any], value: Any, gradients: Sequence[Any], escapes: Any, seed: int = 0
+) -> None:
+    """Compare a gradient with a central difference along one direction.
+
+    Parameters
+    ----------
+    f : callable
+        The function of `points` alone that returns a number.
+    points : sequence of array_like
+        The arguments.
+    value, gradients : array_like and sequence of array_like
+        What is to be verified: the value of `f`, whose size limits the accuracy of differences, and its gradient.
+    escapes : sequence
+        What was noticed while the function was traced.
+    seed : int
+        Of the direction.
+
+    Raises
+    ------
+    DetachedGradientError
+        If they differ.
+    """
+    points = [numeric.plain(p) for p in points]
+    rng = np.random.default_rng(seed)
+    directions = [_direction(p, rng) for p in points]
+    parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
+    found = float(sum(np.sum(p, dtype=float) for p in parts))
+    size = float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
+    base = max(numeric.step_of(p.dtype) for p in points)
+    slack = 10 * base**2 * abs(_plain(value))  # what rounding of the value makes of the difference
+    expected = np.nan
+    for step in base * np.array(_STEPS):
+        with no_graph(), np.errstate(all="ignore"):
+            slope = float(np.real(_called(f, points, directions, step)))
+        if abs(found - slope) <= 4 * base * max(abs(slope), size) + slack:
+            return
+        expected = slope
+        if np.isfinite(slope) and step == base:
+            break
+    if not np.isfinite(expected):  # nothing to compare with: the function is not finite around the point
+        return
+    raise DetachedGradientError(
+        f"grad: along a random direction the derivative is {found:.8g} by the graph, and {expected:.8g} by a central "
+        f"difference of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}. (A function that draws random "
+        "numbers or keeps a state differs from call to call; autodiff.check_grads says whether a rule is off.)"
+    )
+
+
+def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:
+    """The central difference; an error of the function says on what it was called."""
+    size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # by which the step is multiplied
+    try:
+        return numeric.directional(f, points, directions, step / size)
+    except Exception as error:
+        error.add_note("verify= calls the function on plain arrays near the arguments, where this was raised.")
+        raise
+
+
+def _direction(point: Any, rng: Any) -> Any:
+    """A random direction, in which each element moves in proportion to its size."""
+    direction = rng.normal(size=point.shape)
+    if point.dtype.kind == "c":
+        direction = direction + 1j * rng.normal(size=point.shape)
+    sizes = np.abs(point)
+    largest = float(np.max(sizes, initial=0))
+    return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)
+
+
+def _plain(value: Any) -> Any:
+    return value.plain if isinstance(value, Node) else value
+
+
+def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:
+    """What to raise for a whole gradient that differs from central differences."""
+    return DetachedGradientError(
+        f"check_gradient: the gradient with respect to argument {position} is {_shown(given)} by the graph, and "
+        f"{_shown(expected)} by central differences of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}"
+    )
+
+
+def _shown(value: Any) -> str:
+    return np.array2string(np.asarray(value), threshold=10, separator=", ")

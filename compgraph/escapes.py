@@ -1,0 +1,193 @@
+"""Where a value leaves its graph by one of Python's own conversions: what is refused, and what is noticed.
+
+``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
+instruction at work in the calling frame tells the last from the others: what is assigned into a plain array would be
+lost without a word, and raises. The others are free, since the number alone may be meant; they are noted in a short
+log, so that whoever finds a gradient wrong or missing can say where the graph may have been lost.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections import deque
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import lines, operations
+from .modes import is_recording
+from .nodes import ACTIVE, INERT, Node, describe, require_history
+
+KEPT = 100  # escapes that are remembered
+SHOWN = 5  # escapes that a message names
+_ASSIGNS = dis.opmap["STORE_SUBSCR"]
+_log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
+
+
+class Escape(NamedTuple):
+    """One conversion of a node to plain numbers.
+
+    Attributes
+    ----------
+    what : str
+        The conversion.
+    code, instruction : code object, int
+        Where it was asked for.
+    """
+
+    what: str
+    code: Any
+    instruction: int
+
+    def __str__(self) -> str:
+        place = lines.described(self.code, self.instruction)
+        return self.what if place is None else f"{self.what} at {place}"
+
+
+def noticed() -> tuple[Escape, ...]:
+    """The latest escapes of the current context, oldest first."""
+    return tuple(_log.get() or ())
+
+
+class noticing:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
+    """Collect the escapes of what runs inside into a list, which is full when the context is left."""
+
+    __slots__ = ("_around", "_token", "found")
+
+    def __enter__(self) -> list[Escape]:
+        self.found: list[Escape] = []
+        self._around = _log.get()
+        self._token = _log.set(None)
+        return self.found
+
+    def __exit__(self, *exception: object) -> None:
+        inside = _log.get()
+        _log.reset(self._token)
+        if inside:
+            self.found += inside
+            _extend(self._around, self.found)
+
+
+def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
+    if log is None:
+        log = deque(maxlen=KEPT)
+        _log.set(log)
+    log.extend(found)
+
+
+def told(escapes: Any, before: str = " ") -> str:
+    """The distinct escapes, the latest of them, as the end of a message; nothing if there are none."""
+    distinct = list(dict.fromkeys(escapes))
+    if not distinct:
+        return ""
+    lead = f"{before}Values left the graph here: " if len(distinct) <= SHOWN else f"{before}Values left the graph, last here: "
+    return lead + "; ".join(map(str, distinct[-SHOWN:]))
+
+
+def _passes(node: Node) -> bool:
+    """Whether derivatives pass the node, and are recorded or carried."""
+    require_history(node)
+    return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
+
+
+def notice(what: str) -> None:
+    """Remember that a node was converted, on the user's line two calls up; the package's own conversions are none."""
+    if lines.is_ours(sys._getframe(2).f_code.co_filename):
+        return
+    frame = lines.users_frame(3)
+    _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
+
+
+def notice_saved(name: str) -> None:
+    """Remember that NumPy wrote the numbers of a node somewhere."""
+    frame = lines.users_frame(2)
+    _extend(_log.get(), [Escape(f"{name}()", frame.f_code, frame.f_lasti)])
+
+
+def _refuse_assignment(node: Node) -> None:
+    """Raise if the conversion two calls up is that of ``plain[i] = node``."""
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] != _ASSIGNS:
+        return
+    place = lines.described(frame.f_code, frame.f_lasti)
+    raise TypeError(
+        f"the {describe(node)} is assigned into a plain array, which keeps its number and no graph ({place}). Make the "
+        "array of nodes from the start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the number "
+        "alone is meant, assign node.value, or float(loss)"
+    )
+
+
+def _conversion(name: str) -> Any:
+    """``float(x)`` and kin."""
+    by_numpy = getattr(np.ndarray, f"__{name}__")
+    what = f"{name}()"
+
+    def convert(self: Node) -> Any:
+        passes = _passes(self)
+        number = by_numpy(self)
+        if passes:
+            _refuse_assignment(self)
+            notice(what)
+        return number
+
+    return convert
+
+
+def _plain_method(name: str) -> Any:
+    """``x.item()`` and kin, whose names say that they give plain values."""
+    by_numpy = getattr(np.ndarray, name)
+    what = f".{name}()"
+
+    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        if _passes(self):
+            notice(what)
+        return by_numpy(self, *args, **kwargs)
+
+    return method
+
+
+def _plain_attribute(name: str) -> property:
+    """``x.data`` and kin, by which others reach the memory of an array."""
+    by_numpy = getattr(np.ndarray, name)
+    what = f".{name}"
+
+    def read(self: Node) -> Any:
+        if _passes(self):
+            notice(what)
+        return by_numpy.__get__(self)
+
+    def refuse(self: Node, value: Any) -> None:
+        raise TypeError(f"setting {what} of a node in place would bypass its graph; make a new node instead")
+
+    return property(read, refuse)
+
+
+def _value(self: Node) -> np.ndarray[Any, Any]:
+    """The plain array of this node, sharing its memory."""
+    if _passes(self):
+        notice(".value")
+    return np.asarray(self.plain)
+
+
+CONVERSIONS = ("float", "int", "complex", "bool")
+PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
+PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
+
+
+def methods() -> dict[str, Any]:
+    """What is installed on `Node`."""
+    return {
+        **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
+        **{name: _plain_method(name) for name in PLAIN_METHODS},
+        **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
+        "value": property(_value),
+    }
+
+
+def free_inert_nodes() -> None:
+    """Give the nodes without derivatives NumPy's own conversions, at their speed."""
+    for kind in INERT:
+        for name in CONVERSIONS:
+            setattr(kind, f"__{name}__", getattr(np.ndarray, f"__{name}__"))

@@ -1,0 +1,119 @@
+"""``with cg.patched_numpy():`` lets NumPy's own names for making arrays keep the graph.
+
+NumPy asks nobody when ``np.array(node)`` is called. Inside this context, and only there, ``np.array`` and kin are the
+functions of the same names under ``cg``, for the current thread or asyncio task; the two packages and NumPy itself go
+on with the originals.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from . import buffers, creation
+from .lines import is_internal
+from .nodes import Node
+from .operands import leaves_of
+
+OURS: dict[str, Callable[..., Any]] = {
+    "array": creation.array,
+    "asarray": creation.asarray,
+    "asanyarray": creation.asanyarray,
+    "ascontiguousarray": creation.ascontiguousarray,
+    "asfortranarray": creation.asfortranarray,
+    "asarray_chkfinite": creation.asarray_chkfinite,
+    "full": creation.full,
+    "zeros": buffers.zeros,
+    "ones": buffers.ones,
+    "empty": buffers.empty,
+}
+FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
+# Options of NumPy's that ours do not have.
+_ONLY_NUMPYS = ("subok", "like", "device")
+
+_active: ContextVar[bool] = ContextVar("patched", default=False)
+_lock = threading.Lock()
+_originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
+_open = 0
+
+
+def _dispatching(name: str, original: Any) -> Any:
+    """`original` where the context is not open or the caller is no user, else the function under ``cg``."""
+    ours = OURS[name]
+
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
+            return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
+        if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
+            return original(*args, **kwargs)
+        if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
+            special = [key for key in _ONLY_NUMPYS if key in kwargs]
+            if special:
+                raise TypeError(f"np.{name}: {special[0]}= is not supported on nodes within cg.patched_numpy(); leave it out")
+            return ours(*args, **kwargs)
+        made = original(*args, **kwargs)
+        fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
+        return buffers.buffer(made) if fresh and made.dtype.kind in "biufc" else made
+
+    return make
+
+
+def _enter() -> None:
+    global _open
+    with _lock:
+        if not _open:
+            for name in OURS:
+                _originals[name] = getattr(np, name)
+                setattr(np, name, _dispatching(name, _originals[name]))
+        _open += 1
+
+
+def _leave() -> None:
+    global _open
+    with _lock:
+        _open -= 1
+        if not _open:
+            for name, original in _originals.items():
+                setattr(np, name, original)
+            _originals.clear()
+
+
+@contextmanager
+def patched_numpy() -> Iterator[None]:
+    """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
+
+    Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
+    ``asarray_chkfinite``) keeps their graph, and what ``np.zeros``, ``ones``, ``full``, ``empty`` make can be written into
+    by nodes. It is for code that cannot be changed to
+    ``cg.array`` and ``cg.zeros``, and nothing else in the package needs it. It holds for the current thread or asyncio
+    task; other threads get NumPy's own arrays meanwhile. It can be nested, and NumPy is as it was when the last is left.
+    A name that was imported from NumPy before (``from numpy import array``) is not reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([1.0, 2.0], "x")
+    >>> with cg.patched_numpy():
+    ...     y = np.array([x[0] * x[1], 5.0])
+    ...     b = np.zeros(2)
+    ...     b[0] = x[1] ** 2
+    >>> gradient(np.sum(y + b))["x"]
+    array([2., 5.])
+    """
+    _enter()
+    token = _active.set(True)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+        _leave()

@@ -1,0 +1,248 @@
+"""Gradients that lost a part: found by verify= and check_gradient; results that depend on nothing."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import check_gradient, gradient
+
+POINT = np.array([0.7, -1.2, 2.0])
+
+# ------------------------------------------------------------------------------------------------- verify=
+
+LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "array": (lambda x: np.sum(x * np.array(x)), "np.array"),
+    "slice": (lambda x: np.sum(x * filled(x)), "plain"),
+    "float": (lambda x: np.sum(x) * math.exp(x[0]), r"float\(\) at File .*test_detached"),
+    "elements": (lambda x: x[0] * np.array([x[0], x[1]])[1], r"float\(\) at File .*test_detached"),
+    "dot": (lambda x: np.sum(x) + np.ones(3).dot(x), "plain.dot"),
+}
+
+
+def filled(x: Any) -> Any:
+    plain = np.zeros(3)
+    plain[:] = x
+    return plain
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_lost_part_is_found_and_named(name: str) -> None:
+    f, named = LOST[name]
+    with pytest.raises(ad.DetachedGradientError, match=rf"random direction.* by the graph, and .*{named}"):
+        ad.grad(f, verify="first")(POINT)
+    with pytest.raises(ad.DetachedGradientError):
+        ad.value_and_grad(f, verify="always")(POINT)
+    ad.grad(f)(POINT)  # not looked for
+
+
+RIGHT: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: np.sum(np.sin(x) * x),
+    "norm": lambda x: np.linalg.norm(x),
+    "large": lambda x: 1e9 + np.sum(x),
+    "flat": lambda x: np.sum(x) * 1e-12,
+    "sizes": lambda x: np.sum(np.sin(x * [1e-6, 1.0, 1e6] / [1e-6, 1.0, 1e6])) + np.log(x[0] * 1e-9),
+    "pole": lambda x: np.sum(np.log(x - POINT + 1e-7)),
+    "constant": lambda x: 0 * x[0],
+    "converted where it has no part": lambda x: np.sum(x * x) + 0.0 * float(x[0]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_gradient_is_let_through(name: str, dtype: Any) -> None:
+    if dtype is np.float32 and name == "pole":
+        return  # float32 cannot tell these points apart
+    f, point = RIGHT[name], POINT.astype(dtype)
+    assert np.array_equal(ad.grad(f, verify="first")(point), ad.grad(f)(point))
+
+
+def test_arguments_of_all_sizes() -> None:
+    points = [np.array([1e4, 1e-4, 1.0]), np.zeros(2), 1e-5]
+    f = lambda x, y, z: np.sum(np.log(x + 1e-5)) + np.sum(np.exp(y)) + np.log(z)  # noqa: E731
+    ad.grad(f, (0, 1, 2), verify="first")(*points)
+    with pytest.raises(ad.DetachedGradientError):
+        ad.grad(lambda x, y, z: f(x, y, np.array(z) + 0 * z), (0, 1, 2), verify="first")(*points)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_small_part_is_found(dtype: Any) -> None:
+    with pytest.raises(ad.DetachedGradientError):
+        ad.grad(lambda x: np.sum(x * x) + np.sum(np.asarray(x)) / 5, verify="first")(POINT.astype(dtype))
+
+
+def test_first_is_once_and_always_is_always() -> None:
+    for verify, expected in (("first", 1), ("always", 3)):
+        plain: list[Any] = []
+
+        def f(x: Any, plain: list[Any] = plain) -> Any:
+            if not isinstance(x, cg.Node):
+                plain.append(x)
+            return np.sum(x**2)
+
+        g = ad.grad(f, verify=verify)
+        for _ in range(3):
+            g(POINT)
+        assert len(plain) == 2 * expected
+
+
+def test_an_error_is_raised_again() -> None:
+    g = ad.grad(LOST["array"][0], verify="first")
+    for _ in range(2):
+        with pytest.raises(ad.DetachedGradientError):
+            g(POINT)
+
+
+def test_other_arguments_are_left_alone() -> None:
+    def f(mode: str, x: Any, n: int, y: Any, *, scale: float) -> Any:
+        assert (mode, n, scale) == ("m", 3, 2.0)
+        return np.sum(x) * y * scale, "aux"
+
+    found, aux = ad.grad(f, argnums=(1, 3), has_aux=True, verify="first")("m", POINT, 3, 4.0, scale=2.0)
+    assert aux == "aux"
+    assert found[0].tolist() == [8.0] * 3
+    with pytest.raises(ad.DetachedGradientError):
+        ad.grad(lambda m, x: (np.sum(x * np.array(x)), m), argnums=1, has_aux=True, verify="first")("m", POINT)
+
+
+def test_complex_arguments() -> None:
+    z = POINT + 1j
+    ad.grad(lambda z: np.sum(abs(z) ** 2 * z.imag), verify="first")(z)
+    with pytest.raises(ad.DetachedGradientError):
+        ad.grad(lambda z: np.sum(abs(z) * abs(np.array(z))), verify="first")(z)
+
+
+def test_nested_operators_and_outer_variables() -> None:
+    inner = ad.grad(lambda x: x**3, verify="always")
+    assert float(ad.grad(inner)(2.0)) == 12.0
+    w = cg.variable(3.0, "w")
+    loss = ad.grad(lambda x: x**2 * w, verify="first")(2.0)
+    assert float(gradient(loss)["w"]) == 4.0
+    assert float(ad.jvp(inner, (2.0,), (1.0,))[1]) == 12.0
+
+
+def test_an_error_on_plain_arrays_says_why_it_was_called() -> None:
+    with pytest.raises(AttributeError) as caught:
+        ad.grad(lambda x: np.sum(x) + 0 * len(x.operands), verify="first")(POINT)
+    assert "verify=" in caught.value.__notes__[0]
+
+
+def test_verify_must_be_known() -> None:
+    with pytest.raises(ValueError, match="verify is None, 'first' or 'always', not True"):
+        ad.grad(np.sum, verify=True)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------ check_gradient
+
+
+def test_check_gradient_names_what_was_noticed() -> None:
+    with pytest.raises(ad.DetachedGradientError, match=r"argument 0 is .* by central differences.*float\(\) at File"):
+        check_gradient(lambda x: x * math.exp(x), [2.0])
+
+
+def test_check_gradient_of_a_plain_result() -> None:
+    with pytest.raises(ad.DetachedGradientError, match=r"argument 0 is \[0\., 0\., 0\.\] by the graph"):
+        check_gradient(lambda x: np.asarray(x) ** 2, [POINT])
+    assert check_gradient(lambda x: np.ones(2), [POINT]) is True
+    with pytest.raises(TypeError, match="NoneType"):
+        check_gradient(lambda x: None, [POINT])
+
+
+def test_check_gradient_is_false_where_nothing_was_noticed() -> None:
+    assert check_gradient(lambda x: x * np.asarray(x), [POINT]) is False
+    assert check_gradient(lambda x, y: np.asarray(y) * x, [2.0, 3.0]) is False
+    assert check_gradient(lambda x, y: x * 1, [2.0, 3.0]) is True
+
+
+def test_check_gradient_of_gradients_that_are_given() -> None:
+    assert check_gradient(lambda x: x * float(x), [2.0], [4.1]) is False
+    assert check_gradient(lambda x: x * float(x), [2.0], [4.0]) is True
+
+
+# ------------------------------------------------------------------------------------------------- unused=
+
+
+def test_a_variable_that_has_no_part_raises() -> None:
+    x, y = cg.variable(2.0, "x"), cg.variable([1.0, 2.0], "y")
+    with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*unused='zero'"):
+        gradient(x * 2, y)
+    for unused in ("raise", "zero"):
+        with pytest.raises(ValueError, match="no variable called 'z'"):
+            gradient(x * 2, "z", unused=unused)
+    with pytest.raises(ValueError, match="unused is 'raise' or 'zero', not 'none'"):
+        gradient(x * 2, x, unused="none")
+
+
+def test_unused_gives_zeros() -> None:
+    x, y = cg.variable(2.0, "x"), cg.variable(np.ones(2, np.float32), "y")
+    g = gradient(x * 3, [x, y], unused="zero")
+    assert float(g[x]) == 3.0
+    assert g[y].dtype == np.float32
+    assert g["y"].tolist() == [0.0, 0.0]
+    second = gradient(x * x, [x, y], create_graph=True, unused="zero")
+    assert isinstance(second[y], cg.Node)
+    assert gradient(np.sum(second[y] * 2 + second[x]), [x, y])["x"].tolist() == 4.0
+
+
+def test_errors_of_gradient_name_what_was_noticed() -> None:
+    x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
+    loss = x * float(y)
+    with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*float\(\) at File .*test_detached"):
+        gradient(loss, y)
+    with pytest.raises(ValueError, match=r"no variable called 'y'.*float\(\) at File"):
+        gradient(loss, "y")
+    with pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_detached"):
+        gradient(math.sin(y))
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, x: ad.grad(f)(x),
+    "value_and_grad": lambda f, x: ad.value_and_grad(f)(x)[1],
+    "vjp": lambda f, x: ad.vjp(f, x)[1](1.0)[0],
+    "jvp": lambda f, x: ad.jvp(f, (x,), (np.ones(np.shape(x)),))[1],
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_result_without_the_argument_is_zero(operator: str) -> None:
+    w = cg.variable(3.0, "w")
+    found = OPERATORS[operator](lambda x: w * 2, 2.0)
+    assert float(found) == 0.0
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
+    w = cg.variable(3.0, "w")
+    with pytest.warns(
+        RuntimeWarning, match=r"does not depend on .*derivative is zero.*float\(\) at File .*test_detached"
+    ) as seen:
+        found = OPERATORS[operator](lambda x: w * float(x), 2.0)
+    assert float(found) == 0.0
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_plain_result_names_what_was_noticed(operator: str) -> None:
+    with pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_detached"):
+        OPERATORS[operator](lambda x: math.sin(x), 2.0)
+
+
+def test_a_conversion_beside_the_result_is_no_matter() -> None:
+    seen: list[float] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ad.grad(lambda x: seen.append(float(x)) or x * x)(2.0) == 4.0  # type: ignore[func-returns-value]
+    assert seen == [2.0]
+
+
+def test_which_argument_has_no_part() -> None:
+    with pytest.warns(RuntimeWarning, match="does not depend on argument 1 by"):
+        found = ad.grad(lambda x, y: x * float(y), argnums=(0, 1))(2.0, 3.0)
+    assert [float(g) for g in found] == [3.0, 0.0]

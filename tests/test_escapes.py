@@ -1,0 +1,234 @@
+"""What is noticed, and what is refused, where Python asks a node for its number."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import cmath
+import ctypes
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff.forward import jvp
+from compgraph import escapes
+
+
+def vector() -> Any:
+    return cg.variable([1.5, -2.0, 3.0], "v") * 1
+
+
+def whats(call: Callable[[], object]) -> list[str]:
+    """What is noticed while something is called."""
+    with escapes.noticing() as found:
+        call()
+    return [e.what for e in found]
+
+
+# ------------------------------------------------------------------------------- assignments into plain arrays
+
+
+def fill(buffer: Any, value: Any, times: int = 1) -> None:
+    for _ in range(times):
+        buffer[0] = value
+
+
+BUFFERS: dict[str, Callable[[], Any]] = {
+    **{dtype: lambda dtype=dtype: np.zeros(2, dtype) for dtype in ("f2", "f4", "f8", ">f8", "i1", "u4", "i8", "?")},
+    "array": lambda: array.array("d", [0.0, 0.0]),
+    "ctypes": lambda: (ctypes.c_double * 2)(),
+}
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("times", [1, 1000])
+def test_an_element_of_a_plain_buffer_takes_no_node(buffer: str, times: int) -> None:
+    made = BUFFERS[buffer]()
+    fill(made, 0, times)  # so that the instruction is specialised for what it is given
+    with pytest.raises(TypeError, match=r"getitem .*assigned into a plain array.*test_escapes.*buffer\[0\] = value.*cg\.zeros"):
+        fill(made, vector()[0], times)
+    assert not any(made)
+
+
+def augmented(plain: Any, v: Any) -> None:
+    plain[0] += v[0]
+
+
+def several(plain: Any, v: Any) -> None:
+    plain[:2] = [v[0], v[1]]
+
+
+def unpacked(plain: Any, v: Any) -> None:
+    plain[0], plain[1] = v[0], 2.0
+
+
+def looped(plain: Any, v: Any) -> None:
+    for plain[0] in v:
+        pass
+
+
+@pytest.mark.parametrize("assign", [augmented, several, unpacked, looped])
+def test_every_form_of_assignment_is_seen(assign: Callable[[Any, Any], None]) -> None:
+    with pytest.raises(TypeError, match=r"plain array.*np\.zeros_like"):
+        assign(np.zeros(3), vector())
+
+
+def test_a_value_with_a_tangent_is_not_assigned_either() -> None:
+    def f(x: Any) -> Any:
+        b = np.zeros(2)
+        b[0] = x[0]
+        return b
+
+    with pytest.raises(TypeError, match="plain array"):
+        jvp(f, (np.ones(2),), (np.ones(2),))
+
+
+def test_what_has_no_derivative_may_be_assigned() -> None:
+    v, plain = vector(), np.zeros(4)
+    plain[0], plain[1], plain[2], plain[3] = v[0] > 0, np.floor(v[0]), cg.constant(7.0), np.argmax(v)
+    assert plain.tolist() == [1.0, 1.0, 7.0, 2.0]
+    assert whats(lambda: (bool(v[0] > 0), float(cg.constant(1.0)), int(np.argmax(v)))) == []
+
+
+def test_without_recording_all_is_free() -> None:
+    v, plain = vector(), np.zeros(3)
+    with cg.no_graph():
+        assert whats(lambda: (fill(plain, v[0]), fill(plain, cg.variable(1.5)), float(cg.variable(1.0)))) == []
+    assert plain[0] == 1.5
+
+
+def test_the_ways_that_are_advised_work() -> None:
+    v, plain = vector(), np.zeros(3)
+    buffers = [cg.zeros(3), np.zeros_like(v), np.empty_like(v)]
+    for buffer in buffers:
+        buffer[0] = v[0]
+        assert buffer[0].opname == "getitem"
+    plain[0], plain[1] = float(v[0]), v.value[1]
+    assert plain.tolist() == [1.5, -2.0, 0.0]
+
+
+# -------------------------------------------------------------------------------------------------- noticed
+
+
+NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
+    "float": (lambda v: float(v[0]), ["float()"]),
+    "int": (lambda v: int(v[0]), ["int()"]),
+    "complex": (lambda v: complex(v[0]), ["complex()"]),
+    "bool": (lambda v: bool(v[0]), ["bool()"]),
+    "math": (lambda v: math.sin(v[0]), ["float()"]),
+    "cmath": (lambda v: cmath.sin(v[0]), ["complex()"]),
+    "float64": (lambda v: np.float64(v[0]), ["float()"]),
+    "array of elements": (lambda v: np.array([v[0], v[1]]), ["float()"] * 2),
+    "fill": (lambda v: np.zeros(2).fill(v[0]), ["float()"]),
+    "setitem called": (lambda v: operator.setitem(np.zeros(2), 0, v[0]), ["float()"]),
+    "%": (lambda v: "%.1f" % v[0], ["float()"]),  # noqa: UP031
+    "item": (lambda v: v[0].item(), [".item()"]),
+    "tolist": (lambda v: v.tolist(), [".tolist()"]),
+    "value": (lambda v: v.value, [".value"]),
+    "data": (lambda v: bytes(v.data), [".data"]),
+    "printed": (lambda v: (str(v), repr(v), f"{v}", f"{v[0]:.2f}"), []),
+    "compared": (lambda v: (v[0] > 1, 1.5 in v, v.shape, round(v[0]), max(v), len(v)), []),
+    "variable": (lambda v: (cg.variable(v), cg.constant(v), np.array_equal(v, v), np.shape(v)), []),
+}
+
+
+@pytest.mark.parametrize("name", NOTICED)
+def test_conversions_are_noticed(name: str) -> None:
+    call, expected = NOTICED[name]
+    v = vector()
+    assert whats(lambda: call(v)) == expected
+
+
+def outcome(convert: Any, value: Any) -> tuple[type, str]:
+    """What a conversion gives, or the error it raises."""
+    try:
+        found = convert(value)
+    except Exception as error:
+        found = error
+    return type(found), str(found)
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, bool, operator.index])
+@pytest.mark.parametrize("value", [1.5, 1 + 2j, [1.0], [1.0, 2.0], [], np.float32(2.5), 3])
+def test_values_and_errors_are_numpys(convert: Any, value: Any) -> None:
+    for made in (cg.variable(value), cg.constant(value)):
+        plain = made.value
+        assert outcome(convert, made) == outcome(convert, plain)
+
+
+def test_the_line_is_the_users() -> None:
+    with escapes.noticing() as found:
+        float(vector()[0])
+    assert str(found[0]).startswith("float() at File")
+    assert "float(vector()[0])" in str(found[0])
+    assert escapes.told(found) == f" Values left the graph here: {found[0]}"
+
+
+def test_the_log_is_short_and_nests() -> None:
+    v = vector()
+    with escapes.noticing() as outer:
+        with escapes.noticing() as inner:
+            for _ in range(1000):
+                float(v[0])
+        float(v[1])
+    assert len(inner) == escapes.KEPT == len(outer)
+    assert escapes.noticed()[-1] == outer[-1] != inner[-1]
+
+
+def test_tasks_do_not_share_a_trace() -> None:
+    v = vector()
+
+    async def converts(times: int) -> int:
+        with escapes.noticing() as found:
+            for _ in range(times):
+                float(v[0])
+                await asyncio.sleep(0)
+        return len(found)
+
+    async def main() -> list[int]:
+        return await asyncio.gather(converts(3), converts(5))
+
+    assert asyncio.run(main()) == [3, 5]
+
+
+# ----------------------------------------------------------------------------- writes that NumPy asks us about
+
+WRITES = """plain += v|plain -= v|plain *= v|plain /= v|plain //= v|plain %= v|plain **= v|square @= m
+np.add(v, 1, out=plain)|np.add(v, 1, plain)|np.add(plain, 1, out=plain, where=v > 1)|np.modf(v, plain, plain.copy())
+np.add.reduce(m, out=plain)|np.add.accumulate(v, out=plain)|np.multiply.reduceat(v, [0, 1, 2], out=plain)
+np.multiply.outer(v, v, out=square)|np.copyto(plain, v)|np.copyto(plain, 1.0, where=v > 1)
+np.put(plain, [0], v)|np.place(plain, [True, False, True], v)|np.putmask(plain, [True, False, True], v)
+np.add.at(plain, [0, 0], v[:2])|np.put_along_axis(plain, np.array([0, 1, 2]), v, 0)
+np.sum(m, axis=0, out=plain)|m.mean(axis=0, out=plain)|np.dot(m, v, plain)|np.take(v, [0, 1, 2], out=plain)
+np.clip(v, 0, 1, out=plain)|np.einsum("ij->i", m, out=plain)|np.concatenate([v[:1], v[1:]], out=plain)
+np.cumsum(v, out=plain)|np.choose([0, 0, 0], [v], out=plain)|np.compress([True] * 3, v, out=plain)
+np.median(m, axis=0, out=plain)|np.nansum(m, axis=0, out=plain)|np.round(v, out=plain)|np.outer(v, v, square)"""
+
+
+@pytest.mark.parametrize("code", [c for line in WRITES.splitlines() for c in line.split("|")])
+def test_a_plain_array_takes_no_result(code: str) -> None:
+    v = vector()
+    around = {"np": np, "v": v, "m": np.outer(v, v), "plain": np.ones(3), "square": np.ones((3, 3))}
+    with pytest.raises(TypeError, match=r"graph.*(np\.zeros_like\(node\), cg\.zeros|use result = )") as caught:
+        exec(code, around)
+    assert "compgraph" not in str(caught.value)
+    assert around["plain"].tolist() == [1, 1, 1]
+    assert np.all(around["square"] == 1)
+
+
+@pytest.mark.parametrize("call", [np.copyto, lambda a, v: np.put(a, [0, 1, 2], v), lambda a, v: np.add.at(a, [0, 0, 1], v),
+    lambda a, v: np.putmask(a, [True] * 3, v), lambda a, v: np.place(a, [True] * 3, v),
+    lambda a, v: np.put_along_axis(a, np.array([0, 1, 2]), v, 0)])  # fmt: skip
+def test_without_recording_plain_arrays_are_written(call: Any) -> None:
+    v = vector()
+    plain, expected = np.zeros(3), np.zeros(3)
+    call(expected, v.value)
+    with cg.no_graph():
+        call(plain, v)
+    assert np.array_equal(plain, expected)
+    assert type(plain) is np.ndarray

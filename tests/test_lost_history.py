@@ -1,0 +1,97 @@
+"""A view or copy that NumPy made of a node without telling the graph refuses to take part in anything."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "operational": lambda x: x * 1,
+    "variable": lambda x: x,
+    "constant": lambda x: cg.constant(x),
+    "inert": lambda x: np.floor(x),
+    "scalar": lambda x: x[0, 0] * 1,
+    "inert scalar": lambda x: np.floor(x[0, 0]),
+}
+BEHIND: dict[str, Callable[[Any], Any]] = {
+    "view": lambda node: np.ndarray.view(node),
+    "getitem": lambda node: np.ndarray.__getitem__(node, ...),
+    "copy": lambda node: np.ndarray.copy(node),
+    "array": lambda node: np.array(node, subok=True),
+    "as_strided": lambda node: np.lib.stride_tricks.as_strided(node, subok=True),
+}
+
+
+def lost(kind: str, how: str = "view") -> Any:
+    if kind != "tangent":
+        return BEHIND[how](KINDS[kind](cg.variable([[1.0, 2.0], [3.0, 4.5]])))
+    kept: list[Any] = []
+    ad.jvp(lambda t: kept.append(BEHIND[how](t)) or t, (np.ones((2, 2)),), (np.ones((2, 2)),))  # type: ignore[func-returns-value]
+    return kept[0]
+
+
+ACTIONS = """n + 1|1 + n|n + good|good + n|n * one|one * n|one @ n|n @ n|-n|abs(n)|n > 1|1 > n|n == 'a'|n == good|n != [1]
+divmod(n, 2)|n += 1|n -= good|n *= 2|n /= 2|n //= 2|n **= 2|n %= 2|n @= n|good += n|good[0] = n|good[...] = n
+n[0] = 1|n[...] = good|n[...]|n[()]|n.fill(1)|n.sort()|n.partition(0)|n.put([0], 1)|n.real = 1|n.imag = 1|n.flat[0] = 1
+np.sin(n)|np.sum(n)|np.add(one, 1, out=n)|np.add(good, 1, out=n)|np.sum(good, axis=0, out=n)|np.matmul(good, one, out=n)
+np.copyto(n, 1)|np.copyto(n, good)|np.copyto(good, n)|np.put(n, [0], 1)|np.putmask(n, np.ones(n.shape, bool), 1)
+np.place(n, np.ones(n.shape, bool), 1)|np.add.at(n, (0, 0), 1)|np.add.reduce(n)|np.concatenate([n, n])|np.stack([good, n])
+np.linalg.inv(n)|np.where(n, 1, 2)|np.where(True, n, good)|np.reshape(n, -1)|np.copy(n)|np.zeros_like(n)|np.result_type(n)
+np.allclose(n, n)|np.array2string(n)|np.einsum('...->...', n)|np.broadcast_arrays(n, n)|np.median(n)|np.unique(n)|np.block([n, n])
+np.meshgrid(n, n)|np.vstack([n, n])|np.argmax(n)|np.real(n)|np.imag(n)|np.iscomplexobj(n)|np.clip(n, 0, 1)|np.ravel(n)
+np.kron(n, n)|np.interp(n, [1.0, 2.0], [1.0, 2.0])|np.sum(good, where=n > 0)|np.sum(good, initial=n)|good[n]|good.clip(n, 2)
+cg.array(n)|cg.asarray([n, n])|cg.full(2, n)|cg.relu(n)|cg.stop_gradient(n)|cg.softmax(n)|cg.logsumexp(n)|cg.variable(n)
+cg.constant(n)|cg.visualize_at(n)|cg.as_strided(n)|cg.r_[n, n]|cg.c_[n]|cg.sin(n, name='s')|n.name|n.name = 'a'|n.line|n.opname
+n.operands|n.operand_a|n.operand_b|n.value|n.sum()|n.mean()|n.T|n.real|n.imag|n.flat|n.reshape(-1)|n.transpose()|n.astype(float)
+n.copy()|n.view()|n.flatten()|n.ravel()|n.clip(0, 1)|n.conj()|n.round()|n.dot(n)|n.squeeze()|n.nonzero()|n.item(0)|n.tolist()
+n.tobytes()|n.dumps()|n.data|n.ctypes|n.__array__()|n.__array_interface__|n.resize(1)|n.setflags(write=False)|n.byteswap()
+n.take(0)|n.argsort()|n.cumsum()|n.choose([1, 2])|round(n)|1.0 in n|str(n)|repr(n)|pickle.dumps(n)|copy.copy(n)|copy.deepcopy(n)
+gradient(n)|gradient(n, n)|gradient(good * 1, n)|gradient(good * 1, n, unused='zero')|gradients(good * 1, [n])
+gradient(good * 1, adjoint=n)|gradient(good * 1, adjoint=n, create_graph=True)|ad.grad(np.sum)(n)|ad.vjp(np.sin, n)
+ad.jvp(np.sin, (n,), (one,))|ad.jvp(np.sin, (one,), (n,))|ad.grad(lambda x: np.sum(x) + n)(one)"""
+CODES = [code for line in ACTIONS.splitlines() for code in line.split("|")]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tangent"])
+@pytest.mark.parametrize("code", CODES)
+def test_nothing_can_be_done_with_it(code: str, kind: str) -> None:
+    around = {"n": lost(kind), "good": cg.variable(np.ones((2, 2))) * 1, "one": np.ones((2, 2)), "np": np, "cg": cg, "ad": ad}
+    around |= {"pickle": pickle, "copy": copy, "gradient": gradient, "gradients": gradients}
+    values = np.array(around["n"]).tolist()
+    with pytest.raises(TypeError, match=r"its history is lost\. Use the NumPy function"):
+        exec(code, around)
+    assert np.array(around["n"]).tolist() == values
+    assert around["good"].value.tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("convert", [float, int, bool, complex])
+@pytest.mark.parametrize("kind", ["operational", "variable", "scalar", "tangent"])
+def test_its_number_cannot_be_had_where_it_has_derivatives(kind: str, convert: Any) -> None:
+    with pytest.raises(TypeError, match="its history is lost"):
+        convert(lost(kind))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tangent"])
+@pytest.mark.parametrize("how", BEHIND)
+def test_however_it_was_made(how: str, kind: str) -> None:
+    n = lost(kind, how)
+    assert isinstance(n, cg.Node)
+    for act in (lambda: n + 1, lambda: np.exp(n), lambda: n[...], lambda: gradient(n), lambda: n.T):
+        with pytest.raises(TypeError, match="its history is lost"):
+            act()
+
+
+def test_a_plain_copy_can_be_had() -> None:
+    assert type(np.asarray(lost("operational"))) is np.ndarray
+    assert lost("operational").shape == (2, 2)
+    assert check_gradient(lambda x: x * 2, [np.asarray(lost("variable"))])
+    assert unbroadcast_adjoint(cg.variable(1.0), np.ones(3)) == 3.0
