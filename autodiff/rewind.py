@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
+from compgraph.memory import Memory, Twin, Write, collector, last_places, overlaps_itself, root_of
 from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, describe, snapshot
 
 from .broadcasting import conform
@@ -176,6 +176,7 @@ def _turned(adjoint: Any) -> Any:
 
 def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
+    collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     past = Past(events, create_graph)
     needed = _depending_on(events, wanted)
     found: dict[Any, Any] = {}
