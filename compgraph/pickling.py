@@ -12,8 +12,6 @@ begins.
 from __future__ import annotations
 
 import copy
-import copyreg
-import importlib
 import math
 import threading
 import weakref
@@ -22,99 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from . import lines, operations
+from . import lines
+from .finding import function_called, name_of
 from .memory import Memory, Twin, Write, window
 from .nodes import NO_OPTIONS, InputNode, Joint, Node, _new_view, describe, next_tick, require_history
 
 ndarray = np.ndarray
 _local = threading.local()
-
-
-# ---------------------------------------------------------------------------------------------- functions
-
-
-def name_of(function: Any) -> Any:
-    """By what a recorded function is found again: its opname, or its place in a module; adapters pickle themselves.
-
-    Raises
-    ------
-    TypeError
-        If it is in no module: a lambda, or a function within a function.
-    """
-    if function is None or isinstance(function, _ADAPTERS):
-        return function
-    if isinstance(function, np.ufunc):
-        for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):
-            if _found(module, function.__name__) is function:
-                break
-        else:
-            module = "numpy"
-    else:
-        module = getattr(function, "__module__", None) or ""
-    opname = operations.OPNAMES.get(function)
-    if opname is not None and operations.function_named(opname) is function and module.split(".")[0] in ("numpy", __package__):
-        return opname
-    path = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
-    if _found(module, path) is not function:
-        raise TypeError(
-            f"{operations.opname_of(function)} cannot be pickled: its function is not found as {path!r} in the module "
-            f"{module!r}. Define the function (cg.primitive) at the top level of a module, under its own name"
-        )
-    return f"{module}:{path}"
-
-
-def _found(module: str, path: str) -> Any:
-    """The function of plain arrays at a place, or None."""
-    try:
-        found: Any = importlib.import_module(module)
-    except (ImportError, ValueError):
-        return None
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return getattr(found, "function", found)  # a primitive stands for its function
-
-
-def function_called(name: Any) -> Any:
-    """The function that `name_of` gave a name."""
-    if not isinstance(name, str):
-        return name
-    module, is_place, path = name.rpartition(":")
-    found = _found(module, path) if is_place else operations.function_named(path)
-    if found is None:
-        raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    return found
-
-
-_MAKERS = {
-    operations.Keyworded: lambda f, names: operations.keyworded(f, names),
-    operations.Configured: lambda f, options: operations.configured(f, options),
-    operations.OnAxes: lambda f, options: operations.on_axes(f, options),
-    operations.UfuncMethod: lambda f, method: operations.ufunc_method(f, method),
-    operations.Packed: lambda f, _: operations.PACKED_FUNCTIONS[f],
-    operations.Output: lambda _, index: operations.output(index),
-}
-_ADAPTERS = tuple(_MAKERS)
-
-
-def _adapter(kind: Any, name: Any, setting: Any) -> Any:
-    return _MAKERS[kind](function_called(name), setting)
-
-
-def _reduced_adapter(adapter: Any) -> Any:
-    kind, function = type(adapter), getattr(adapter, "function", None)
-    if kind is operations.UfuncMethod:
-        function, setting = adapter.ufunc, adapter.method
-    elif kind is operations.Output:
-        setting = adapter.index
-    elif kind is operations.Keyworded:
-        setting = adapter.names
-    else:
-        setting = None if kind is operations.Packed else tuple(adapter.options.items())
-    return _adapter, (kind, name_of(function), setting)
-
-
-for _kind in _MAKERS:
-    copyreg.pickle(_kind, _reduced_adapter)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------- memory
@@ -384,6 +296,5 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
 
 
 for _class in (Node, Joint):
-    _class.__reduce_ex__ = _reduced  # type: ignore[method-assign, assignment]
-    _class.__reduce__ = _reduced  # type: ignore[method-assign, assignment]
-    _class.__deepcopy__ = _deep_copied  # type: ignore[union-attr]
+    for _name, _method in (("__reduce_ex__", _reduced), ("__reduce__", _reduced), ("__deepcopy__", _deep_copied)):
+        setattr(_class, _name, _method)

@@ -154,7 +154,7 @@ def network(inputs: Any, weights: list[Any], in_place: bool) -> Any:
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_sweep_needs_the_memory_of_its_results_and_of_a_few_layers(in_place: bool) -> None:
-    """PyTorch, told to keep the graph: 50 gradients and 3 layers beyond the forward pass; 3 for one gradient."""
+    """Two layers beyond the gradients; three for a moment, while a rule computes (see benchmarks/memory.py)."""
     rng = np.random.default_rng(0)
     weights = [cg.variable(rng.normal(size=(SIZE, SIZE)) / 8) for _ in range(LAYERS)]
     layer = 8 * SIZE * SIZE

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from autodiff.operators import grad
 from autodiff.registry import rule
 from autodiff.reverse import gradient, gradients
 from compgraph import operations
+from compgraph.finding import function_called, name_of
 from compgraph.memory import root_of
-from compgraph.pickling import function_called, name_of
 
 
 def through_joblib(value: Any) -> Any:
@@ -225,7 +226,7 @@ def test_a_list_of_all_steps_costs_linear_time() -> None:
         steps.append(steps[-1] * 1.0001)
     found = pickle.loads(pickle.dumps(steps))
     assert len(pickle.dumps(steps)) < 200 * len(steps)
-    assert all(b.args[0] is a for a, b in zip(found[:-1], found[1:], strict=True))
+    assert all(b.args[0] is a for a, b in pairwise(found))
 
 
 def test_picklers_that_live_on_do_not_mistake_each_other() -> None:
@@ -304,7 +305,7 @@ def test_long_chains(way: Callable[[Any], Any]) -> None:
 def test_a_function_that_cannot_be_found_again() -> None:
     nameless = cg.primitive(opname="nameless")(lambda x: x * 2)
     node = nameless(cg.variable(1.0))
-    with pytest.raises(TypeError, match="nameless cannot be pickled.*top level of a module"):
+    with pytest.raises(TypeError, match=r"nameless cannot be pickled.*top level of a module"):
         pickle.dumps(node)
     assert copy.deepcopy(node).function is node.function  # in the same process
 
