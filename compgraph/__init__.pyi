@@ -10,7 +10,7 @@ from .joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
 from .leaves import constant as constant, variable as variable
 from .modes import no_graph as no_graph
 from .names import reset as reset
-from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode
+from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode, record_lines as record_lines
 from .primitives import primitive as primitive
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 

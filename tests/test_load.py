@@ -21,9 +21,12 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from autodiff import rewind
 from autodiff.forward import jvp
 from autodiff.operators import grad
 from autodiff.reverse import gradient
+from compgraph import writing
+from compgraph.memory import Collector
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
 
@@ -224,12 +227,17 @@ def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
     assert len(gc.get_objects()) <= before + 10
 
 
-def test_large_buffers_that_were_written_into_do_not_pile_up() -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with writes are cycles; the collector, which counts objects, is told how large they are."""
-    x = cg.variable(np.ones(500_000), "x")
+    collector = Collector()
+    collector.limit = collector.least = 2**24 if told else 2**40
+    monkeypatch.setattr(writing, "collector", collector)
+    monkeypatch.setattr(rewind, "collector", collector)
+    x = cg.variable(np.ones(50_000), "x")
 
     def steps() -> None:
-        for _ in range(40):
+        for _ in range(15):
             h = x * 2.0
             h += x
             h *= h
@@ -237,5 +245,22 @@ def test_large_buffers_that_were_written_into_do_not_pile_up() -> None:
             total += np.sum(h)
             gradient(total)
 
-    steps()
-    assert peak_of(steps) < 40 * 4_000_000 * 4
+    piled = 15 * 6 * x.nbytes
+    assert (peak_of(steps) < piled / 2) == told
+
+
+def test_the_collector_is_called_less_often_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    found = [0, 0, 5]
+    monkeypatch.setattr(gc, "collect", lambda: calls.append(1) or found[len(calls) - 1])
+    collector = Collector()
+    least = collector.least
+    for k in range(3):
+        collector.weigh(least * 2**k)
+        assert len(calls) == k
+        collector.weigh(1)
+        assert len(calls) == k + 1
+    assert collector.limit == least
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    collector.weigh(4 * least)
+    assert len(calls) == 3

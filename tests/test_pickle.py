@@ -367,3 +367,18 @@ def test_copy_copy_is_a_recorded_copy() -> None:
     y = copy.copy(x)
     assert y.opname == "copy"
     assert y.operand_a is x
+
+
+def test_a_graph_that_went_through_an_operator() -> None:
+    """The arguments of a function that has been differentiated are connected to those it was called with."""
+    x = cg.variable([1.0, 2.0], "x")
+    y = grad(lambda x: np.sum(written_cube(x)))(x) * x
+    assert np.array_equal(gradient(pickle.loads(pickle.dumps(y)))["x"], 9 * x.value**2)
+    assert np.array_equal(gradient(copy.deepcopy(y))["x"], 9 * x.value**2)
+
+
+def written_cube(x: Any) -> Any:
+    b = np.zeros_like(x)
+    b += x
+    b *= x
+    return b * x
