@@ -238,6 +238,8 @@ def _depending_on(events: Events, wanted: set[Any]) -> set[Any]:
         root = roots.get(event)
         if root is not None and root.memory:
             written.add(root.memory)
+    # A buffer without operands is older than what was written into it, and may itself be what is differentiated.
+    needed.update([root for root in roots.values() if root is not None and root.memory in written])
     return needed
 
 

@@ -47,11 +47,11 @@ every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 
 
 @cg.primitive
-def cube(x: Any) -> Any:
+def pickled_cube(x: Any) -> Any:
     return x**3
 
 
-rule(cube, lambda g, out, x: 3 * g * x**2, kind="elementwise")
+rule(pickled_cube, lambda g, out, x: 3 * g * x**2, kind="elementwise")
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -66,7 +66,7 @@ def assert_same(found: Any, expected: Any) -> None:
 def test_a_graph_stays_whole(way: Callable[[Any], Any]) -> None:
     x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(np.eye(3, order="F") + 1, "w")
     hidden = cg.sin(w @ x, name="hidden")
-    loss = np.sum(hidden * [1.0, 2.0, 3.0]) + cube(x[1]) + np.linalg.slogdet(w)[1]
+    loss = np.sum(hidden * [1.0, 2.0, 3.0]) + pickled_cube(x[1]) + np.linalg.slogdet(w)[1]
     loss.name = "loss"
     expected = gradient(loss)
     loaded = way({"loss": loss, "parts": (x, hidden, [w, w])})
@@ -197,7 +197,7 @@ def test_written_buffers_keep_their_log(way: Callable[[Any], Any]) -> None:
         x2, b2, view2, loss2 = order(*way(order(x, b, view, loss)))
         assert_same(gradient(loss2)[x2], expected)
         assert root_of(view2) is b2
-        assert_same(gradient(b2)[x2], gradient(b)[x])
+        assert_same(gradient(b2)[x2], gradient(np.sum(b))[x])
         view2[0] = x2[0] * 10
         assert b2.value[1] == 10
         assert_same(gradient(b2 * [0.0, 1.0, 0.0])[x2], np.array([10.0, 0, 0]))
