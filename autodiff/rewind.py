@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import Memory, Twin, Write, last_places, overlaps_itself, root_of
+from compgraph.memory import Memory, Twin, Write, collector, last_places, overlaps_itself, root_of
 from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot, watched
 
 from .broadcasting import conform
@@ -72,7 +72,7 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
     for memory, count in taken.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: a variable that was updated, a buffer that was looked at late.
-    events = Events(sorted(queue, key=lambda event: event.tick if event.args else 0, reverse=True))
+    events = Events(sorted(queue, key=lambda event: event.tick if event.args else -np.inf, reverse=True))
     events.roots = roots
     return events
 
@@ -149,6 +149,11 @@ class Past:
                     contribution = contribution.copy()  # it may be a window of what is undone later
                 self.give(operand, contribution)
 
+    def leave(self, node: Any) -> None:
+        """Let go of what belongs to a buffer when the node is passed that first had it: nothing older lies in it."""
+        self.values.pop(node, None)
+        self.shadows.pop(node, None)
+
     def adjoint_at(self, root: Any, plain: Any) -> Any:
         """The adjoint of a part of a buffer, or None."""
         shadow = self.shadows.get(root)
@@ -177,6 +182,7 @@ def _turned(adjoint: Any) -> Any:
 
 def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
+    collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     past = Past(events, create_graph)
     needed = _depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
@@ -191,18 +197,18 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
                     past.give(event.args[0], adjoint)
                 continue
             adjoint = _arrived(past, event)
-            if adjoint is None:
-                continue
-            if event in wanted:
-                found[event] = adjoint
-            root = past.roots.get(event)
-            is_view = root is not None and root.memory and root is not event
-            if is_view or not event.args or event.function in operations.PIECEWISE:
-                continue
-            work.at = event
-            operands = [past.value(a, event, event.tick) for a in event.args]
-            out = past.value(event, event, event.tick + 0.5)
-            past.pass_on(event, adjoint, operands, out, needed)
+            if adjoint is not None:
+                if event in wanted:
+                    found[event] = adjoint
+                root = past.roots.get(event)
+                is_view = root is not None and root.memory and root is not event
+                if not is_view and event.args and event.function not in operations.PIECEWISE:
+                    work.at = event
+                    operands = [past.value(a, event, event.tick) for a in event.args]
+                    out = past.value(event, event, event.tick + 0.5)
+                    past.pass_on(event, adjoint, operands, out, needed)
+                    del operands, out
+            past.leave(event)
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import emath, fft, linalg, operations
 from . import methods as methods  # importing it lets nodes record
+from . import pickling as pickling  # importing it lets nodes be pickled and copied
 from .buffers import empty, ones, zeros
 from .compositions.pieces import kaiser
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require

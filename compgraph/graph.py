@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import TypeAlias
 
 from .memory import Write
@@ -79,4 +80,4 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     ['x', 'mul', 'sub']
     """
     # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
-    return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else 0)
+    return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else -inf)

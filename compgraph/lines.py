@@ -55,10 +55,10 @@ def users_frame(depth: int) -> Any:
     return Nowhere if frame is None else frame
 
 
-def described(code: CodeType | None, instruction: int) -> str | None:
-    """File, line, function and text of an instruction; None if it is not known."""
-    if code is None:
-        return None
+def described(code: CodeType | str | None, instruction: int) -> str | None:
+    """File, line, function and text of an instruction; None if it is not known. Loaded graphs have the text itself."""
+    if code is None or isinstance(code, str):
+        return code
     positions = list(code.co_positions())
     line = positions[instruction // 2][0] if instruction // 2 < len(positions) else None
     line = code.co_firstlineno if line is None else line

@@ -141,14 +141,6 @@ class Node(np.ndarray):
     def __str__(self) -> str:
         return str(self.value)
 
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            f"{describe(self)} cannot be pickled or deep-copied yet: its graph would be lost. "
-            "Use node.value for the numbers alone."
-        )
-
-    __deepcopy__ = None  # type: ignore[assignment]
-
     def __copy__(self) -> Any:
         return record(operations.copy, (self,), {"order": "K"})
 

@@ -415,7 +415,7 @@ REFUSED_METHODS: dict[str, str] = {
     "resize": "np.resize makes a new node",
     "setflags": "flags of a node are its own affair; node.value is the plain array",
     "__array_wrap__": "a node is made by the operations on it",
-    "__setstate__": "a node cannot be unpickled; use node.value",
+    "__setstate__": "pickle.loads makes a new node",
 }
 
 # ---------------------------------------------------------------------------------------- derived data

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .memory import Memory, Write, owner_of, root_of, viewed_by
+from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import NoGraph, is_recording
 from .nodes import (
     ACTIVE,
@@ -77,6 +77,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target)
+    collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
     write.code, write.instruction = users_line()

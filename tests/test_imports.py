@@ -46,6 +46,8 @@ COMPGRAPH = {
     "linalg": {"primitives"},
     "fft": {"primitives"},
     "emath": {"primitives"},
+    "finding": {"operations"},
+    "pickling": {"finding", "lines", "memory", "nodes"},
     "patching": {"buffers", "creation", "lines", "nodes", "operands"},
     "joining": {"nodes", "operands", "creation"},
     "functions": {"operations", "nodes", "operands", "primitives"},

@@ -1,0 +1,384 @@
+"""Graphs that are pickled, deep-copied and handed to other processes stay whole."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from arguments import Case
+from cases import CASES, COMPLEX_CASES
+
+import compgraph as cg
+from autodiff.forward import jvp
+from autodiff.operators import grad
+from autodiff.registry import rule
+from autodiff.reverse import gradient, gradients
+from compgraph import operations
+from compgraph.finding import function_called, name_of
+from compgraph.memory import root_of
+
+
+def through_joblib(value: Any) -> Any:
+    file = io.BytesIO()
+    joblib.dump(value, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "old protocol": lambda value: pickle.loads(pickle.dumps(value, 0)),
+    "pickle in Python": lambda value: pickle._loads(pickle._dumps(value)),  # type: ignore[attr-defined]
+    "deepcopy": copy.deepcopy,
+    "joblib": through_joblib,
+}
+every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+
+
+@cg.primitive
+def pickled_cube(x: Any) -> Any:
+    return x**3
+
+
+rule(pickled_cube, lambda g, out, x: 3 * g * x**2, kind="elementwise")
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert found.dtype == expected.dtype
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------ what is kept
+
+
+@every_way
+def test_a_graph_stays_whole(way: Callable[[Any], Any]) -> None:
+    x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(np.eye(3, order="F") + 1, "w")
+    hidden = cg.sin(w @ x, name="hidden")
+    loss = np.sum(hidden * [1.0, 2.0, 3.0]) + pickled_cube(x[1]) + np.linalg.slogdet(w)[1]
+    loss.name = "loss"
+    expected = gradient(loss)
+    loaded = way({"loss": loss, "parts": (x, hidden, [w, w])})
+    found, (x2, hidden2, (w2, w3)) = loaded["loss"], loaded["parts"]
+    assert w2 is w3
+    assert (found.name, x2.name, hidden2.name, found.line, found.opname) == ("loss", "x", "hidden", loss.line, "add")
+    assert [type(n) for n in (found, x2, hidden2)] == [type(n) for n in (loss, x, hidden)]
+    assert_same(found, loss.value)
+    assert w2.value.flags.f_contiguous
+    g = gradient(found, [x2, w2, hidden2])
+    assert_same(g[x2], expected[x])
+    assert_same(g[w2], expected["w"])
+    assert not np.shares_memory(x2.value, x.value)
+    (second,) = gradients(np.sum(gradients(found, [x2])[0] ** 2), [x2])
+    (wanted,) = gradients(np.sum(gradients(loss, [x])[0] ** 2), [x])
+    assert_same(second.value, wanted.value)
+
+
+@every_way
+def test_kinds_of_leaves(way: Callable[[Any], Any]) -> None:
+    nodes = (
+        cg.variable(1.5, "s"), cg.variable(np.float32([1, 2]), "f"), cg.variable(1j, "c"), cg.constant([1, 2], "k"),
+        cg.variable(np.zeros((0, 3)), "none"), cg.variable(np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0), "t"),
+        cg.zeros(2, name="b"), cg.variable(2.0) ** 2, cg.variable([1.0, 2.0]) > 1.5,
+    )  # fmt: skip
+    for node, loaded in zip(nodes, way(nodes), strict=True):
+        assert type(loaded) is type(node)
+        assert type(loaded.plain) is type(node.plain)
+        assert_same(loaded.value, node.value)
+        assert loaded._name == node._name
+        assert loaded.strides == node.strides or not node.size
+    assert not way(nodes)[3].value.flags.writeable
+    way(nodes)[1].value[0] = 7
+
+
+@every_way
+def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    y = x * x
+    x += 1.0  # younger than y
+    x2, y2 = way((x, y))
+    with pytest.raises(ValueError, match="updated in place after mul"):
+        gradient(y2)
+    z = y2 + x2  # younger than all that was loaded
+    assert z.tick > x2.tick > y2.tick
+    x2 += 1.0
+    with pytest.raises(ValueError, match="updated in place after mul"):
+        gradient(x2 * x2 + z)
+
+
+@pytest.mark.parametrize("case", [CASES, COMPLEX_CASES], ids=["real", "complex"])
+def test_every_operation(case: list[Case]) -> None:
+    """A case of each operation: its function is found again, and its gradient is the same."""
+    for one in {c.opname: c for c in case}.values():
+        variables = [cg.variable(a) for a in one.args]
+        out = one.function(*variables)
+        found = pickle.loads(pickle.dumps((out, variables)))
+        assert found[0].opname == out.opname, one
+        assert_same(found[0], out.value)
+        for ours, theirs in zip(gradient(out, variables)._adjoints.values(), gradient(*found)._adjoints.values(), strict=True):
+            assert np.array_equal(ours, theirs, equal_nan=True), one
+
+
+def test_every_function_is_found_again() -> None:
+    for function in [*operations.OPNAMES, *operations.PACKED_FUNCTIONS.values()]:
+        if getattr(function, "__module__", "").split(".")[0] in ("numpy", "scipy", "compgraph", "autodiff"):
+            assert function_called(pickle.loads(pickle.dumps(name_of(function)))) is function
+
+
+@every_way
+def test_results_of_gradient_are_found_by_the_variable(way: Callable[[Any], Any]) -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    x2, found = way((x, gradient(np.sum(x * x))))
+    assert np.array_equal(found[x2], [2, 4])
+
+
+# ------------------------------------------------------------------------------------- views and writes
+
+
+@every_way
+def test_views_share_memory_with_their_base(way: Callable[[Any], Any]) -> None:
+    x = cg.variable([1.0, 2.0, 3.0, 4.0], "x")
+    base = x * 2
+    views = (base[1:3], base[::-2], np.reshape(base, (2, 2)).T, np.broadcast_to(base, (3, 4)))
+    loaded, *others = way((base, *views))
+    loaded[1] = 50.0
+    base[1] = 50.0
+    for ours, theirs in zip(views, others, strict=True):
+        assert np.shares_memory(loaded.value, theirs.value)
+        assert np.array_equal(ours, theirs)
+        assert ours.value.flags.writeable == theirs.value.flags.writeable
+    others[0][0] = x[0]  # another graph's node is as good as any
+    assert loaded.value[1] == 1
+
+
+@every_way
+def test_views_of_what_lies_in_no_common_order(way: Callable[[Any], Any]) -> None:
+    z = cg.variable(np.arange(24.0).reshape(2, 3, 4) * (1 + 1j), "z")
+    base = np.copy(z.transpose(1, 2, 0), order="K")
+    real, base2 = way((base.real[1:, ::2], base))
+    assert np.shares_memory(real.value, base2.value)
+    assert np.array_equal(base2, base)
+    real[...] = 0.0
+    assert not base2.value.real[1:, ::2].any()
+    assert np.array_equal(base2.value.imag, base.value.imag)
+
+
+def filled(x: Any) -> tuple[Any, Any, Any]:
+    """Buffers and views that are written into, and what was computed in between."""
+    b = cg.zeros(3)
+    view = b[1:]
+    b[0] = x[0] * x[1]
+    before = np.sum(b**2)
+    view *= x[2]
+    view[1] = b[0] ** 2
+    b += x
+    b[[0, 0]] = x[1:] ** 3
+    return b, view, before + np.sum(view * x[0]) + np.prod(b)
+
+
+@every_way
+def test_written_buffers_keep_their_log(way: Callable[[Any], Any]) -> None:
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    b, view, loss = filled(x)
+    expected = gradient(loss)["x"]
+    assert_same(expected, grad(lambda x: filled(x)[2])(x.value))
+    for order in (lambda *n: n, lambda *n: n[::-1]):
+        x2, b2, view2, loss2 = order(*way(order(x, b, view, loss)))
+        assert_same(gradient(loss2)[x2], expected)
+        assert root_of(view2) is b2
+        assert_same(gradient(b2)[x2], gradient(np.sum(b))[x])
+        view2[0] = x2[0] * 10
+        assert b2.value[1] == 10
+        assert_same(gradient(b2 * [0.0, 1.0, 0.0])[x2], np.array([10.0, 0, 0]))
+        assert_same(gradient(loss2)[x2], expected)
+    assert_same(gradient(way(view))["x"], gradient(view)["x"])
+    for create_graph in (False, True):
+        assert_same(gradient(loss, create_graph=create_graph)["x"] + 0.0, expected)
+
+
+@every_way
+def test_outputs_of_one_operation_that_are_written_into(way: Callable[[Any], Any]) -> None:
+    a = cg.variable([[2.0, 1.0], [1.0, 3.0]], "a")
+    q, r = np.linalg.qr(a)
+    r[0, 0] = a[0, 1]
+    loss = np.sum(q * r)
+    assert_same(gradient(way(loss))["a"], gradient(loss)["a"])
+
+
+# -------------------------------------------------------------------------------- one pickler and several
+
+
+def test_a_list_of_all_steps_costs_linear_time() -> None:
+    x = cg.variable(1.0, "x")
+    steps = [x]
+    for _ in range(5_000):
+        steps.append(steps[-1] * 1.0001)
+    found = pickle.loads(pickle.dumps(steps))
+    assert len(pickle.dumps(steps)) < 200 * len(steps)
+    assert all(b.args[0] is a for a, b in pairwise(found))
+
+
+def test_picklers_that_live_on_do_not_mistake_each_other() -> None:
+    """Each has met other nodes; whoever asks gets the whole graph, the logs of its buffers too."""
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    b, view, loss = filled(x)
+    expected = gradient(loss)["x"]
+    files = [io.BytesIO() for _ in range(3)]
+    picklers = [pickle.Pickler(file) for file in files]
+    for node in (x, b, view, loss, loss * 2):
+        for pickler in picklers:
+            pickler.dump(node)
+        assert_same(gradient(pickle.loads(pickle.dumps(loss)))["x"], expected)
+    for file in files:
+        file.seek(0)
+        unpickler = pickle.Unpickler(file)
+        x2, b2, view2, loss2, twice = [unpickler.load() for _ in range(5)]
+        assert_same(gradient(loss2)[x2], expected)
+        assert_same(gradient(twice)[x2], 2 * expected)
+        assert root_of(view2) is b2
+
+
+def test_a_pickler_that_lives_on_meets_younger_nodes() -> None:
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file)
+    x = cg.variable(2.0, "x")
+    pickler.dump(x)
+    y = x
+    for _ in range(10):
+        y = y * x
+    pickler.dump(y)
+    file.seek(0)
+    unpickler = pickle.Unpickler(file)
+    x2, y2 = unpickler.load(), unpickler.load()
+    z = y2 * x2
+    assert z.tick > y2.tick > x2.tick
+    assert gradient(z)[x2] == 12 * 2.0**11
+
+
+def test_threads_pickle_at_once() -> None:
+    wrong = []
+
+    def work(number: int) -> None:
+        x = cg.variable(np.arange(3.0) + number, "x")
+        loss = filled(x)[2]
+        expected = gradient(loss)["x"]
+        for _ in range(20):
+            found = pickle.loads(pickle.dumps((loss, x)))
+            if not np.array_equal(gradient(found[0])[found[1]], expected):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("way", [WAYS["pickle"], WAYS["deepcopy"]], ids=["pickle", "deepcopy"])
+def test_long_chains(way: Callable[[Any], Any]) -> None:
+    x = y = cg.variable(1.0, "x")
+    for _ in range(30_000):
+        y = y * 1.00001
+    b = cg.zeros(3_000)
+    b[0] = x
+    for k in range(1, 3_000):
+        b[k] = b[k - 1] * 1.0001
+    for node in (y, b, b[-1]):
+        assert gradient(way(node))["x"] == gradient(node)["x"]
+
+
+# --------------------------------------------------------------------------------------------- refusals
+
+
+def test_a_function_that_cannot_be_found_again() -> None:
+    nameless = cg.primitive(opname="nameless")(lambda x: x * 2)
+    node = nameless(cg.variable(1.0))
+    with pytest.raises(TypeError, match=r"nameless cannot be pickled.*top level of a module"):
+        pickle.dumps(node)
+    assert copy.deepcopy(node).function is node.function  # in the same process
+
+
+def test_parts_of_a_derivative_at_work_are_refused() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = x * x
+        for act in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled") as error:
+                act(y)
+            seen.append(str(error.value))
+        return y
+
+    grad(f)(3.0)
+    jvp(f, (3.0,), (1.0,))
+    assert all("argument" in s for s in seen[:2])
+    assert all("tangents" in s for s in seen[2:])
+
+
+def test_a_node_without_history_is_refused() -> None:
+    lost = np.ndarray.__new__(cg.VariableNode, 3)
+    with pytest.raises(TypeError, match="history is lost"):
+        pickle.dumps(lost)
+
+
+# ------------------------------------------------------------------------------------- other processes, files
+
+LOADING = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    x, loss = pickle.load(file)
+from autodiff.reverse import gradient
+print(gradient(loss)[x].tolist(), loss.line)
+"""
+
+
+def test_another_process_loads_a_graph(tmp_path: Path) -> None:
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    special = pytest.importorskip("scipy.special")
+    loss = filled(x)[2] + np.sum(special.gammaln(x)) + np.sum(x, where=x > 1) + np.hypot.reduce(x)
+    (tmp_path / "graph").write_bytes(pickle.dumps((x, loss)))
+    command = [sys.executable, "-c", LOADING, str(tmp_path / "graph")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert found == f"{gradient(loss)['x'].tolist()} {loss.line}"
+
+
+def test_saved_values_are_plain(tmp_path: Path) -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    np.save(tmp_path / "x.npy", x * 2)
+    found = np.load(tmp_path / "x.npy")
+    assert type(found) is np.ndarray
+    assert np.array_equal(found, [2, 4])
+
+
+def test_copy_copy_is_a_recorded_copy() -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    y = copy.copy(x)
+    assert y.opname == "copy"
+    assert y.operand_a is x
+
+
+def test_a_graph_that_went_through_an_operator() -> None:
+    """The arguments of a function that has been differentiated are connected to those it was called with."""
+    x = cg.variable([1.0, 2.0], "x")
+    y = grad(lambda x: np.sum(written_cube(x)))(x) * x
+    assert np.array_equal(gradient(pickle.loads(pickle.dumps(y)))["x"], 9 * x.value**2)
+    assert np.array_equal(gradient(copy.deepcopy(y))["x"], 9 * x.value**2)
+
+
+def written_cube(x: Any) -> Any:
+    b = np.zeros_like(x)
+    b += x
+    b *= x
+    return b * x
