@@ -18,7 +18,7 @@ from . import writers
 from .binding import settled_order
 from .flat import Flat
 from .memory import root_of
-from .modes import is_quick
+from .modes import is_quick, recording_on
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, explained, operation, record, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
@@ -263,11 +263,45 @@ def _set_imag(self: Node, value: Any) -> None:
     np.imag(self)[...] = value
 
 
+def _missing(self: Node, name: str) -> Any:
+    """What is asked of a node that has no history, because NumPy made it without a word.
+
+    There is one such node whose history is plain to see: a view of another with more axes in front, as ``np.c_`` makes
+    of what it joins. It is recorded now.
+    """
+    source: Any = self.base
+    slots = [slot for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]
+    if name not in slots or not _is_deepened(self):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    with recording_on():
+        made: Any = np.expand_dims(source, tuple(range(self.ndim - source.ndim)))
+    self.__class__ = made.__class__  # both are nodes of the same slots
+    for slot in slots:
+        if hasattr(made, slot):
+            setattr(self, slot, getattr(made, slot))
+    return getattr(self, name)
+
+
+def _is_deepened(array: Any) -> bool:
+    """Whether an array is all of a node, with more axes in front."""
+    node = array.base
+    if not isinstance(node, Node) or not hasattr(node, "plain"):
+        return False
+    added = array.ndim - node.ndim
+    return (
+        added > 0
+        and (array.shape, array.strides[added:]) == ((1,) * added + node.shape, node.strides)
+        and array.dtype == node.dtype
+        and array.__array_interface__["data"] == node.__array_interface__["data"]
+    )
+
+
 def _install_methods() -> None:
     methods = {
         **{name: getattr(writers, name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
+        "__getattr__": _missing,
         "__getitem__": _getitem,
         "__setitem__": writers.set_item,
         "__contains__": _contains,

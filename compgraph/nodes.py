@@ -604,8 +604,8 @@ def lost_history() -> TypeError:
     """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
-        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), or np.asarray(x) when a plain array "
-        "is meant."
+        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
+        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant."
     )
 
 

@@ -92,7 +92,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
     if out is not None:
         compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
         return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
-    if ufunc not in ops.SMOOTH_UFUNCS:
+    if ufunc not in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS:
         raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
     if method == "outer":
         a, b = map(as_operand, inputs)
