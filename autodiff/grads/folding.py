@@ -211,13 +211,13 @@ def _reduceat(rule: Rule, f: Any) -> tuple[Any, Any]:
     return [back], [along]
 
 
-_FLAT = Rule("floor_divide", "elementwise", (None, None), (None, None))
 FOLDS: dict[str, Any] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat}
 
 
 def folding_rule(function: UfuncMethod) -> Rule:
     """The rule of a method of a ufunc, from the rule of the ufunc."""
-    rule = _FLAT if function.ufunc is np.floor_divide else by_function[function.ufunc]
+    flat = function.ufunc is np.floor_divide
+    rule = Rule("floor_divide", "elementwise", (None, None), (None, None)) if flat else by_function[function.ufunc]
     formulas, tangents = FOLDS[function.method](rule, function.ufunc)
     return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents)
 
