@@ -1,9 +1,8 @@
 """``r_``, ``c_``, ``bmat`` and ``asmatrix`` of nodes.
 
-NumPy's own make arrays of what they are given before they join them, and do not ask a node: a number that is a node, a
-conversion, or one more axis make them raise, and a node that is the start of a slice, or in a list, is taken for its
-numbers alone. An ``np.matrix`` has operators of its own, so what would be one is a node of two dimensions here, for
-which ``@`` is the product of matrices.
+NumPy's own make arrays of what they are given before they join them, and do not ask a node: a conversion makes them
+raise, and a node that is the start of a slice, or in a list, is taken for its numbers alone. An ``np.matrix`` has
+operators of its own, so what would be one is a node of two dimensions here, for which ``@`` is the product of matrices.
 """
 
 from __future__ import annotations

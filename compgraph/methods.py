@@ -19,7 +19,7 @@ from .binding import settled_order
 from .flat import Flat
 from .memory import root_of
 from .modes import is_quick
-from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, explained, operation, record, require_history
+from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, operation, record, recover, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
 from .writing import store
@@ -45,7 +45,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 if kind in ACTIVE:
                     return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
             except AttributeError as error:
-                raise explained(error, self, other) from None
+                recover(error, self, other)
         if isinstance(other, Node) or other.__class__ in RAW:
             return record(function, (self, other))
         return by_numpy(self, other)
@@ -56,7 +56,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 try:
                     return operation(compute(other, self.plain), function, (other, self), RIGHT)
                 except AttributeError as error:
-                    raise explained(error, self) from None
+                    recover(error, self)
             return record(function, (other, self))
         return reflected_by_numpy(self, other)
 
@@ -86,7 +86,7 @@ def _in_place(name: str, forward: Any) -> Any:
         try:
             rebinds = self.is_scalar
         except AttributeError as error:
-            raise explained(error, self) from None
+            recover(error, self)
         if rebinds:
             return forward(self, other)
         require_history(self)
@@ -129,7 +129,7 @@ def _unary(ufunc: np.ufunc) -> Any:
             try:
                 return operation(ufunc(self.plain), ufunc, (self,), LEFT)
             except AttributeError as error:
-                raise explained(error, self) from None
+                recover(error, self)
         return record(ufunc, (self,))
 
     return operate
@@ -159,7 +159,7 @@ def _getitem(self: Node, index: Any) -> Any:
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
-            raise explained(error, self) from None
+            recover(error, self)
     return record(ops.getitem, (self, index))
 
 

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import is_recording
+from .modes import is_recording, recording_on
 from .modes import watcher as _watcher
 from .names import automatic_name
 
@@ -393,7 +393,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     for position, operand in enumerate(args):
         if isinstance(operand, Node):
             if not hasattr(operand, "plain"):
-                raise lost_history()
+                require_history(operand)
             values.append(operand.plain)
             edges.append(position)
             if operand.__class__ in ACTIVE:
@@ -597,22 +597,44 @@ def lost_history() -> TypeError:
     """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
-        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), or np.asarray(x) when a plain array "
-        "is meant."
+        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
+        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant."
     )
 
 
 def require_history(*nodes: Any) -> None:
     """Raise `lost_history` for a node that has none."""
     for node in nodes:
-        if isinstance(node, Node) and not hasattr(node, "plain"):
+        if isinstance(node, Node) and not hasattr(node, "plain") and not _restored(node):
             raise lost_history()
 
 
-def explained(error: AttributeError, *operands: Any) -> Exception:
-    """What to raise for an AttributeError: `lost_history` if that of an operand is the reason."""
-    lost = any(isinstance(a, Node) and not hasattr(a, "plain") for a in operands)
-    return lost_history() if lost else error
+def _restored(node: Any) -> bool:
+    """Record, late, the one view whose history is plain to see: all of a node, with axes in front, as ``np.c_`` makes it."""
+    source = node.base
+    if not isinstance(source, Node) or not hasattr(source, "plain"):
+        return False
+    there, whole = _new_view(node, ndarray), _new_view(source, ndarray)
+    added = there.ndim - whole.ndim
+    same = there.__array_interface__["data"] == whole.__array_interface__["data"] and there.dtype == whole.dtype
+    if added <= 0 or not same or (there.shape, there.strides[added:]) != ((1,) * added + whole.shape, whole.strides):
+        return False
+    with recording_on():
+        made = record(np.expand_dims, (source,), {"axis": tuple(range(added))})
+    node.__class__ = made.__class__
+    for kind in type(made).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if hasattr(made, slot):
+                setattr(node, slot, getattr(made, slot))
+    return True
+
+
+def recover(error: AttributeError, *operands: Any) -> None:
+    """After an AttributeError: return if an operand without history was its reason and has found it, else raise."""
+    lost = [a for a in operands if isinstance(a, Node) and not hasattr(a, "plain")]
+    if not lost:
+        raise error
+    require_history(*lost)
 
 
 def describe(node: Any) -> str:

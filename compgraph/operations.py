@@ -443,7 +443,14 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
 }
 # The arguments after the first are indices, which are taken as they are.
 INDEXED: set[Any] = {getitem}
-PIECEWISE: set[Any] = {*PIECEWISE_UFUNCS, *PIECEWISE_FUNCTIONS, stop_gradient}
+# Folded, floor_divide leaves the first element as it is, and the others of two operands give integers and truth values.
+_FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
+PIECEWISE: set[Any] = {
+    *PIECEWISE_UFUNCS,
+    *PIECEWISE_FUNCTIONS,
+    *[ufunc_method(f, method) for f in _FOLDED for method in ("reduce", "accumulate", "reduceat")],
+    stop_gradient,
+}
 OPNAMES: dict[Any, str] = {
     **{f: _own_name(f) for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
     **UFUNC_OPNAMES,

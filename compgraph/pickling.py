@@ -23,7 +23,8 @@ import numpy as np
 from . import lines
 from .finding import function_called, name_of
 from .memory import Memory, Twin, Write, window
-from .nodes import NO_OPTIONS, InputNode, Joint, Node, _new_view, describe, next_tick, require_history
+from .nodes import NO_OPTIONS, InputNode, Joint, Node, _new_view, describe, next_tick, record, require_history
+from .operations import copy as copy_of
 
 ndarray = np.ndarray
 _local = threading.local()
@@ -248,13 +249,18 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
     return _rebuilt, (session.feed(node), session.function(node), *session.state(node))
 
 
+def _stands_in(node: Any) -> bool:
+    """Whether a node stands for an argument of a function that is being differentiated."""
+    return node.__class__ is InputNode and not node.args
+
+
 def _require_picklable(node: Any) -> None:
     require_history(node)
     if node.level:
         raise TypeError(
             "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed"
         )
-    if node.__class__ is InputNode and not node.args:
+    if _stands_in(node):
         raise TypeError(
             f"the {describe(node)} cannot be pickled or deep-copied: it stands for an argument of a function that is being "
             "differentiated. Use node.value for the numbers alone"
@@ -280,13 +286,19 @@ def _rebuilt(
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
-    """``__deepcopy__`` of nodes."""
+    """``__deepcopy__`` of nodes: a graph of its own, but for what is being differentiated, which is copied as it is."""
+    require_history(node)
+    if node.level or _stands_in(node):
+        return record(copy_of, (node,), {"order": "K"})
     walk = memo.get(id(Unmet))
     if walk is None:
         walk = memo[id(Unmet)] = Unmet()
     for found in walk.behind(node):
         if isinstance(found, Log):
             _log(memo[id(found.root)], [copy.deepcopy(part, memo) for part in found.code])
+            continue
+        if _stands_in(found):
+            memo[id(found)] = found
             continue
         _require_picklable(found)
         cls, plain, args, *rest = walk.state(found)

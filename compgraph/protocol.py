@@ -13,7 +13,7 @@ from .binding import bind, parameters_of, record_keywords, settled_order, unsupp
 from .creation import MADE_LIKE
 from .escapes import notice_saved
 from .modes import is_quick, is_recording
-from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, explained, made_since, next_tick, operation, record, users_line
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, made_since, next_tick, operation, record, recover, users_line
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 
@@ -41,7 +41,7 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
                 elif a.__class__ in RAW and b.__class__ in ACTIVE:
                     return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
-            raise explained(error, *inputs) from None
+            recover(error, *inputs)
     if not FAMILIAR.issuperset(map(type, inputs)):
         if any(is_foreign(x, "__array_ufunc__") for x in inputs):
             return NotImplemented
@@ -93,7 +93,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
     if out is not None:
         compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
         return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
-    if ufunc not in ops.SMOOTH_UFUNCS:
+    if ufunc not in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS:
         raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
     if method == "outer":
         a, b = map(as_operand, inputs)

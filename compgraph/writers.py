@@ -179,11 +179,19 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 # --------------------------------------------------------------------------------------------------- out=
 
 
+def _name_of(function: Any) -> str:
+    """The name of what is given ``out=``, as users write it."""
+    if isinstance(function, ops.UfuncMethod):
+        return f"np.{function.ufunc.__name__}.{function.method}"
+    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
+    return full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+
+
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
     """``out=``: what `compute` gives is recorded as ever, and stored."""
     targets = out if isinstance(out, tuple) else (out,)
-    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
-    name = full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+    require_history(*targets)
+    name = _name_of(function)
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")

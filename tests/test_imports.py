@@ -47,7 +47,7 @@ COMPGRAPH = {
     "fft": {"primitives"},
     "emath": {"primitives"},
     "finding": {"operations"},
-    "pickling": {"finding", "lines", "memory", "nodes"},
+    "pickling": {"finding", "lines", "memory", "nodes", "operations"},
     "patching": {"buffers", "creation", "lines", "nodes", "operands"},
     "joining": {"nodes", "operands", "creation"},
     "functions": {"operations", "nodes", "operands", "primitives"},

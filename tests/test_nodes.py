@@ -6,7 +6,6 @@ import asyncio
 import copy
 import math
 import operator
-import pickle
 import threading
 from collections.abc import Callable
 from decimal import Decimal

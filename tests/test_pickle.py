@@ -310,21 +310,20 @@ def test_a_function_that_cannot_be_found_again() -> None:
     assert copy.deepcopy(node).function is node.function  # in the same process
 
 
-def test_parts_of_a_derivative_at_work_are_refused() -> None:
+def test_parts_of_a_derivative_at_work_are_not_pickled_but_copied() -> None:
     seen = []
 
     def f(x: Any) -> Any:
         y = x * x
-        for act in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(TypeError, match="cannot be pickled") as error:
-                act(y)
-            seen.append(str(error.value))
-        return y
+        with pytest.raises(TypeError, match="cannot be pickled") as error:
+            pickle.dumps(y)
+        seen.append(str(error.value))
+        return y * copy.deepcopy(y) * copy.deepcopy(x)
 
-    grad(f)(3.0)
-    jvp(f, (3.0,), (1.0,))
-    assert all("argument" in s for s in seen[:2])
-    assert all("tangents" in s for s in seen[2:])
+    assert grad(f)(2.0) == 5 * 2.0**4
+    assert jvp(f, (2.0,), (1.0,))[1] == 5 * 2.0**4
+    assert "argument" in seen[0]
+    assert "tangents" in seen[1]
 
 
 def test_a_node_without_history_is_refused() -> None:

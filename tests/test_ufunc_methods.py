@@ -194,3 +194,25 @@ def test_a_wrong_value_is_found() -> None:
     assert fold.checked("reduce", fold.results[-1], (2.3**1.3) ** 1.9) is fold
     with pytest.raises(RuntimeError, match=r"np\.power\.reduce"):
         fold.checked("reduce", fold.results[-1], 4.867241422451982)
+
+
+@pytest.mark.parametrize("ufunc", [np.greater, np.not_equal, np.logical_xor, np.logical_and], ids=lambda u: u.__name__)
+def test_comparisons_are_recorded(ufunc: np.ufunc) -> None:
+    agree(ufunc.outer, X[0], X[:, 0])
+    agree(lambda x: ufunc.reduce(x > 1.2, axis=1), X)
+    agree(lambda x: ufunc.accumulate(x > 1.2, axis=1), X)
+    agree(lambda x: ufunc.reduceat(x > 1.2, [0, 2], axis=1), X)
+
+
+def test_the_first_element_of_a_floor_divide_is_what_it_was() -> None:
+    x = positive(3, 4) * [[9.0], [1.0], [1.0]]
+    agree(np.floor_divide.outer, x[0], x[1])
+    for call in (
+        np.floor_divide.accumulate,
+        np.floor_divide.reduce,
+        lambda x: np.floor_divide.reduceat(x, [0, 2], axis=0),
+        lambda x: np.floor_divide.reduce(x[:1]),
+    ):
+        agree(call, x)
+        check_grads(call, [x])
+    assert np.array_equal(grad(lambda x: np.sum(np.floor_divide.accumulate(x)))(x), [[1.0] * 4, [0.0] * 4, [0.0] * 4])

@@ -216,7 +216,8 @@ FOLDS: dict[str, Any] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat
 
 def folding_rule(function: UfuncMethod) -> Rule:
     """The rule of a method of a ufunc, from the rule of the ufunc."""
-    rule = by_function[function.ufunc]
+    flat = function.ufunc is np.floor_divide
+    rule = Rule("floor_divide", "elementwise", (None, None), (None, None)) if flat else by_function[function.ufunc]
     formulas, tangents = FOLDS[function.method](rule, function.ufunc)
     return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents)
 

@@ -35,8 +35,13 @@ def _sum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any
     return _mask(where)
 
 
+def _per(number: float, count: Any) -> Any:
+    """A number divided by a count; infinite if that is 0, as for NumPy, also where Python would raise."""
+    return number / count if np.ndim(count) or count else math.inf
+
+
 def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
-    return _masked(1 / _count(x, axis, where), where)
+    return _masked(_per(1, _count(x, axis, where)), where)
 
 
 def _begins(initial: Any, out: Any) -> Any:
@@ -70,7 +75,7 @@ def _var(
     out: Any, x: Any, axis: Any = None, ddof: Any = 0, correction: Any = None, where: Any = True, mean: Any = None, **_: Any
 ) -> Any:
     freedom = _count(x, axis, where) - (ddof if correction is None else correction)
-    return _central(x, axis, where, mean) * (2 / freedom)
+    return _central(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
 def _std(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
