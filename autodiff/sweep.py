@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import ACTIVE, INERT, made_since, next_tick, watched
+from compgraph import lines
+from compgraph.nodes import ACTIVE, INERT, next_tick, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -129,7 +130,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
                 if create_graph:
-                    made_since(adjoints[operand], before, node.code, node.instruction)
+                    lines.made_since(adjoints[operand], before, node.code, node.instruction)
     return found
 
 

@@ -30,9 +30,10 @@ from .functions import (
 )
 from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, variable
+from .lines import record_lines
 from .modes import no_graph
 from .names import reset
-from .nodes import ConstantNode, Node, OperationalNode, VariableNode, record_lines
+from .nodes import ConstantNode, Node, OperationalNode, VariableNode
 from .patching import patched_numpy
 from .primitives import named, primitive
 from .visualizer import GraphPicture, visualize_at

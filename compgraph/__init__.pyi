@@ -9,9 +9,10 @@ from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .functions import stop_gradient as stop_gradient
 from .joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
 from .leaves import constant as constant, variable as variable
+from .lines import record_lines as record_lines
 from .modes import no_graph as no_graph
 from .names import reset as reset
-from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode, record_lines as record_lines
+from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode
 from .patching import patched_numpy as patched_numpy
 from .primitives import primitive as primitive
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at

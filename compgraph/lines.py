@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -65,3 +66,51 @@ def described(code: CodeType | str | None, instruction: int) -> str | None:
     text = linecache.getline(code.co_filename, line).strip()
     place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
     return f"{place}: {text}" if text else place
+
+
+def made_at(node: Any) -> None:
+    """Let a node know the user's line at work."""
+    frame = _users_frame(3)
+    node.code, node.instruction = frame.f_code, frame.f_lasti
+
+
+def made_since(result: Any, tick: int, code: Any, instruction: int) -> None:
+    """Let all that went into a result since a tick know one line: that of the call which made them step by step."""
+    queue = list(result) if isinstance(result, (tuple, list)) else [result]
+    seen = set(map(id, queue))
+    for node in queue:
+        if getattr(node, "tick", 0) > tick:
+            node.code, node.instruction = code, instruction
+            steps = [node.args[position] for position in node.edges]
+            queue.extend([step for step in steps if id(step) not in seen])
+            seen.update(map(id, steps))
+
+
+def users_line() -> tuple[Any, int]:
+    """The user's code and instruction at work; no code while lines are not recorded."""
+    frame = _users_frame(2)
+    return frame.f_code, frame.f_lasti
+
+
+# Where the user's code is found: in the commonest case, two calls up; else by a look at the files.
+caller: Callable[[int], Any] = sys._getframe
+_users_frame: Callable[[int], Any] = users_frame
+
+
+def record_lines(on: bool = True) -> None:
+    """Choose whether nodes remember the line of code that made them, for the whole process.
+
+    Parameters
+    ----------
+    on : bool
+        Whether they do. It is on from the start and costs a few percent of the smallest operations.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.record_lines(False)
+    >>> (cg.variable(2.0) * 3).line
+    >>> cg.record_lines()
+    """
+    global caller, _users_frame
+    caller, _users_frame = (sys._getframe, users_frame) if on else (nowhere, nowhere)

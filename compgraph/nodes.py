@@ -19,7 +19,6 @@ InertNode         an OperationalNode no adjoint passes: comparisons, floor, what
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -181,7 +180,7 @@ class VariableNode(Node):
         finally:
             if self.plain.flags.writeable:  # a write that fails may have changed a part
                 self.tick = next_tick()
-                made_at(self)
+                lines.made_at(self)
         return self
 
 
@@ -465,56 +464,8 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
     node.options = options
     node.tick = next_tick()
     node.memory = node._name = node._operands = None
-    made_at(node)
+    lines.made_at(node)
     return node
-
-
-def made_at(node: Any) -> None:
-    """Let a node know the user's line at work."""
-    frame = _users_frame(3)
-    node.code, node.instruction = frame.f_code, frame.f_lasti
-
-
-def made_since(result: Any, tick: int, code: Any, instruction: int) -> None:
-    """Let all that went into a result since a tick know one line: that of the call which made them step by step."""
-    queue = list(result) if isinstance(result, (tuple, list)) else [result]
-    seen = set(map(id, queue))
-    for node in queue:
-        if isinstance(node, (Node, Joint)) and getattr(node, "tick", 0) > tick:
-            node.code, node.instruction = code, instruction
-            steps = [node.args[position] for position in node.edges]
-            queue.extend([step for step in steps if id(step) not in seen])
-            seen.update(map(id, steps))
-
-
-def users_line() -> tuple[Any, int]:
-    """The user's code and instruction at work; no code while lines are not recorded."""
-    frame = _users_frame(2)
-    return frame.f_code, frame.f_lasti
-
-
-# Where the user's code is found: in the commonest case, two calls up; else by a look at the files.
-_caller: Callable[[int], Any] = sys._getframe
-_users_frame: Callable[[int], Any] = lines.users_frame
-
-
-def record_lines(on: bool = True) -> None:
-    """Choose whether nodes remember the line of code that made them, for the whole process.
-
-    Parameters
-    ----------
-    on : bool
-        Whether they do. It is on from the start and costs a few percent of the smallest operations.
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> cg.record_lines(False)
-    >>> (cg.variable(2.0) * 3).line
-    >>> cg.record_lines()
-    """
-    global _caller, _users_frame
-    _caller, _users_frame = (sys._getframe, lines.users_frame) if on else (lines.nowhere, lines.nowhere)
 
 
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
@@ -530,7 +481,7 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
     node.options = NO_OPTIONS
     node.tick = next_tick()
     node.memory = node._name = node._operands = None
-    frame = _caller(2)
+    frame = lines.caller(2)
     node.code = frame.f_code
     node.instruction = frame.f_lasti
     return node
@@ -577,7 +528,7 @@ def _outputs(
     joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
     joint.tick = next_tick()
     joint._operands = None
-    made_at(joint)
+    lines.made_at(joint)
     nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from . import lines
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
 from .escapes import notice_saved
 from .modes import is_quick, is_recording
-from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, made_since, next_tick, operation, record, recover, users_line
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, next_tick, operation, record, recover
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 
@@ -166,11 +167,11 @@ def _in_steps(handler: Any) -> Any:
 
     @functools.wraps(handler)
     def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        code, instruction = users_line()
+        code, instruction = lines.users_line()
         before = next_tick()
         result = handler(function, args, kwargs)
         if code is not None:
-            made_since(result, before, code, instruction)
+            lines.made_since(result, before, code, instruction)
         return result
 
     return steps

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import operations
+from . import lines, operations
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import NoGraph, is_recording
 from .nodes import (
@@ -24,7 +24,6 @@ from .nodes import (
     describe,
     next_tick,
     require_history,
-    users_line,
 )
 
 
@@ -80,7 +79,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
-    write.code, write.instruction = users_line()
+    write.code, write.instruction = lines.users_line()
     root.memory.log.append(write)
 
 

@@ -1,0 +1,193 @@
+"""How a recorded function is called: where operands do not simply come first, and what stands for operators and methods."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+class Packed:
+    """A function that takes its operands as one sequence: ``concatenate((a, b), axis=0)``."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the function with the operands packed."""
+        return self.function(operands, **options)
+
+
+class Keyworded:
+    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
+
+    The last of these names, `counts`, are no operands of the function: integers that say how it is applied.
+    """
+
+    __slots__ = ("counts", "function", "names")
+
+    def __init__(self, function: Callable[..., Any], names: tuple[str, ...], counts: tuple[str, ...]) -> None:
+        self.function = function
+        self.names = names
+        self.counts = counts
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the function, naming the last operands."""
+        cut = len(operands) - len(self.names)
+        return self.function(*operands[:cut], **self.named(operands[cut:]), **options)
+
+    def named(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """The values by keyword; those that are no operands of the function as Python's own integers.
+
+        A node that was computed stays a node, so that what is recorded of it is computed again with it.
+        """
+        pairs = zip(self.names, values, strict=True)
+        return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
+
+
+def _integers(value: Any) -> Any:
+    """An integer, or tuples of integers, from an array."""
+    found = getattr(value, "plain", np.asarray(value)).tolist()
+    return _tuples(found) if isinstance(found, list) else found
+
+
+def _tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple([_tuples(v) if isinstance(v, list) else v for v in values])
+
+
+class Configured:
+    """A ufunc with options (``dtype=``, ``casting=``) that say how it computes, not what: rules do not see them."""
+
+    __slots__ = ("function", "options")
+
+    def __init__(self, function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> None:
+        self.function = function
+        self.options = dict(options)
+
+    def __call__(self, *operands: Any) -> Any:
+        """Call the ufunc with its options."""
+        return self.function(*operands, **self.options)
+
+
+configured = functools.cache(Configured)
+
+
+class OnAxes(Configured):
+    """A ufunc of vectors or matrices that do not lie along the last axes: ``vecdot(a, b, axis=0)``."""
+
+    __slots__ = ()
+
+    def __call__(self, *operands: Any) -> Any:
+        """Call the ufunc with its options; NumPy wants `axes` as a list."""
+        axes = {"axes": list(self.options["axes"])} if "axes" in self.options else {}
+        return self.function(*operands, **{**self.options, **axes})
+
+    def places(self, count: int) -> list[tuple[int, ...]]:
+        """The axes of each of `count` operands, and of the output, on which their vectors or matrices lie."""
+        kept = self.options.get("keepdims", False)
+        if "axes" in self.options:
+            given = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
+            return given if len(given) > count else [*given, (-1,) if kept else ()]
+        axis = (self.options.get("axis", -1),)
+        return [*[axis] * count, axis if kept else ()]
+
+
+on_axes = functools.cache(OnAxes)
+
+
+class UfuncMethod:
+    """``np.hypot.reduce`` and kin: a ufunc folded along an axis."""
+
+    __slots__ = ("__name__", "method", "ufunc")
+
+    def __init__(self, ufunc: np.ufunc, method: str) -> None:
+        self.ufunc = ufunc
+        self.method = method
+        self.__name__ = f"{ufunc.__name__}.{method}"
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """Call the method."""
+        return getattr(self.ufunc, self.method)(*operands, **options)
+
+
+ufunc_method = functools.cache(UfuncMethod)
+
+
+class Output:
+    """Picks one output of an operation that has several."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __call__(self, outputs: tuple[Any, ...]) -> Any:
+        """Return the output."""
+        return outputs[self.index]
+
+
+output = functools.cache(Output)
+
+
+def getitem(x: Any, *index: Any) -> Any:
+    """``x[index]``; an index of several parts may come spread, so that each part can be a node."""
+    return x[index[0] if len(index) == 1 else index]
+
+
+def astype(x: Any, dtype: Any, **options: Any) -> Any:
+    """``x.astype(dtype)``."""
+    return x.astype(dtype, **options)
+
+
+def view(x: Any, dtype: Any) -> Any:
+    """``x.view(dtype)``; tangents and adjoints may lie otherwise in memory than the value, and are copied then."""
+    try:
+        return x.view(dtype)
+    except ValueError:
+        return x.copy().view(dtype)
+
+
+def copy(x: Any, order: Any = "C") -> Any:
+    """``x.copy(order)``."""
+    return x.copy(order)
+
+
+def flatten(x: Any, order: Any = "C") -> Any:
+    """``x.flatten(order)``."""
+    return x.flatten(order)
+
+
+def power(x: Any, y: Any) -> Any:
+    """``x ** y`` as arrays compute it: NumPy squares for ``** 2`` where the ufunc would call pow."""
+    return np.asarray(x) ** y if isinstance(x, np.generic) else x ** (np.asarray(y) if isinstance(y, np.generic) else y)
+
+
+def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
+    """``numpy.einsum`` with its subscripts as an option."""
+    return np.einsum(subscripts, *operands, **options)
+
+
+def input_of(x: Any) -> Any:
+    """The value of `x`, as the argument of a function that is differentiated, which may write into it."""
+    return np.array(x)[()] if isinstance(x, np.generic) else np.array(x)
+
+
+def added_at(region: Any, values: Any, *, places: Any) -> Any:
+    """``np.add.at`` on elements that several values may be added to: those that `places` gives the same number."""
+    total = np.array(region).ravel()
+    np.add.at(total, np.ravel(places), np.ravel(values))
+    return total[places]
+
+
+def complex_sign(z: Any) -> Any:
+    """``sign(z)``, which for complex numbers is ``z / abs(z)``, and no longer piecewise constant."""
+    return np.sign(z)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of `x`; no derivative passes."""
+    return np.array(x) if isinstance(x, np.ndarray) else x
