@@ -15,13 +15,18 @@ from __future__ import annotations
 from compgraph.functions import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
+from .checkpointing import checkpoint, checkpointed_chain
 from .checks import check_grads
+from .custom import custom_gradient
+from .declaring import rule
 from .operators import grad, jvp, value_and_grad, vjp
-from .registry import rule
 
 __all__ = [
     "check_grads",
+    "checkpoint",
+    "checkpointed_chain",
     "checks",
+    "custom_gradient",
     "forward",
     "grad",
     "grads",

@@ -174,7 +174,7 @@ def _turned(adjoint: Any) -> Any:
     return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
 
 
-def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
+def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = ()) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
     past = Past(events, create_graph)
     needed = _depending_on(events, wanted)
@@ -194,6 +194,8 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
                 continue
             if event in wanted:
                 found[event] = adjoint
+                if event in ends:
+                    continue
             root = past.roots.get(event)
             is_view = root is not None and root.memory and root is not event
             if is_view or not event.args or event.function in operations.PIECEWISE:

@@ -43,6 +43,11 @@ AUTODIFF = {
     "reverse": {"numeric", "sweep", "broadcasting"},
     "forward": {"numeric", "registry", "deferred", "broadcasting"},
     "operators": {"sweep", "forward"},
+    "declaring": {"numeric", "registry", "broadcasting"},
+    "opaque": {"operators", "registry"},
+    "tracing": {"registry", "deferred", "sweep"},
+    "custom": {"opaque", "forward"},
+    "checkpointing": {"opaque", "tracing", "forward"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}
