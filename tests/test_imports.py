@@ -48,6 +48,10 @@ AUTODIFF = {
     "tracing": {"registry", "deferred", "sweep"},
     "custom": {"opaque", "forward"},
     "checkpointing": {"opaque", "tracing", "forward"},
+    "fields": {"operators", "forward"},
+    "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
+    "implicit": {"opaque", "operators", "forward", "tracing"},
+    "ode": {"implicit", "opaque", "operators", "forward"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}
