@@ -217,13 +217,14 @@ class Implicit:
     """The root of a function of x and parameters: one call of `root` and its like."""
 
     def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
-        self.name, self.g, self.start, self.solve = name, g, start, solve
+        self.name, self.g, self.solve = name, g, solve
+        self.start, self.dtype = start.astype(float), start.dtype
 
     def compute(self, *params: Any) -> Any:
         """The solution."""
         with NoGraph():
             found = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
-        return np.asarray(found, self.start.dtype).reshape(self.start.shape)[()]
+        return np.asarray(found, self.dtype).reshape(self.start.shape)[()]
 
     def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
         matrix = _jacobian(self.g, out, params)

@@ -102,6 +102,21 @@ class TestClosures:
         assert np.isclose(float(again["w"]), float(expected["w"]))
         assert np.allclose(again["x"], expected["x"])
 
+    def test_a_variable_and_what_was_made_of_it_with_writes_inside(self) -> None:
+        w = cg.variable(2.0, "w")
+        twice = w * 2
+
+        def g(x: Any) -> Any:
+            a = cg.zeros(3)
+            a[1:] = x[1:] * w
+            a *= twice
+            return np.sum(np.sin(a))
+
+        x = cg.variable(X, "x")
+        expected, found = gradient(g(x)), gradient(checkpoint(g)(x))
+        assert np.isclose(float(found["w"]), float(expected["w"]))
+        assert np.allclose(found["x"], expected["x"])
+
     def test_only_variables_from_outside(self) -> None:
         w = cg.variable(2.0, "w")
         assert float(gradient(checkpoint(lambda x: w**3 * x)(2.0))["w"]) == 24.0

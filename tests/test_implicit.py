@@ -48,6 +48,19 @@ class TestImplicit:
         ridge = minimize(lambda x, a, b: np.sum((a @ x - b) ** 2) + np.sum(x * x), np.zeros(3), A, B)
         assert np.allclose(ridge, np.linalg.solve(A.T @ A + np.eye(3), A.T @ B), rtol=1e-10)
 
+    def test_float32(self) -> None:
+        start, p = np.float32(1), np.float32(2)
+        for found in (
+            root(lambda x, p: x * x - p, start, p),
+            fixed_point(lambda x, p: (x + p / x) / 2, start, p),
+            minimize(lambda x, p: (x * x - p) ** 2, start, p),
+        ):
+            assert found.dtype == np.float32
+            assert float(found) == pytest.approx(np.sqrt(2), rel=1e-6)
+        slope = grad(lambda p: root(lambda x, p: x * x - p, start, p))(p)
+        assert slope.dtype == np.float32
+        assert float(slope) == pytest.approx(0.5 / np.sqrt(2), rel=1e-6)
+
     def test_nodes(self) -> None:
         w = cg.variable(2.0, "w")
         y = square_root(w * 2) ** 3
