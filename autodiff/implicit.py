@@ -236,13 +236,14 @@ class Implicit:
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
         """The adjoints of the parameters."""
         weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
-        _, pulled = vjp(lambda *p: np.ravel(self.g(out, *p)), *params)
-        return list(pulled(weights))
+        _, pulled = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
+        return list(pulled(weights)[1:])
 
     def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
         """The tangent of the solution from that of one parameter."""
         before, after = params[:position], params[position + 1 :]
-        moved = jvp(lambda p: self.g(out, *before, p, *after), (params[position],), (tangent,))[1]
+        still = np.zeros(out.shape, out.dtype)
+        moved = jvp(lambda x, p: self.g(x, *before, p, *after), (out, params[position]), (still, tangent))[1]
         return laid_out(np.linalg.solve(self._matrix(out, params), np.ravel(-moved)), out.shape)
 
 

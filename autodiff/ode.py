@@ -118,8 +118,9 @@ class Solution:
 
         def backward(state: Any, time: Any, *params: Any) -> Any:
             y, weights = laid_out(state[:size], shape), laid_out(state[size : 2 * size], shape)
-            rate, pulled = vjp(lambda y, *p: f(y, time, *p), y, *params)
-            return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in pulled(weights))])
+            rate, pulled = vjp(f, y, time, *params)  # also by time, which alone may decide
+            of_state, _, *of_params = pulled(weights)
+            return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (of_state, *of_params))])
 
         weights, totals = adjoint[-1], np.zeros(sum(sizes))
         rates = [f(out[i], t[i], *params) for i in range(len(t))]
@@ -142,9 +143,9 @@ class Solution:
             y, moved = laid_out(state[:size], shape), laid_out(state[size:], shape)
             p, direction = (given[:-1], given[-1]) if k >= 0 else (given, None)
             if k >= 0:
-                rate, change = jvp(lambda y, q: f(y, time, *p[:k], q, *p[k + 1 :]), (y, p[k]), (moved, direction))
+                rate, change = jvp(lambda y, s, q: f(y, s, *p[:k], q, *p[k + 1 :]), (y, time, p[k]), (moved, 0.0, direction))
             else:
-                rate, change = jvp(lambda y: f(y, time, *p), (y,), (moved,))
+                rate, change = jvp(lambda y, s: f(y, s, *p), (y, time), (moved, 0.0))
             return np.concatenate([np.ravel(rate), np.ravel(change)])
 
         start = tangent if position == 0 else np.zeros(shape)

@@ -70,6 +70,10 @@ class TestImplicit:
         assert float(gradient(slope)["w"]) == pytest.approx(1.5)
         assert check_graph(y) == []
 
+    def test_a_parameter_that_does_not_matter(self) -> None:
+        assert float(grad(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p)(2.0)) == 1.0
+        assert float(jvp(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p, (2.0,), (1.0,))[1]) == 1.0
+
     def test_the_start_has_no_derivative(self) -> None:
         assert float(grad(lambda x0: root(lambda x: x * x - 2.0, x0) * x0)(1.0)) == pytest.approx(np.sqrt(2))
 
@@ -128,6 +132,10 @@ class TestOde:
         y = odeint(lambda y, t, k: -k * y, 1.0, [0.0, 1.0, 2.0], k)
         assert y.opname == "odeint"
         assert float(gradient(y[-1])["k"]) == pytest.approx(-2 * np.exp(-1), rel=1e-8)
+
+    def test_rates_of_time_alone(self) -> None:
+        check_grads(lambda y0, t, p: odeint(lambda y, t, p: np.cos(t), y0, t, p), [0.3, T, 2.0], order=1)
+        check_grads(lambda k: odeint(lambda y, t, k: k * t, 0.0, T, k), [2.0], order=2)
 
     def test_tolerances_are_honoured(self) -> None:
         def error(**options: Any) -> float:
