@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
 from compgraph.nodes import record
 from compgraph.operands import to_plain
 from compgraph.primitives import Primitive
 
 from . import numeric
 from .broadcasting import conform
-from .registry import Formula, Rule, declare, makers
+from .registry import Formula, Rule, declare
+from .slopes import numerical
 
 KINDS = ("elementwise", "linear", "multilinear", "general")
 
@@ -112,7 +112,7 @@ def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: An
             raise ValueError(
                 f"rule: of a {kind} operation give the formulas; numerically=True is for kinds general and elementwise"
             )
-        slopes = [_numerical(function.function, k, kind == "elementwise") for k in range(count)]
+        slopes = [numerical(function.function, k, kind == "elementwise") for k in range(count)]
         derivative, jacobian = (slopes, None) if kind == "elementwise" else (None, slopes)
     if derivative is not None:
         if kind not in (None, "elementwise"):
@@ -163,82 +163,6 @@ def _pulled(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any
 
 def _pushed(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
     return np.tensordot(_jacobian_of(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
-
-
-# ------------------------------------------------------------------------------------------ numerically
-
-
-class Slope:
-    """The derivative of a function of plain arrays with respect to one operand, by central differences."""
-
-    def __init__(self, function: Any, position: int, elementwise: bool) -> None:
-        self.__name__ = f"{function.__name__}_slope"
-        self.function, self.position, self.elementwise = function, position, elementwise
-
-    def __call__(self, *operands: Any, **options: Any) -> Any:
-        """The Jacobian, or of an elementwise function its diagonal."""
-        values = [np.asarray(x) for x in operands]
-        if any(x.dtype.kind == "c" for x in values):
-            raise TypeError("rule: a derivative by central differences needs real operands; declare formulas for complex ones")
-        k = self.position
-
-        def moved(x: Any) -> Any:
-            out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
-            if out.dtype.kind == "c":
-                raise TypeError("rule: a derivative by central differences needs a real result; declare formulas")
-            return out
-
-        if self.elementwise:
-            return differences(moved, values[k], np.ones(values[k].shape))
-        units = np.eye(values[k].size).reshape(-1, *values[k].shape)
-        columns = [differences(moved, values[k], unit)[..., None] for unit in units]
-        out = moved(numeric.plain(values[k]))
-        shape = (*out.shape, *values[k].shape)
-        return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
-
-
-def differences(f: Any, x: Any, mask: Any) -> Any:
-    """The central difference of a function, with all elements of a mask moved at once, each by a step of its own size."""
-    x = numeric.plain(x)
-    step = (numeric.step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
-    above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
-    width = above - below
-    width = np.sum(width) if np.sum(mask) == 1 else width
-    return (np.asarray(f(above)) - np.asarray(f(below))) / width
-
-
-def _numerical(function: Any, position: int, elementwise: bool) -> Any:
-    """The derivative as an operation of its own, which cannot be differentiated."""
-    slope = Slope(function, position, elementwise)
-    return lambda *operands, **options: record(slope, operands, options)
-
-
-def _slope_rule(slope: Slope) -> Rule:
-    opname = operations.opname_of(slope.function)
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"the derivative of {opname} is by central differences, which are not differentiated again; declare formulas "
-            "with autodiff.rule for higher orders"
-        )
-
-    return Rule(slope.__name__, "general", _Always(refuse), _Always(refuse))
-
-
-class _Always(Sequence[Any]):
-    """The same formula for every operand."""
-
-    def __init__(self, formula: Any) -> None:
-        self.formula = formula
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.formula
-
-
-makers[Slope] = _slope_rule
 
 
 # ---------------------------------------------------------------------------------------------- check

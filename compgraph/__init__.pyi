@@ -5,12 +5,13 @@ from . import emath as emath, fft as fft, linalg as linalg
 from .buffers import empty as empty, ones as ones, zeros as zeros
 from .compositions.pieces import kaiser as kaiser
 from .creation import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, full as full, require as require
+from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .functions import stop_gradient as stop_gradient
 from .joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
 from .leaves import constant as constant, variable as variable
 from .modes import no_graph as no_graph
 from .names import reset as reset
-from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode
+from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode, record_lines as record_lines
 from .primitives import primitive as primitive
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 
