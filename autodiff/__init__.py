@@ -15,23 +15,42 @@ from __future__ import annotations
 from compgraph.functions import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
+from .checkpointing import checkpoint, checkpointed_chain
 from .checks import check_grads
+from .custom import custom_gradient
+from .declaring import rule
 from .detached import DetachedGradientError
+from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
+from .implicit import fixed_point, minimize, root
+from .ode import odeint
 from .operators import grad, jvp, value_and_grad, vjp
-from .registry import rule
+from .series import taylor
 
 __all__ = [
     "DetachedGradientError",
     "check_grads",
+    "checkpoint",
+    "checkpointed_chain",
     "checks",
+    "curl",
+    "custom_gradient",
+    "directional_derivative",
+    "divergence",
+    "elementwise_grad",
+    "fixed_point",
     "forward",
     "grad",
     "grads",
     "jvp",
+    "laplacian",
+    "minimize",
     "numeric",
+    "odeint",
     "reverse",
+    "root",
     "rule",
     "stop_gradient",
+    "taylor",
     "value_and_grad",
     "vjp",
 ]

@@ -100,15 +100,15 @@ class Trace:
     def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
         """The gradient of a value with a tangent: both parts have one."""
         if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
-            primals = self.pull(out.primal, adjoint.primal)
-            crossed = zip(self._pull_any(out.tangent, adjoint.primal), self.pull(out.primal, adjoint.tangent), strict=True)
+            primals = self._pull_any(out.primal, adjoint.primal)
+            crossed = zip(self._pull_any(out.tangent, adjoint.primal), self._pull_any(out.primal, adjoint.tangent), strict=True)
             tangents = [a + b for a, b in crossed]
         else:
-            primals, tangents = self.pull(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
+            primals, tangents = self._pull_any(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
         return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]
 
     def _pull_any(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`; a tangent that is a plain array does not depend on the inputs."""
+        """As `pull`; a part that is a plain array does not depend on the inputs."""
         if isinstance(out, Node):
             return self.pull(out, adjoint)
         return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
@@ -123,6 +123,8 @@ class Trace:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
         if isinstance(out, TangentNode):
             return TangentNode.create_using(self.value(out.primal), out.tangent, out.level)
+        if not isinstance(out, Node):
+            return out
         return out if self._live(collect(out, stop=self.inputs)) else out.plain
 
 

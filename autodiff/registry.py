@@ -33,7 +33,6 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
-from compgraph.primitives import Primitive
 
 from .broadcasting import conform, spread
 from .deferred import DEFERRED, Parts, scatter
@@ -243,69 +242,6 @@ def gather(opname: str, positions: Formula) -> Rule:
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
     return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()))
-
-
-KINDS = ("elementwise", "linear", "multilinear", "general")
-
-
-def rule(
-    function: Callable[..., Any],
-    *formulas: Formula | None,
-    kind: str = "general",
-    tangents: Sequence[Formula | None] = (),
-) -> Any:
-    """Declare the derivative of a user's own operation.
-
-    Parameters
-    ----------
-    function : callable
-        A function made by ``cg.primitive``.
-    *formulas : callable or None
-        For each operand, ``(adjoint, out, *operands, **options) -> contribution`` to the adjoint of the operand; None
-        where the derivative is zero. Without any, `rule` is a decorator of the formula of the first operand.
-    kind : {"elementwise", "linear", "multilinear", "general"}
-        What the operation is like: *elementwise* if each element of the result depends on the element of each operand
-        at the same place (after broadcasting); *linear* in all operands together; *multilinear*, linear in each of
-        them; else *general*.
-    tangents : sequence of callable or None
-        Of a general operation, for forward mode: ``(tangent, out, *operands, **options) -> tangent of the output`` for
-        each operand.
-
-    Returns
-    -------
-    Rule or callable
-        The rule; a decorator that returns it if no formula is given.
-
-    Raises
-    ------
-    TypeError
-        If `function` is not a primitive.
-    ValueError
-        If the kind is unknown, or tangents are given for a kind that needs none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import compgraph as cg
-    >>> import autodiff
-    >>> @cg.primitive
-    ... def gauss(x):
-    ...     return np.exp(-x * x)
-    >>> @autodiff.rule(gauss, kind="elementwise")
-    ... def gauss_grad(adjoint, out, x):
-    ...     return -2 * x * out * adjoint
-    >>> print(autodiff.grad(autodiff.grad(gauss))(0.0), autodiff.jvp(gauss, (0.0,), (1.0,))[1])
-    -2.0 -0.0
-    """
-    if not isinstance(function, Primitive):
-        raise TypeError(f"rule: {function!r} is not an operation yet; decorate it with cg.primitive first")
-    if kind not in KINDS:
-        raise ValueError(f"rule: kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    if tangents and kind != "general":
-        raise ValueError(f"rule: the tangents of a rule of kind {kind!r} follow from its kind; leave them out")
-    if not formulas:
-        return lambda formula: rule(function, formula, kind=kind, tangents=tangents)
-    return declare(Rule(function.opname, kind, formulas, formulas if kind == "elementwise" else tangents))
 
 
 # -------------------------------------------------------------------------------------------- look-up

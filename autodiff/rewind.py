@@ -180,7 +180,7 @@ def _turned(adjoint: Any) -> Any:
     return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
 
 
-def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
+def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = ()) -> dict[Any, Any]:
     """As `sweep`, where buffers were written into."""
     collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     past = Past(events, create_graph)
@@ -202,7 +202,7 @@ def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_
                     found[event] = adjoint
                 root = past.roots.get(event)
                 is_view = root is not None and root.memory and root is not event
-                if not is_view and event.args and event.function not in operations.PIECEWISE:
+                if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
                     work.at = event
                     operands = [past.value(a, event, event.tick) for a in event.args]
                     out = past.value(event, event, event.tick + 0.5)

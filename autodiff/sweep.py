@@ -65,7 +65,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     return found
 
 
-def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool) -> dict[Any, Any]:
+def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = ()) -> dict[Any, Any]:
     """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
 
     Parameters
@@ -80,9 +80,11 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
         The nodes whose adjoints are kept. Only nodes that depend on one of them are swept.
     create_graph : bool
         Whether rules are given nodes, so that what they compute is recorded.
+    ends : collection of Node
+        Wanted nodes that pass nothing on, though another wanted one may lie behind them.
     """
     if nodes.__class__ is Events:
-        return sweep_back(nodes, output, seed, wanted, create_graph)
+        return sweep_back(nodes, output, seed, wanted, create_graph, ends)
     needed = _depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
@@ -96,6 +98,8 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 adjoint = adjoint.settle(node)
             if node in wanted:
                 found[node] = adjoint
+                if node in ends:
+                    continue
             args = node.args
             if not args:
                 continue

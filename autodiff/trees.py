@@ -56,8 +56,8 @@ def _register(kind: type) -> None:
     def parts(instance: Any) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
         return tuple(getattr(instance, name) for name in names), names, names
 
-    def made(names: tuple[str, ...], values: Any) -> Any:
-        instance = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
+    def made(names: Any, values: Any) -> Any:
+        instance: Any = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
         for name, value in zip(names, values, strict=True):
             object.__setattr__(instance, name, value)
         return instance

@@ -57,6 +57,7 @@ TARGETS = [
     Target("network-composed", "numpy", 1.8),
     Target("network-composed", "torch", 1.0),
     Target("network-fused", "numpy", 1.4),
+    Target("layers-1000-checkpointed", "compgraph", 2.0, of="layers-1000-stored"),
     Target("loop-2000", "torch", 0.4),
     Target("loop-4000", "compgraph", 2.5, of="loop-2000"),
 ]

@@ -196,6 +196,50 @@ def _loop_by_hand(x: Array) -> tuple[Any, list[Array]]:
     return total, [adjoint]
 
 
+# --------------------------------------------------------------------------------------------- layers
+
+
+def layers(count: int, checkpointed: bool, size: int = 20_000) -> Task:
+    """A chain of layers, as it is, or with its segments under `autodiff.checkpoint`."""
+    x = np.random.default_rng(4).standard_normal(size)
+    kind = "checkpointed" if checkpointed else "stored"
+    function = _layers_checkpointed if checkpointed else _layers
+    return Task(
+        f"layers-{count}-{kind}",
+        f"chain of {count:,} layers, {kind}",
+        [x],
+        [],
+        lambda x: _layers_by_hand(x, count),
+        lambda peer: lambda x: function(x, count),
+        peers=("compgraph",),
+    )
+
+
+def _layer(x: Any) -> Any:
+    return x + 0.002 * (np.tanh(1.01 * x) - 0.5 * np.sin(x))
+
+
+def _layers(x: Any, count: int) -> Any:
+    for _ in range(count):
+        x = _layer(x)
+    return np.sum(x)
+
+
+def _layers_checkpointed(x: Any, count: int) -> Any:
+    from autodiff import checkpointed_chain
+
+    return np.sum(checkpointed_chain([_layer] * count, x))
+
+
+def _layers_by_hand(x: Array, count: int) -> tuple[Any, list[Array]]:
+    adjoint = np.ones_like(x)
+    for _ in range(count):
+        t = np.tanh(1.01 * x)
+        adjoint *= 1 + 0.002 * (1.01 * (1 - t * t) - 0.5 * np.cos(x))
+        x = x + 0.002 * (t - 0.5 * np.sin(x))
+    return x.sum(), [adjoint]
+
+
 def all_tasks() -> list[Task]:
     """List the tasks of the table, in its order."""
     return [
@@ -204,6 +248,8 @@ def all_tasks() -> list[Task]:
         chain(1_000_000),
         network(fused=False),
         network(fused=True),
+        layers(1000, checkpointed=False),
+        layers(1000, checkpointed=True),
         loop(2000),
         loop(4000, peers=("numpy", "compgraph")),
     ]

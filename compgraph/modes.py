@@ -20,6 +20,10 @@ _quick: ContextVar[bool] = ContextVar("quick", default=True)
 is_quick = _quick.get
 _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
 
+# Arrays made up to this tick may not be written into: a function that runs again would write twice.
+sealed: ContextVar[int] = ContextVar("sealed", default=0)
+sealed_until = sealed.get
+
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
 
@@ -95,6 +99,17 @@ def recording_on() -> Iterator[None]:
     finally:
         recording.reset(token)
         settle()
+
+
+@contextmanager
+def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Iterator[None]:
+    """Refuse to write into arrays made up to a tick, and let `within` wrap those made inside."""
+    tokens = sealed.set(max(tick, sealed_until())), wrappers.set(within)
+    try:
+        yield
+    finally:
+        sealed.reset(tokens[0])
+        wrappers.reset(tokens[1])
 
 
 @contextmanager

@@ -37,6 +37,8 @@ def tasks(compare: Any) -> list[Any]:
         make.chain(5),
         make.network(fused=False, sizes=(6, 5, 3), batch=4),
         make.network(fused=True, sizes=(6, 5, 3), batch=4),
+        make.layers(9, checkpointed=False, size=5),
+        make.layers(9, checkpointed=True, size=5),
         make.loop(7),
         make.loop(9, peers=("compgraph",)),
     ]

@@ -71,7 +71,18 @@ AUTODIFF = {
     "detached": {"numeric"},
     "reverse": {"numeric", "sweep", "broadcasting", "detached"},
     "forward": {"numeric", "registry", "deferred", "broadcasting", "shadow"},
-    "operators": {"sweep", "forward", "detached"},
+    "trees": set(),
+    "operators": {"sweep", "forward", "detached", "trees"},
+    "slopes": {"numeric", "registry"},
+    "declaring": {"numeric", "registry", "broadcasting", "slopes"},
+    "opaque": {"operators", "registry"},
+    "tracing": {"registry", "deferred", "sweep"},
+    "custom": {"opaque", "forward"},
+    "checkpointing": {"opaque", "tracing", "forward"},
+    "fields": {"operators", "forward"},
+    "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
+    "implicit": {"opaque", "operators", "forward", "tracing"},
+    "ode": {"implicit", "opaque", "operators", "forward"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}

@@ -1,0 +1,142 @@
+"""One run of a function on stand-ins for its arguments, and what it used from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from compgraph import operations
+from compgraph.memory import root_of
+from compgraph.modes import recording_on, sealed_up_to, wrappers
+from compgraph.nodes import ACTIVE, InputNode, Joint, Node, attach, leaf, next_tick, record
+from compgraph.operations import input_of
+
+from .deferred import Parts
+from .registry import Rule, Variadic, makers
+from .sweep import collect, connected_zeros, owned, sweep
+
+Function = Callable[..., Any]
+
+
+class Traced:
+    """A function that has run on stand-ins for some of its arguments.
+
+    Parameters
+    ----------
+    f : callable
+        A function of a list of leaves that returns nested arrays.
+    leaves : sequence
+        The arguments, flat.
+    positions : sequence of int
+        Which of them are differentiated: arrays or nodes. The others are handed on.
+    wrapped : tuple of callables
+        What wraps the arrays that `f` makes to be written into (see `compgraph.modes.wrappers`).
+
+    Attributes
+    ----------
+    inputs : list of Node
+        The stand-ins.
+    leaves : list
+        What `f` returned, flat.
+    structure : optree.PyTreeSpec
+        How it was nested.
+    outs : list of int
+        Which of them depend on something: on an input, or on a node from outside.
+    closed : list of Node
+        The nodes from outside that were used, beside the arguments.
+    """
+
+    def __init__(self, f: Function, leaves: Sequence[Any], positions: Sequence[int], wrapped: Any = None) -> None:
+        given = [_read_only(x) for x in leaves]
+        self.inputs: list[Any] = []
+        with recording_on():
+            for position in positions:
+                self.inputs.append(_stand_in(leaves[position]))
+                given[position] = self.inputs[-1]
+            self.start = next_tick()
+            with sealed_up_to(self.start, wrappers.get() if wrapped is None else wrapped):
+                result = f(given)
+        self.leaves, self.structure = optree.tree_flatten(result, none_is_leaf=True)
+        self.outs = [i for i, x in enumerate(self.leaves) if isinstance(x, Node)]
+        self.level = max([self.leaves[i].level for i in self.outs], default=0)
+        self.closed: list[Any] = [] if self.level else self._closed()
+
+    def _closed(self) -> list[Any]:
+        """The nodes from outside that the results were computed from."""
+        inputs = set(self.inputs)
+        queue: list[Any] = [self.leaves[i] for i in self.outs]
+        seen: set[Any] = set(queue)
+        found: list[Any] = []
+        for node in queue:
+            if node in inputs:
+                continue
+            if isinstance(node, (Node, Joint)) and node.tick <= self.start:
+                if node.__class__ in ACTIVE:
+                    found.append(node)
+                continue
+            operands = [node.args[position] for position in node.edges]
+            if isinstance(node, Node):
+                memory = root_of(node).memory
+                operands += memory.log if memory else []
+            for operand in operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+        return found
+
+    def pull(self, adjoints: Sequence[Any], recorded: bool) -> list[Any]:
+        """The adjoints of the inputs, then of the closed-over nodes, given those of `outs` (None where zero)."""
+        wanted = [*self.inputs, *self.closed]
+        ends = frozenset(wanted)
+        together = gathered([self.leaves[i] for i in self.outs])
+        nodes = collect(together, stop=ends)
+        seed = Parts({k: a for k, a in enumerate(adjoints) if a is not None})
+        if not recorded:
+            found = owned(sweep(nodes, together, seed, set(wanted), False, ends), wanted)
+            return [found[x] for x in wanted]
+        with recording_on():
+            some = next(iter(seed.found.values()))
+            found = sweep(nodes, together, seed, set(wanted), True, ends)
+            return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
+
+
+def _stand_in(argument: Any) -> Any:
+    """An input node with the value of an argument, and its history if it is a node."""
+    if isinstance(argument, Node):
+        return InputNode.of(record(input_of, (argument,)))
+    return leaf(np.array(argument), InputNode, None)
+
+
+def _read_only(value: Any) -> Any:
+    """A plain array that cannot be written into; all else as it is."""
+    if value.__class__ is not np.ndarray:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+class _Together:
+    """The function of a joint over several results, where a sweep from all of them starts."""
+
+    __name__ = "together"
+
+
+def gathered(outs: Sequence[Any]) -> Joint:
+    """One joint over several nodes; its adjoint is the `Parts` of theirs."""
+    made = attach(tuple(np.asarray(out.plain) for out in outs), _together, tuple(outs))
+    joint: Joint = made[0].args[0]
+    return joint
+
+
+def _part(position: int, adjoints: Any, outs: Any, *operands: Any) -> Any:
+    adjoint = adjoints[position]
+    return np.zeros(operands[position].shape, operands[position].dtype)[()] if adjoint is None else adjoint
+
+
+_together = _Together()
+makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ())
+operations.OPNAMES[_together] = "together"

@@ -1,0 +1,229 @@
+"""custom_gradient, and the ways to declare the rule of a user's own operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import check_grads, custom_gradient, grad, jvp, rule, vjp
+from autodiff.checks import check_graph
+from autodiff.reverse import gradient
+
+X, Y = np.array([0.3, -1.2, 2.0]), np.array([1.5, 0.4, -0.7])
+
+
+class TestCustomGradient:
+    def test_any_order_and_mode(self) -> None:
+        @custom_gradient
+        def norm(x: Any, y: Any) -> Any:
+            r = np.sqrt(x * x + y * y)
+            return r, lambda g: (g * x / r, g * y / r)
+
+        check_grads(lambda x, y: np.sin(norm(x, y)), [X, Y], order=3)
+        assert check_graph(norm(cg.variable(X), cg.variable(Y))) == []
+
+    def test_it_is_the_given_derivative_that_is_used(self) -> None:
+        double = custom_gradient(lambda x: (x * 1.0, lambda g: 2 * g))
+        assert float(grad(double)(3.0)) == 2.0
+        assert float(jvp(double, (3.0,), (1.0,))[1]) == 2.0
+        assert float(gradient(double(cg.variable(3.0, "x")))["x"]) == 2.0
+
+    def test_several_results_and_options(self) -> None:
+        @custom_gradient
+        def both(x: Any, *, power: int) -> Any:
+            return (np.sin(x), x**power), lambda g: g[0] * np.cos(x) + g[1] * power * x ** (power - 1)
+
+        check_grads(lambda x: both(x, power=3)[0] * both(x, power=2)[1], [X], order=2)
+        assert np.allclose(grad(lambda x: np.sum(both(x, power=3)[1]))(X), 3 * X**2)
+        values = both(X, power=2)
+        assert [type(v) for v in values] == [np.ndarray, np.ndarray]
+
+    def test_broadcasting_is_left_to_the_pull(self) -> None:
+        scale = custom_gradient(lambda a, x: (a * x, lambda g: (np.sum(g * x), g * a)))
+        check_grads(scale, [2.0, X], order=2)
+        wrong = custom_gradient(lambda a, x: (a * x, lambda g: (g * x, g * a)))
+        with pytest.raises(ValueError, match=r"returned shape \(3,\) for argument 0, which has shape \(\)"):
+            grad(lambda a: np.sum(wrong(a, X)))(2.0)
+
+    def test_zero_derivatives(self) -> None:
+        pick = custom_gradient(lambda x, k: (x[k], lambda g: (g * (np.arange(3) == k), None)))
+        assert np.array_equal(grad(lambda x: pick(x, 1))(X), [0, 1, 0])
+
+    def test_operands_written_into_later(self) -> None:
+        square = custom_gradient(lambda x: (x * x, lambda g: 2 * g * x))
+        x = cg.variable(X, "x")
+        a = x * 1.0
+        y = np.sum(square(a))
+        a[0] = 100.0
+        assert np.allclose(gradient(y)["x"], 2 * X)
+
+    def test_a_pull_that_is_not_linear(self) -> None:
+        clipped = custom_gradient(lambda x: (x * 1.0, lambda g: np.clip(g, -1, 1)))
+        assert float(grad(lambda x: 5 * clipped(x))(2.0)) == 1.0
+        with pytest.raises(ValueError, match="pull of <lambda> is not linear in the adjoint, so it has no forward mode"):
+            jvp(clipped, (2.0,), (1.0,))
+
+    def test_a_pull_that_loses_the_graph(self) -> None:
+        lost = custom_gradient(lambda x: (x * 1.0, lambda g: np.asarray(g) * 1.0))
+        assert float(grad(lost)(2.0)) == 1.0
+        with pytest.raises(TypeError, match="must be made of operations on the adjoint that are recorded"):
+            jvp(lost, (2.0,), (1.0,))
+
+    def test_outer_nodes_are_refused(self) -> None:
+        w = cg.variable(2.0, "w")
+        with pytest.raises(TypeError, match="uses an outer node, whose adjoint its pull cannot return; pass it as an argument"):
+            custom_gradient(lambda x: (w * x, lambda g: g * w))(1.0)
+        with pytest.raises(TypeError, match="uses an outer node"):
+            jvp(lambda v: custom_gradient(lambda x: (v * x, lambda g: g * v))(1.0), (1.0,), (1.0,))
+
+    def test_wrong_results(self) -> None:
+        with pytest.raises(TypeError, match=r"must return a pair \(value, pull\)"):
+            custom_gradient(lambda x: x)(1.0)
+        short = custom_gradient(lambda x, y: (x * y, lambda g: (g * y,)))
+        with pytest.raises(ValueError, match="returned 1 adjoints for 2 arguments"):
+            grad(short)(1.0, 2.0)
+
+    def test_a_pull_runs_once_for_all_operands(self) -> None:
+        calls = []
+
+        @custom_gradient
+        def product(x: Any, y: Any) -> Any:
+            return x * y, lambda g: (calls.append(1) or g * y, g * x)
+
+        _, pull = vjp(product, X, Y)
+        for count in (1, 2):
+            gx, gy = pull(np.ones(3))
+            assert len(calls) == count
+            assert np.array_equal(gx, Y)
+            assert np.array_equal(gy, X)
+
+
+def own(function: Any, **given: Any) -> Any:
+    """A new operation of the test's own, with a rule."""
+    function.__name__ = f"own_{id(function)}"
+    made = cg.primitive(function)
+    rule(made, **given)
+    return made
+
+
+class TestRules:
+    def test_by_derivative(self) -> None:
+        cube = own(lambda x: x**3, derivative=lambda x: 3 * x**2)
+        check_grads(cube, [X], order=3)
+        product = own(lambda x, y, *, k: k * x * y, derivative=[lambda x, y, k: k * y, lambda x, y, k: k * x])
+        check_grads(lambda x, y: product(x, y, k=2.0), [X, np.array([[1.0], [2.0]])], order=2)
+        once = own(lambda x, y: x * y, derivative=[lambda x, y: y, None])
+        assert grad(lambda y: np.sum(once(X, y)))(Y).tolist() == [0, 0, 0]
+
+    def test_by_jacobian(self) -> None:
+        def outer(x: Any, y: Any) -> Any:
+            return np.outer(x, y)
+
+        def by_x(x: Any, y: Any) -> Any:
+            return np.eye(len(x))[:, None, :] * y[None, :, None]
+
+        def by_y(x: Any, y: Any) -> Any:
+            return np.eye(len(y))[None, :, :] * x[:, None, None]
+
+        check_grads(own(outer, jacobian=[by_x, by_y], check=True), [X, Y[:2]], order=2)
+        check_grads(own(lambda x: np.sum(x**2), jacobian=lambda x: 2 * x), [X], order=2)
+        wrong = own(lambda x: np.sum(x), jacobian=lambda x: np.ones((1, 3)))
+        with pytest.raises(ValueError, match=r"for operand 0 has shape \(1, 3\); it must have \(3,\)"):
+            grad(wrong)(X)
+
+    @pytest.mark.parametrize("kind", ["general", "elementwise"])
+    def test_numerically(self, kind: str) -> None:
+        blend = own(lambda x, y: np.sin(x) * y, numerically=True, kind=kind) if kind == "elementwise" else None
+        blend = blend or own(lambda x, y: np.sin(x) @ y * x, numerically=True)
+        check_grads(blend, [X, Y], order=1)
+        x32 = X.astype(np.float32)
+        assert np.allclose(jvp(blend, (x32, x32), (x32, x32))[1], jvp(blend, (X, X), (X, X))[1], rtol=1e-2)
+        for second in (
+            lambda: grad(lambda x: np.sum(grad(lambda z: np.sum(blend(z, Y)))(x)))(X),
+            lambda: jvp(lambda x: jvp(lambda z: blend(z, Y), (x,), (X,))[1], (X,), (X,)),
+        ):
+            with pytest.raises(TypeError, match="central differences, which are not differentiated again"):
+                second()
+        with pytest.raises(TypeError, match="needs real operands"):
+            vjp(blend, X + 1j, Y + 1j)[1](np.ones(3, complex))
+
+    def test_numerically_within_a_graph_of_higher_order(self) -> None:
+        square = own(lambda x: x * x, numerically=True)
+        assert np.isclose(float(grad(lambda w: grad(lambda x: square(x) * w)(3.0))(2.0)), 6.0)
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            (
+                {"derivative": lambda x: 2 * x},
+                {"derivative": lambda x: 2.01 * x},
+            ),
+            (
+                {"jacobian": lambda x: np.diag(2 * x)},
+                {"jacobian": lambda x: np.diag(2.01 * x)},
+            ),
+        ],
+    )
+    def test_check(self, right: Any, wrong: Any) -> None:
+        check_grads(own(lambda x: x * x, check=True, **right), [X], order=2)
+        bad = own(lambda x: x * x, check=True, **wrong)
+        with pytest.raises(ArithmeticError, match="is wrong for operand 0, reverse mode: it gives"):
+            grad(lambda x: np.sum(bad(x)))(X)
+        with pytest.raises(ArithmeticError, match="is wrong for operand 0, forward mode: it gives"):
+            jvp(bad, (X,), (Y,))
+
+    @pytest.mark.parametrize("mode", ["reverse", "forward"])
+    def test_check_of_formulas_and_kinds(self, mode: str) -> None:
+        def run(f: Any) -> Any:
+            return grad(lambda x: np.sum(f(x) * Y))(X) if mode == "reverse" else jvp(f, (X,), (Y,))
+
+        def declared(function: Any, formula: Any, kind: str, tangent: Any = None) -> Any:
+            function.__name__ = f"own_{id(function)}"
+            made = cg.primitive(function)
+            rule(made, formula, kind=kind, tangents=[tangent] if tangent else (), check=True)
+            return made
+
+        run(declared(lambda x: 3 * x, lambda g, out, x: 3 * g, "linear"))
+        run(
+            declared(
+                lambda x: np.cumsum(x), lambda g, out, x: np.cumsum(g[::-1])[::-1], "general", lambda t, out, x: np.cumsum(t)
+            )
+        )
+        run(declared(lambda x: x * x, lambda g, out, x: 2 * x * g, "elementwise"))
+        for bad in (
+            declared(lambda x: x * x, lambda g, out, x: 2.1 * x * g, "linear"),
+            declared(lambda x: np.cumsum(x), lambda g, out, x: g, "general", lambda t, out, x: t),
+            declared(lambda x: np.cumsum(x), None, "general", lambda t, out, x: t * 0),
+        ):
+            with pytest.raises(ArithmeticError, match=f"is wrong for operand 0, {mode} mode"):
+                run(bad)
+
+    def test_check_once(self) -> None:
+        calls = []
+        f = own(lambda x: calls.append(1) or x * x, derivative=lambda x: 2 * x, check=True)
+        counts = []
+        for _ in range(3):
+            grad(lambda x: np.sum(f(x)))(X)
+            counts.append(len(calls))
+        assert counts[0] > 1
+        assert np.diff(counts).tolist() == [1, 1]
+
+    def test_refusals(self) -> None:
+        made = own(lambda x, y: x * y, derivative=[None, None])
+        for given, message in (
+            ({"derivative": np.cos, "numerically": True}, "give either formulas"),
+            ({"derivative": np.cos}, "has 2 operands, but derivative= gives 1"),
+            ({"derivative": np.cos, "kind": "linear"}, "derivative= is for elementwise"),
+            ({"jacobian": np.cos, "kind": "elementwise"}, "jacobian= is for general"),
+            ({"numerically": True, "kind": "linear"}, "of a linear operation give the formulas"),
+            ({"kind": "round"}, "kind must be one of"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                rule(made, **given)
+        with pytest.raises(ValueError, match="takes any number of operands; give formulas"):
+            own(lambda *xs: xs[0], numerically=True)
+        with pytest.raises(TypeError, match=r"decorate it with cg\.primitive first"):
+            rule(np.sin, derivative=np.cos)
