@@ -16,6 +16,7 @@ from compgraph.functions import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
 from .checks import check_grads
+from .jacobians import hessian, hvp, jacfwd, jacobian, jacrev, linearize
 from .operators import grad, jvp, value_and_grad, vjp
 from .registry import rule
 
@@ -25,7 +26,13 @@ __all__ = [
     "forward",
     "grad",
     "grads",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jvp",
+    "linearize",
     "numeric",
     "reverse",
     "rule",
