@@ -61,33 +61,65 @@ EVERY = [
 ]
 
 
-def check_together(case: Case) -> None:
-    """Adjoints and tangents of many directions passed together are those passed one by one, at first and higher order."""
+def check_together(case: Case, order: int = 1) -> None:
+    """Adjoints and tangents of many directions passed together are those passed one by one: of a case, or its gradient."""
     rng = np.random.default_rng(zlib.crc32(str(case).encode()))
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)
+    if order == 1:
+        check_graph(out, variables, rng)
+        return
+    found = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
+    for x in variables:
+        check_graph(found[x], variables, rng)
+
+
+def check_graph(out: Any, variables: list[Any], rng: np.random.Generator) -> None:
+    """Directions through the graph of a node, in both modes, at first and at higher order."""
     nodes = collect(out)
     if isinstance(nodes, Events):
         return  # written into: those are passed one by one
     seeds, wanted = random_batch(out, rng), set(variables)
     tangents = {x: random_batch(x, rng) for x in variables}
-    single = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
-    pushed = [jvp(case.function, case.args, [t[i] for t in tangents.values()])[1] for i in range(COUNT)]
+    pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
+    pushed = [push_together(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
     for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
         together = pull_together(nodes, out, seeds[:count], wanted, create_graph)
         for x in variables:
             zeros = np.zeros((count, *x.shape), x.dtype)
-            expected = np.reshape([s.get(x, zeros[0]) for s in single[:count]], zeros.shape)
+            expected = np.reshape([s.get(x, zeros[0]) for s in pulled[:count]], zeros.shape)
             near(together.get(x, zeros), expected, f"adjoints of {count}")
         found = push_together(nodes, {x: t[:count] for x, t in tangents.items()}, out, create_graph, count)
         zeros = np.zeros_like(seeds[:count])
-        near(zeros if found is None else found, np.reshape(pushed[:count], zeros.shape), f"tangents of {count}")
+        expected = [zeros[0] if t is None else t for t in pushed[:count]]
+        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}")
+
+
+def check_one_tangent(case: Case) -> None:
+    """A tangent pushed through the recorded graph is the one that forward mode carries along."""
+    rng = np.random.default_rng(1)
+    variables = [cg.variable(x) for x in case.args]
+    out: Any = case.function(*variables)
+    nodes = collect(out)
+    if not isinstance(nodes, Events):
+        tangents = {x: random_batch(x, rng, 1)[0] for x in variables}
+        pushed = push_together(nodes, tangents, out, False, None)
+        expected = jvp(case.function, case.args, list(tangents.values()))[1]
+        near(np.zeros_like(out.plain) if pushed is None else pushed, expected, "tangent")
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("case", EVERY)
 def test_together_is_one_by_one(case: Case) -> None:
+    check_one_tangent(case)
     check_together(case)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning")
+@pytest.mark.parametrize("case", EVERY)
+def test_together_is_one_by_one_on_gradients(case: Case) -> None:
+    check_together(case, order=2)
 
 
 def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
