@@ -142,11 +142,31 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 inner_grad = multilinear("inner", _inner_a, _inner_b)
+
+
+def _outer_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
+    found = np.matmul(np.ravel(a), g) if position else np.matmul(g, np.ravel(b))
+    return np.reshape(found, (g.shape[0], *np.shape(b if position else a)))
+
+
+def _outer_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
+    total = None
+    for position, t in enumerate(tangents):
+        if t is not None:
+            rows, columns = out.shape
+            if position == 0:
+                part = np.reshape(t, (t.shape[0], rows, 1)) * np.ravel(b)
+            else:
+                part = np.reshape(t, (t.shape[0], 1, columns)) * np.ravel(a)[:, None]
+            total = part if total is None else total + part
+    return total
+
+
 outer_grad = multilinear(
     "outer",
     lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
     lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-)
+).batched(_outer_batch, _outer_push)
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
 vdot_grad = multilinear(
     "vdot",
