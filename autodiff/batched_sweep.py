@@ -65,7 +65,7 @@ def pull_together(
                 adjoint = adjoint.settle(batch_like(node, count))
             if node in wanted:
                 found[node] = adjoint
-            if not node.args or (node in wanted and node not in needed):
+            if not node.args:
                 continue
             work.at = node
             rule = by_function[node.function]

@@ -93,6 +93,8 @@ class Patterns:
 
     def below(self, given: Sequence[Any]) -> Any:
         """All rows, one pattern below the other."""
+        if len(given) == 1:
+            return given[0]
         counts = np.concatenate([np.diff(g.indptr) for g in given])
         return self._csr(np.concatenate([g.indices for g in given]), np.concatenate([[0], np.cumsum(counts)]))
 

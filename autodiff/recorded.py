@@ -43,8 +43,9 @@ class Recorded:
         self.trace, self.out = trace, out
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
-        self.live = trace.outer and any(_goes_on(n, set(trace.inputs)) for n in self.nodes)
-        self.needed = set() if self.written else _depending_on(self.nodes, set(trace.inputs))
+        inputs = set(trace.inputs)
+        self.live = trace.outer and any(_goes_on(n, inputs) for n in self.nodes)
+        self.needed = set() if self.written else _depending_on(self.nodes, inputs)
 
     def recording(self) -> AbstractContextManager[Any]:
         """The context in which derivatives are computed."""

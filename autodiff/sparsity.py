@@ -86,7 +86,7 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
         return given[0]
     if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
         return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
-    if opname in MOVES and given[0] is not None:
+    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by memory
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None:
         return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
@@ -118,14 +118,15 @@ def _joined(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]
 
 def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
     like, *flat = operands
-    parts, start = [], 0
+    numbers = _numbered(like)
+    parts, places, start = [], [], 0
     for count in node.options["layout"]:
         if given[1 + start] is not None:
             index = flat[start + 1 : start + 1 + count]
-            places = _numbered(like)[index[0] if count == 1 else tuple(index)]
-            parts.append(patterns.put(given[1 + start], places, math.prod(like.shape)))
+            parts.append(given[1 + start])
+            places.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
         start += 1 + count
-    return patterns.union(parts)
+    return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
 
 
 def _multiplied(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:

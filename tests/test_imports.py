@@ -38,11 +38,18 @@ AUTODIFF = {
     "deferred": set(),
     "registry": REGISTRY,
     "numeric": {"registry"},
-    "grads": {"registry", "deferred", "broadcasting"},
+    "grads": {"registry", "deferred", "broadcasting", "batching"},
     "sweep": {"registry", "deferred", "broadcasting"},
     "reverse": {"numeric", "sweep", "broadcasting"},
     "forward": {"numeric", "registry", "deferred", "broadcasting"},
     "operators": {"sweep", "forward"},
+    "batching": {"registry", "deferred", "broadcasting", "forward"},
+    "batched_sweep": {"batching", "registry", "deferred", "broadcasting", "forward", "rewind", "sweep"},
+    "recorded": {"batched_sweep", "operators", "forward", "rewind", "sweep"},
+    "coloring": set(),
+    "patterns": set(),
+    "sparsity": {"coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
+    "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}
