@@ -114,7 +114,7 @@ def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, creat
     with Work() as work:
         for node in reversed(nodes):
             if node not in tangents and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
-                given = [waiting.get(node.args[p]) if p in node.edges else None for p in range(len(node.args))]
+                given = of_operands(node, waiting)
                 if any(t is not None for t in given):
                     work.at = node
                     tangent = _pushed(node, given, create_graph, count)
@@ -142,6 +142,14 @@ def _pushed(node: Any, given: list[Any], create_graph: bool, count: int | None) 
     if create_graph and tangent is not None:
         made_since(tangent, before, node.code, node.instruction)
     return tangent
+
+
+def of_operands(node: Any, known: dict[Any, Any]) -> list[Any]:
+    """What is known of each operand of a node; None of others."""
+    found: list[Any] = [None] * len(node.args)
+    for position in node.edges:
+        found[position] = known.get(node.args[position])
+    return found
 
 
 def _last_uses(nodes: list[Any], kept: Iterable[Any]) -> dict[Any, list[Any]]:

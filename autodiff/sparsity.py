@@ -16,6 +16,7 @@ import numpy as np
 from compgraph.nodes import INERT, Joint, describe
 from compgraph.operations import Keyworded, Output, opname_of
 
+from .batched_sweep import of_operands
 from .broadcasting import spread
 from .coloring import color_columns, longest_row
 from .forward import TangentNode
@@ -62,7 +63,7 @@ def structure(recorded: Recorded, x: Any) -> Any:
     known: dict[Any, Any] = {x: patterns.identity()}
     for node in reversed(recorded.nodes):
         if node not in inputs and node.__class__ not in INERT:
-            given = [known.get(node.args[p]) if p in node.edges else None for p in range(len(node.args))]
+            given = of_operands(node, known)
             if any(g is not None for g in given):
                 known[node] = _through(patterns, node, given)
     found = known.get(recorded.out)

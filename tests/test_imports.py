@@ -48,7 +48,7 @@ AUTODIFF = {
     "recorded": {"batched_sweep", "operators", "forward", "rewind", "sweep"},
     "coloring": set(),
     "patterns": set(),
-    "sparsity": {"coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
+    "sparsity": {"batched_sweep", "coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
     "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting"},
 }
 AUTODIFF_LOW = set(AUTODIFF)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any
 
@@ -191,14 +193,15 @@ getitem_grad = (
 )
 
 
+@functools.lru_cache(maxsize=16)
+def _places_of_pieces(layout: tuple[int, ...]) -> dict[int, int]:
+    """Where each piece stands among the operands, and how many parts its index has."""
+    return dict(zip(itertools.accumulate([1, *[count + 1 for count in layout[:-1]]]), layout, strict=True))
+
+
 def _parts_at(position: int, layout: tuple[int, ...]) -> int:
     """How many parts the index of the piece at a position has."""
-    start = 1
-    for count in layout:
-        if start == position:
-            return count
-        start += 1 + count
-    raise IndexError(f"no piece stands at position {position}")
+    return _places_of_pieces(layout)[position]
 
 
 def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
