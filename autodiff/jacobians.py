@@ -268,9 +268,19 @@ def hvp(f: Function) -> Function:
         trace = Trace("hvp", f, (x, *args), [0], kwargs)
         out = _scalar("hvp", trace, trace.output(trace.result))
         (along,) = _directions("hvp", trace, [v])
-        return with_tangents(out, [along], lambda o, vs: trace.pull(gradient_nodes(trace, o)[0], vs[0]))[0]
+        return with_tangents(out, [along], lambda o, vs: [_second(trace, o, vs[0])])[0]
 
     return product
+
+
+def _second(trace: Trace, out: Any, v: Any) -> Any:
+    """The adjoint of the input from that of the gradient."""
+    (gradient,) = gradient_nodes(trace, out)
+    if isinstance(v, Node):
+        return trace.pull(gradient, v)[0]
+    recorded = Recorded(trace, gradient)
+    (found,) = recorded.pull_one(v)
+    return found if recorded.live else np.array(found)[()]  # it may be v itself
 
 
 def _directions(operator: str, trace: Trace, tangents: Sequence[Any]) -> list[Any]:

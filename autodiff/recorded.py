@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -45,7 +46,11 @@ class Recorded:
         self.written = self.nodes.__class__ is Events
         inputs = set(trace.inputs)
         self.live = trace.outer and any(_goes_on(n, inputs) for n in self.nodes)
-        self.needed = set() if self.written else _depending_on(self.nodes, inputs)
+
+    @functools.cached_property
+    def needed(self) -> set[Any]:
+        """The nodes that adjoints pass on their way to the inputs."""
+        return _depending_on(self.nodes, set(self.trace.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:
         """The context in which derivatives are computed."""
@@ -55,18 +60,19 @@ class Recorded:
         """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output."""
         inputs = self.trace.inputs
         if self.written:
-            return [np.stack(parts) for parts in zip(*map(self._pull_one, seeds), strict=True)]
+            return [np.stack(parts) for parts in zip(*map(self.pull_one, seeds), strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
             found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
-    def _pull_one(self, seed: Any) -> list[Any]:
+    def pull_one(self, seed: Any) -> list[Any]:
         """The adjoints of the inputs from a plain one of the output, also where there are writes."""
         inputs = self.trace.inputs
         with self.recording():
             start = ConstantNode.hold(seed) if self.live else seed
-            found = sweep(collect(self.out, stop=inputs), self.out, start, set(inputs), self.live)
+            nodes = collect(self.out, stop=inputs) if self.written else self.nodes
+            found = sweep(nodes, self.out, start, set(inputs), self.live)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None) -> Any:

@@ -89,7 +89,7 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
         return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
     if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by memory
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
-    if rule.positions is not None:
+    if rule.positions is not None and given[0] is not None:
         return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
     several = SEVERAL.get(opname)
     found = None if several is None else several(patterns, node, given, operands)

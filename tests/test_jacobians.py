@@ -397,6 +397,10 @@ def test_hvp() -> None:
     near(hvp(bowl)(POINT, v), hessian(bowl)(POINT) @ v, "product")
     near(hvp(lambda x, k, power=1: k * np.sum(x**power))(POINT, v, 2.0, power=3), 12 * POINT * v, "with more arguments")
     near(hvp(np.sum)(POINT, v), np.zeros(3), "linear")
+    product = hvp(lambda x: np.sum(x * x) / 2)(POINT, v)
+    product += 1
+    near(v, np.array([1.0, -2.0, 0.5]), "the caller's vector")
+    assert type(hvp(lambda x: np.sum(grad(bowl)(x)))(POINT, v)) is np.ndarray  # nothing outside is recorded
     with pytest.raises(ValueError, match="tangent 0 has shape"):
         hvp(bowl)(POINT, v[:2])
 
