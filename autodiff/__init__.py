@@ -22,6 +22,7 @@ from .declaring import rule
 from .detached import DetachedGradientError
 from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
 from .implicit import fixed_point, minimize, root
+from .jacobians import hessian, hvp, jacfwd, jacobian, jacrev, linearize
 from .ode import odeint
 from .operators import grad, jvp, value_and_grad, vjp
 from .series import taylor
@@ -41,8 +42,14 @@ __all__ = [
     "forward",
     "grad",
     "grads",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jvp",
     "laplacian",
+    "linearize",
     "minimize",
     "numeric",
     "odeint",

@@ -49,6 +49,29 @@ def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
     return np.add.reduce(adjoint, axis=axes, keepdims=True) if axes else adjoint
 
 
+def unbroadcast_batch(adjoints: Any, shape: tuple[int, ...]) -> Any:
+    """As `unbroadcast`, for adjoints stacked along a first axis.
+
+    Parameters
+    ----------
+    adjoints : array_like or Node
+        Of a shape ``(count, *broadcast)``.
+    shape : tuple of int
+        The shape of the operand.
+
+    Returns
+    -------
+    array or Node
+        Of shape ``(count, *shape)``.
+    """
+    count, *have = adjoints.shape
+    extra = len(have) - len(shape)
+    if extra < 0:
+        adjoints = np.reshape(adjoints, (count, *[1] * -extra, *have))
+    summed = unbroadcast(adjoints, (count, *[1] * extra, *shape))
+    return np.reshape(summed, (count, *shape)) if extra > 0 else summed
+
+
 def _repeated(adjoint: Any, shape: tuple[int, ...]) -> Any:
     """An adjoint that is the same for many elements, written out for each."""
     if isinstance(adjoint, Node):
@@ -75,10 +98,24 @@ def conform(contribution: Any, operand: Any) -> Any:
     """
     if contribution.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
-    if contribution.dtype != operand.dtype:
-        if contribution.dtype.kind == "c" and operand.dtype.kind != "c":
+    return _of_dtype(contribution, operand.dtype)
+
+
+def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
+    """As `conform`, for contributions of `count` directions, stacked along a first axis."""
+    if not contributions.ndim or contributions.shape[0] != count:
+        raise ValueError(f"a rule was given {count} directions together, and returned shape {contributions.shape}")
+    if contributions.shape[1:] != operand.shape:
+        contributions = unbroadcast_batch(contributions, operand.shape)
+    return _of_dtype(contributions, operand.dtype)
+
+
+def _of_dtype(contribution: Any, dtype: Any) -> Any:
+    """A contribution as an operand's dtype has it."""
+    if contribution.dtype != dtype:
+        if contribution.dtype.kind == "c" and dtype.kind != "c":
             contribution = np.real(contribution)
-        contribution = contribution.astype(operand.dtype)
+        contribution = contribution.astype(dtype)
     return contribution
 
 

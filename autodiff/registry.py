@@ -54,7 +54,20 @@ class Rule:
         For each operand, its formula, or None where the derivative is zero.
     tangents : sequence
         For each operand, ``(tangent, out, *operands, **options) -> tangent of the output``.
+    weights : sequence
+        Of a reduction, for each operand what gives its partial derivatives.
+    initial : int or None
+        Of a reduction, the position of the number it begins with.
+    positions : callable or None
+        Of a gather, where in the first operand each element comes from.
+    batch : tuple of callables or None
+        How the rule takes many directions together; see `batched`.
     """
+
+    weights: Sequence[Formula | None] = ()
+    initial: int | None = None
+    positions: Formula | None = None
+    batch: tuple[Formula, Formula] | None = None
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -107,6 +120,25 @@ class Rule:
     def tangent(self, *formulas: Formula | None) -> Rule:
         """Give the tangent formulas of a general rule; returns the rule."""
         self.tangents = formulas
+        return self
+
+    def batched(self, pull: Formula, push: Formula) -> Rule:
+        """Say how the rule takes many adjoints or tangents together, stacked along a first axis; returns the rule.
+
+        Parameters
+        ----------
+        pull : callable
+            ``(position, adjoints, out, *operands, **options)`` returns the contributions to the adjoints of one operand.
+        push : callable
+            ``(tangents, out, *operands, **options)`` returns the tangents of the output; `tangents` has an entry for each
+            operand, None where it is zero.
+
+        Returns
+        -------
+        Rule
+            Both may return NotImplemented; the directions are then gone through one by one.
+        """
+        self.batch = (pull, push)
         return self
 
 
@@ -179,7 +211,11 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
     if initial is not None:
         start = _initial_formula(initial)
         pairs.insert(1, (start, start))
-    return declare(Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs]))
+    rule = Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs])
+    rule.weights = weights
+    if initial is not None:
+        rule.weights, rule.initial = (weights[0], initial, *weights[1:]), 1
+    return declare(rule)
 
 
 def _initial_formula(weights: Formula) -> Formula:
@@ -236,7 +272,9 @@ def gather(opname: str, positions: Formula) -> Rule:
             return np.zeros_like(out)
         return np.where(places >= 0, np.ravel(tangent)[places], 0)
 
-    return declare(Rule(opname, "gather", (formula,), (tangent,)))
+    rule = Rule(opname, "gather", (formula,), (tangent,))
+    rule.positions = positions
+    return declare(rule)
 
 
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
@@ -294,7 +332,8 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
 
 def _output_rule(index: int) -> Rule:
     """The rule of one output of several: its adjoint is gathered with those of the others."""
-    return Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ())
+    rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ())
+    return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
 
 
 by_function = _ByFunction()

@@ -60,6 +60,12 @@ TARGETS = [
     Target("layers-1000-checkpointed", "compgraph", 2.0, of="layers-1000-stored"),
     Target("loop-2000", "torch", 0.4),
     Target("loop-4000", "compgraph", 2.5, of="loop-2000"),
+    Target("hessian-100", "autograd", 0.25),
+    Target("hessian-100", "torch", 1.0),
+    Target("jacobian-50", "autograd", 0.25),
+    Target("jacobian-50", "torch", 1.0),
+    Target("hvp-10000", "compgraph", 3.0, of="gradient-10000"),
+    Target("sparse-hessian-10000", "compgraph", 50.0, of="gradient-10000"),
 ]
 
 
@@ -210,7 +216,10 @@ def layout(rows: list[list[str]], markdown: bool) -> str:
 
 def report(times: Times, titles: dict[str, str], missing: Sequence[str], rounds: int, markdown: bool = False) -> str:
     """Write the caption, with what was left out, and both tables."""
-    text = f"Microseconds for value and gradient: medians of {rounds} interleaved rounds on one thread, float64.\n{machine()}."
+    text = (
+        f"Microseconds for value and gradient, or what is named: medians of {rounds} interleaved rounds on one thread, float64."
+    )
+    text += f"\n{machine()}."
     if missing:
         text += f"\nNot installed, and left out: {', '.join(PEERS[name][1] for name in missing)}."
     targets = target_table(times, titles)

@@ -32,6 +32,9 @@ class Peer:
         Its relu for the composed network, where ``xp.maximum(h, 0)`` does not work.
     fused_relu, fused_loss : callable or None
         Its own relu and softmax cross entropy from logits and integer labels, where it has them.
+    derive : callable or None
+        ``derive(operator, function, x, data)`` returns the function to be timed that computes another derivative of
+        ``function(x, *data)`` with respect to x.
     """
 
     xp: Any
@@ -39,6 +42,7 @@ class Peer:
     relu: Callable[[Any], Any] | None = None
     fused_relu: Callable[[Any], Any] | None = None
     fused_loss: Callable[[Any, Any], Any] | None = None
+    derive: Callable[[str, Callable[..., Any], Any, Arrays], Callable[[], Any]] | None = None
 
 
 def by_hand() -> Peer:
@@ -78,14 +82,28 @@ def compgraph() -> Peer:
 
         return run
 
+    def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
+        import autodiff
+
+        def value(x: Any) -> Any:
+            return function(x, *data)
+
+        return {
+            "gradient": lambda: autodiff.grad(value)(x),
+            "jacobian": lambda: autodiff.jacobian(value)(x),
+            "hessian": lambda: autodiff.hessian(value)(x),
+            "sparse hessian": lambda: autodiff.hessian(value, sparse=True)(x).data,
+            "hvp": lambda: autodiff.hvp(value)(x, x),
+        }[operator]
+
     # Looked up when called, so that a task without them runs on a package without them.
-    return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels))
+    return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels), derive)
 
 
 def autograd() -> Peer:
     """HIPS/autograd."""
     import autograd.numpy as anp
-    from autograd import value_and_grad
+    from autograd import hessian, jacobian, value_and_grad
 
     def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
         leaves = [p.copy() for p in parameters]
@@ -100,7 +118,11 @@ def autograd() -> Peer:
 
         return run
 
-    return Peer(anp, prepare)
+    def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
+        derivative = {"jacobian": jacobian, "hessian": hessian}[operator](lambda x: function(x, *data))
+        return lambda: derivative(x)
+
+    return Peer(anp, prepare, derive=derive)
 
 
 def mygrad() -> Peer:
@@ -146,7 +168,13 @@ def torch() -> Peer:
 
         return run
 
-    return Peer(torch, prepare, torch.relu, torch.relu, torch.nn.functional.cross_entropy)
+    def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
+        tensors = [torch.tensor(d) for d in data]
+        derivative = {"jacobian": torch.func.jacrev, "hessian": torch.func.hessian}[operator](lambda x: function(x, *tensors))
+        leaf = torch.tensor(x)
+        return lambda: derivative(leaf)
+
+    return Peer(torch, prepare, torch.relu, torch.relu, torch.nn.functional.cross_entropy, derive)
 
 
 def jax() -> Peer:
@@ -174,7 +202,13 @@ def jax() -> Peer:
 
         return run
 
-    return Peer(jnp, prepare)
+    def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
+        tensors = [jnp.asarray(d) for d in data]
+        derivative = jax.jit({"jacobian": jax.jacrev, "hessian": jax.hessian}[operator](lambda x: function(x, *tensors)))
+        leaf = jnp.asarray(x)
+        return lambda: jax.block_until_ready(derivative(leaf))
+
+    return Peer(jnp, prepare, derive=derive)
 
 
 # What is typed on the command line -> how it is made, and what it is called in the table.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from peers import Arrays, Peer, Run
 
 Array = np.ndarray[Any, Any]
@@ -240,6 +241,99 @@ def _layers_by_hand(x: Array, count: int) -> tuple[Any, list[Array]]:
     return x.sum(), [adjoint]
 
 
+# ----------------------------------------------------------------------------------- more derivatives
+
+
+@dataclass(frozen=True)
+class Derivative(Task):
+    """A computation of which another derivative than the gradient is timed, with respect to its only parameter.
+
+    Attributes
+    ----------
+    operator : str
+        Which: "gradient", "hessian", "jacobian", "hvp" or "sparse hessian".
+    """
+
+    operator: str = ""
+
+    def start(self, name: str, peer: Peer) -> Run:
+        """Make the function to be timed for a peer."""
+        if name == "numpy":
+            return lambda: self.by_hand(*self.parameters, *self.data)
+        assert peer.derive is not None
+        derived = peer.derive(self.operator, self.function(peer), self.parameters[0], self.data)
+        return lambda: (derived(), [])
+
+
+WITH_OPERATORS = ("numpy", "compgraph", "autograd", "torch", "jax")
+
+
+def rosenbrock(size: int, operator: str, peers: tuple[str, ...] = WITH_OPERATORS) -> Task:
+    """A derivative of the Rosenbrock function; its Hessian has three diagonals."""
+    x = np.random.default_rng(4).standard_normal(size)
+    by_hand = {
+        "gradient": lambda x: (_rosenbrock_gradient(x), []),
+        "hvp": lambda x: (_tridiagonal(x).dot(x), []),
+        "hessian": lambda x: (_tridiagonal(x).toarray(), []),
+        "sparse hessian": lambda x: (_tridiagonal(x).data, []),
+    }[operator]
+    name = f"{operator.replace(' ', '-')}-{size}"
+    return Derivative(name, f"{operator} of {size:,} variables", [x], [], by_hand, _rosenbrock, peers=peers, operator=operator)
+
+
+def _rosenbrock(peer: Peer) -> Callable[..., Any]:
+    xp = peer.xp
+    return lambda x: xp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def _rosenbrock_gradient(x: Array) -> Array:
+    before, after = x[:-1], x[1:]
+    rise = 200 * (after - before**2)
+    gradient = np.zeros_like(x)
+    gradient[:-1] = -2 * before * rise - 2 * (1 - before)
+    gradient[1:] += rise
+    return gradient
+
+
+def _tridiagonal(x: Array) -> Any:
+    """The Hessian of the Rosenbrock function."""
+    before, after = x[:-1], x[1:]
+    middle = np.zeros_like(x)
+    middle[:-1] = 1200 * before**2 - 400 * after + 2
+    middle[1:] += 200
+    return scipy.sparse.diags_array([-400 * before, middle, -400 * before], offsets=[-1, 0, 1], format="csr")
+
+
+def vector_map(size: int) -> Task:
+    """The Jacobian of a map of twenty operations from vectors to vectors."""
+    rng = np.random.default_rng(5)
+    x, a = rng.standard_normal(size), rng.standard_normal((size, size)) / np.sqrt(size)
+    return Derivative(
+        f"jacobian-{size}", f"Jacobian of {size} by {size}, twenty operations", [x], [a], _vector_map_by_hand, _vector_map,
+        peers=WITH_OPERATORS, operator="jacobian",
+    )  # fmt: skip
+
+
+def _vector_map(peer: Peer) -> Callable[..., Any]:
+    xp = peer.xp
+
+    def value(x: Any, a: Any) -> Any:
+        for _ in range(4):
+            x = xp.tanh(xp.matmul(a, x)) + 0.5 * xp.sin(x)
+        return x
+
+    return value
+
+
+def _vector_map_by_hand(x: Array, a: Array) -> tuple[Any, list[Array]]:
+    jacobian = np.eye(len(x))
+    for _ in range(4):
+        t = np.tanh(a @ x)
+        jacobian = (1 - t * t)[:, None] * (a @ jacobian) + (0.5 * np.cos(x))[:, None] * jacobian
+        x = t + 0.5 * np.sin(x)
+    return jacobian, []
+
+
 def all_tasks() -> list[Task]:
     """List the tasks of the table, in its order."""
     return [
@@ -252,4 +346,9 @@ def all_tasks() -> list[Task]:
         layers(1000, checkpointed=True),
         loop(2000),
         loop(4000, peers=("numpy", "compgraph")),
+        rosenbrock(100, "hessian"),
+        vector_map(50),
+        rosenbrock(10_000, "gradient", peers=("numpy", "compgraph")),
+        rosenbrock(10_000, "hvp", peers=("numpy", "compgraph")),
+        rosenbrock(10_000, "sparse hessian", peers=("numpy", "compgraph")),
     ]

@@ -64,6 +64,17 @@ def test_agreement(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> Non
         compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
 
 
+@pytest.mark.parametrize("operator", ["gradient", "hvp", "hessian", "sparse hessian"])
+def test_other_derivatives(compare: Any, peers: dict[str, Any], operator: str) -> None:
+    """The package gives the derivatives by hand, and these those by differences."""
+    make = importlib.import_module("tasks")
+    for task in (make.rosenbrock(6, operator), make.vector_map(5)):
+        compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
+    task = make.rosenbrock(6, "gradient")
+    (x,) = task.parameters
+    assert check_gradient(task.function(peers["numpy"]), [x], [task.by_hand(x)[0]])
+
+
 def test_steps_are_taken(tasks: list[Any], peers: dict[str, Any]) -> None:
     """A second call starts from the parameters that the first has changed."""
     for name, peer in peers.items():

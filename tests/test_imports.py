@@ -63,7 +63,7 @@ AUTODIFF = {
     "deferred": set(),
     "registry": REGISTRY,
     "numeric": {"registry"},
-    "grads": {"registry", "deferred", "broadcasting"},
+    "grads": {"registry", "deferred", "broadcasting", "batching"},
     "gone": set(),
     "shadow": set(),
     "rewind": {"registry", "deferred", "broadcasting", "gone", "shadow"},
@@ -83,6 +83,13 @@ AUTODIFF = {
     "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
     "implicit": {"opaque", "operators", "forward", "tracing"},
     "ode": {"implicit", "opaque", "operators", "forward"},
+    "batching": {"registry", "deferred", "broadcasting", "forward"},
+    "batched_sweep": {"batching", "registry", "deferred", "broadcasting", "forward", "rewind", "sweep"},
+    "recorded": {"batched_sweep", "operators", "forward", "rewind", "sweep"},
+    "coloring": set(),
+    "patterns": set(),
+    "sparsity": {"batched_sweep", "coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
+    "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}

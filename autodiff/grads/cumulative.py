@@ -56,8 +56,22 @@ def _cumsum(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = F
     return np.reshape(_backward(np.cumsum(_backward(g, along), axis=along), along), x.shape)
 
 
-cumsum_grad = linear("cumsum", _cumsum)
-cumulative_sum_grad = linear("cumulative_sum", _cumsum)
+def _cumsum_batch(position: int, g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+    along = 1 if axis is None else 1 + axis % out.ndim
+    g = _part(g, along, 1, None) if include_initial else g
+    return np.reshape(_backward(np.cumsum(_backward(g, along), axis=along), along), (g.shape[0], *x.shape))
+
+
+def _cumsum_push(tangents: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+    if include_initial:
+        return NotImplemented
+    (t,) = tangents
+    t = np.reshape(t, (t.shape[0], *out.shape))  # all in a row where there is no axis
+    return np.cumsum(t, axis=1 if axis is None else 1 + axis % out.ndim)
+
+
+cumsum_grad = linear("cumsum", _cumsum).batched(_cumsum_batch, _cumsum_push)
+cumulative_sum_grad = linear("cumulative_sum", _cumsum).batched(_cumsum_batch, _cumsum_push)
 nancumsum_grad = general(
     "nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options))
 ).tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))

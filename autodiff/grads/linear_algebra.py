@@ -9,6 +9,7 @@ import numpy as np
 
 from compgraph.operations import einsum
 
+from ..batching import padded
 from ..registry import multilinear
 
 
@@ -33,7 +34,43 @@ def _matmul_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.matmul(_swap(a), g)
 
 
-matmul_grad = multilinear("matmul", _matmul_a, _matmul_b)
+def _matmul_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
+    """Stacks of matrices take one more axis unaided; two vectors, and one matrix for all directions, have shorter ways."""
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    if a.ndim == b.ndim == 1:
+        return g[:, None] * (a if position else b)
+    if position == 0 and a.ndim == 2 and b.ndim == 2:
+        return np.reshape(np.matmul(np.reshape(g, (g.shape[0] * a.shape[0], b.shape[1])), b.T), (g.shape[0], *a.shape))
+    if position == 1 and a.ndim == 2 and b.ndim == 1:
+        return np.matmul(g, a)
+    if position == 0 and a.ndim == 1 and b.ndim == 2:
+        return np.matmul(g, b.T)
+    return (_matmul_b if position else _matmul_a)(g, out, a, b)
+
+
+def _matmul_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
+    """Both as stacks of matrices with as many axes; those that vectors lack are taken out again."""
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    total = None
+    for position, t in enumerate(tangents):
+        if t is None:
+            continue
+        if position == 0 and b.ndim <= 2 <= b.ndim + a.ndim - 1:
+            part = np.matmul(t, b)
+        elif position == 1 and a.ndim == 2 and b.ndim == 1:
+            part = np.matmul(t, a.T)
+        else:
+            left, right = (t, b) if position == 0 else (a, t)
+            left = left[..., None, :] if a.ndim == 1 else left
+            right = right[..., None] if b.ndim == 1 else right
+            ndim = max(a.ndim, b.ndim, 2)
+            part = np.matmul(*(padded(m, ndim) if i == position else m for i, m in enumerate((left, right))))
+            part = np.reshape(part, (t.shape[0], *out.shape))
+        total = part if total is None else total + part
+    return total
+
+
+matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).batched(_matmul_batch, _matmul_push)
 
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
@@ -55,7 +92,35 @@ def _dot_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.moveaxis(summed, 0, -2) if b.ndim > 1 else summed
 
 
-dot_grad = multilinear("dot", _dot_a, _dot_b)
+def _dot_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return g * (a if position else b)
+    if position:
+        leading = list(range(a.ndim - 1))
+        summed = np.tensordot(g, a, axes=([i + 1 for i in leading], leading))  # directions, what b keeps, j
+        return np.moveaxis(summed, -1, -2) if b.ndim > 1 else summed
+    kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
+    return np.tensordot(g, b, axes=(list(range(a.ndim, a.ndim + len(kept))), kept))
+
+
+def _dot_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    total = None
+    for position, t in enumerate(tangents):
+        if t is None:
+            continue
+        if a.ndim == 0 or b.ndim == 0:
+            part = padded(t, out.ndim) * (a if position else b)
+        elif position == 0:
+            part = np.dot(t, b)
+        else:
+            part = np.moveaxis(np.tensordot(a, t, axes=(a.ndim - 1, max(b.ndim - 1, 1))), a.ndim - 1, 0)
+        total = part if total is None else total + part
+    return total
+
+
+dot_grad = multilinear("dot", _dot_a, _dot_b).batched(_dot_batch, _dot_push)
 
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 
@@ -77,11 +142,31 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 inner_grad = multilinear("inner", _inner_a, _inner_b)
+
+
+def _outer_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
+    found = np.matmul(np.ravel(a), g) if position else np.matmul(g, np.ravel(b))
+    return np.reshape(found, (g.shape[0], *np.shape(b if position else a)))
+
+
+def _outer_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
+    total = None
+    for position, t in enumerate(tangents):
+        if t is not None:
+            rows, columns = out.shape
+            if position == 0:
+                part = np.reshape(t, (t.shape[0], rows, 1)) * np.ravel(b)
+            else:
+                part = np.reshape(t, (t.shape[0], 1, columns)) * np.ravel(a)[:, None]
+            total = part if total is None else total + part
+    return total
+
+
 outer_grad = multilinear(
     "outer",
     lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
     lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-)
+).batched(_outer_batch, _outer_push)
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
 vdot_grad = multilinear(
     "vdot",
@@ -148,19 +233,34 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     operands = tuple(np.asanyarray(x) for x in operands)
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
-    factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
-    known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
-    wanted = ""
+    first = next(spare) if g.ndim > len(target) else ""  # an axis of directions
+    factors = [(first + target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
+    known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
+    wanted = first
     for axis, letter in enumerate(mine):
         length = operands[position].shape[axis]
         if letter in wanted:
-            letter, first = next(spare), letter
-            factors.append((first + letter, np.eye(length, dtype=out.dtype)))
+            letter, seen = next(spare), letter
+            factors.append((seen + letter, np.eye(length, dtype=out.dtype)))
         elif (letter, length) not in known:
             factors.append((letter, np.ones(length, out.dtype)))
         wanted += letter
     return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + wanted, **options)
 
 
-einsum_grad = multilinear("einsum", variadic=_einsum)
+def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
+    """One more letter, for the directions, on the operand that has a tangent and on the output."""
+    terms, target = _explicit(subscripts, tuple(np.asanyarray(x) for x in operands))
+    first = next(c for c in string.ascii_letters if c not in "".join(terms) + target)
+    total = None
+    for position, t in enumerate(tangents):
+        if t is not None:
+            letters = [first + term if i == position else term for i, term in enumerate(terms)]
+            given = [t if i == position else x for i, x in enumerate(operands)]
+            part = einsum(*given, subscripts=",".join(letters) + "->" + first + target, **options)
+            total = part if total is None else total + part
+    return total
+
+
+einsum_grad = multilinear("einsum", variadic=_einsum).batched(_einsum, _einsum_push)

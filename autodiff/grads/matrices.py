@@ -74,8 +74,13 @@ def _folded(g: Any, upper: bool = False) -> Any:
 
 # ----------------------------------------------------------------------------- inverses and determinants
 
-linalg_inv_grad = general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out))).tangent(
-    lambda t, out, a: -_product(out, t, out)
+linalg_inv_grad = (
+    general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out)))
+    .tangent(lambda t, out, a: -_product(out, t, out))
+    .batched(  # a stack of matrices takes one more axis
+        lambda position, g, out, a: -_product(_swap(out), g, _swap(out)),
+        lambda tangents, out, a: -_product(out, tangents[0], out),
+    )
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,19 @@ import numpy as np
 from ..registry import elementwise, gather, general, linear, moved
 from .selection import fetched, numbered, returned
 
-roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis))
+
+def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
+    """Each of many directions rolled as `x` is."""
+    if axis is None:
+        flat = np.reshape(g, (g.shape[0], math.prod(x.shape)))
+        return np.reshape(np.roll(flat, np.sum(shift), 1), g.shape)
+    return np.roll(g, shift, tuple([1 + i % x.ndim for i in axis]) if isinstance(axis, tuple) else 1 + axis % x.ndim)
+
+
+roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).batched(
+    lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
+    lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
+)
 tile_grad = gather("tile", moved(np.tile))
 sliding_window_view_grad = gather(
     "sliding_window_view",

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.functions import log_softmax, sigmoid, softmax
 
-from ..registry import elementwise, general, reduction
+from ..registry import Formula, elementwise, general, reduction
 
 relu_grad = elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
 sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out)))
@@ -23,10 +23,33 @@ def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
-softmax_grad = general("softmax", _softmax).tangent(_softmax)
-log_softmax_grad = general(
-    "log_softmax", lambda g, out, x, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
-).tangent(lambda t, out, x, axis=-1: t - np.sum(np.exp(out) * t, axis=axis, keepdims=True))
+def _log_softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
+
+
+def _log_softmax_tangent(t: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
+
+
+def _from_the_end(formula: Formula) -> tuple[Formula, Formula]:
+    """Of many directions: the formula with an axis counted from the end takes them unaided."""
+
+    def of(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+        return (
+            formula(g, out, x, axis=axis % x.ndim - x.ndim) if isinstance(axis, (int, np.integer)) and x.ndim else NotImplemented
+        )
+
+    return lambda position, g, out, x, axis=-1: of(g, out, x, axis), lambda tangents, out, x, axis=-1: of(
+        tangents[0], out, x, axis
+    )
+
+
+softmax_grad = general("softmax", _softmax).tangent(_softmax).batched(*_from_the_end(_softmax))
+log_softmax_grad = (
+    general("log_softmax", _log_softmax)
+    .tangent(_log_softmax_tangent)
+    .batched(_from_the_end(_log_softmax)[0], _from_the_end(_log_softmax_tangent)[1])
+)
 
 
 def _batch(x: Any, rank: int) -> int:

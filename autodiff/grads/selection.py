@@ -9,6 +9,7 @@ import numpy as np
 
 from compgraph.nodes import record
 
+from ..batching import padded
 from ..deferred import scatter
 from ..registry import gather, general, linear, moved
 
@@ -90,6 +91,13 @@ insert_grad = general(
 
 # --------------------------------------------------------------------------------------------- filling
 
-full_like_grad = general("full_like", None, lambda g, out, a, value, **_: g).tangent(
-    None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape)
+
+def _filled_push(tangents: Any, out: Any, a: Any, value: Any, **_: Any) -> Any:
+    return None if tangents[1] is None else padded(tangents[1], out.ndim)
+
+
+full_like_grad = (
+    general("full_like", None, lambda g, out, a, value, **_: g)
+    .tangent(None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape))
+    .batched(lambda position, g, out, a, value, **_: g, _filled_push)
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from compgraph.nodes import record
 from compgraph.operations import getitem
 
+from ..batching import found_at, put_at, zeros_like_batch
 from ..deferred import Scatter, scatter
 from ..registry import Variadic, general, linear
 
@@ -33,47 +36,172 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
-def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
-    """The part of a concatenation's adjoint that belongs to one operand."""
+def _part(position: int, out: Any, operands: Any, axis: Any) -> tuple[slice, ...]:
+    """Where one operand stands in a concatenation."""
     along = 0 if axis is None else axis % out.ndim
     sizes = [math.prod(np.shape(x)) if axis is None else np.shape(x)[along] for x in operands[: position + 1]]
-    part = g[(slice(None),) * along + (slice(sum(sizes[:-1]), sum(sizes)),)]
-    return np.reshape(part, operands[position].shape)
+    return (slice(None),) * along + (slice(sum(sizes[:-1]), sum(sizes)),)
 
 
-astype_grad = linear("astype", _same)
-input_grad = linear("input", _same)
-copy_grad = linear("copy", _same)
+def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    """The part of a concatenation's adjoint that belongs to one operand."""
+    return np.reshape(g[_part(position, out, operands, axis)], operands[position].shape)
+
+
+# Of many directions, stacked along a first axis:
+
+
+def _same_batch(position: int, g: Any, out: Any, x: Any, **_: Any) -> Any:
+    return g
+
+
+def _same_push(tangents: Any, out: Any, x: Any, **_: Any) -> Any:
+    return tangents[0]
+
+
+def _reshaped_batch(position: int, g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
+    return np.reshape(g, (g.shape[0], *x.shape)) if order == "C" else NotImplemented
+
+
+def _reshaped_push(tangents: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
+    return np.reshape(tangents[0], (tangents[0].shape[0], *out.shape)) if order == "C" else NotImplemented
+
+
+def _broadcast_push(tangents: Any, out: Any, x: Any, **_: Any) -> Any:
+    missing = out.ndim - x.ndim
+    (t,) = tangents
+    return np.broadcast_to(np.reshape(t, (t.shape[0], *[1] * missing, *x.shape)), (t.shape[0], *out.shape))
+
+
+def _order(x: Any, axes: Any) -> list[int]:
+    """The order in which a transposition takes the axes."""
+    return [a % x.ndim for a in axes] if axes is not None else list(range(x.ndim))[::-1]
+
+
+def _transposed_batch(position: int, g: Any, out: Any, x: Any, axes: Any = None) -> Any:
+    return np.transpose(g, (0, *[1 + a for a in np.argsort(_order(x, axes)).tolist()]))
+
+
+def _transposed_push(tangents: Any, out: Any, x: Any, axes: Any = None) -> Any:
+    return np.transpose(tangents[0], (0, *[1 + a for a in _order(x, axes)]))
+
+
+def _later(x: Any, axis: Any) -> Any:
+    """An axis, or several, of what has an axis of directions before those of `x`."""
+    return tuple([1 + a % x.ndim for a in axis]) if isinstance(axis, (tuple, list)) else 1 + axis % x.ndim
+
+
+def _swapped_batch(position: int, g: Any, out: Any, x: Any, axis1: Any, axis2: Any) -> Any:
+    return np.swapaxes(g, _later(x, axis1), _later(x, axis2))
+
+
+def _moved_batch(position: int, g: Any, out: Any, x: Any, source: Any, destination: Any) -> Any:
+    return np.moveaxis(g, _later(x, destination), _later(x, source))
+
+
+def _joined_batch(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    part = g[(slice(None), *_part(position, out, operands, axis))]
+    return np.reshape(part, (g.shape[0], *operands[position].shape))
+
+
+def _zeros_for(tangents: Any, operands: Any) -> list[Any]:
+    """The tangents of all operands, zeros where there are none."""
+    like = next(t for t in tangents if t is not None)
+    return [
+        np.zeros((like.shape[0], *np.shape(x)), like.dtype) if t is None else t for t, x in zip(tangents, operands, strict=True)
+    ]
+
+
+def _joined_push(tangents: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    parts = _zeros_for(tangents, operands)
+    if axis is None:
+        parts = [np.reshape(t, (t.shape[0], math.prod(t.shape[1:]))) for t in parts]
+    return np.concatenate(parts, axis=1 if axis is None else 1 + axis % out.ndim)
+
+
+def _stacked_part(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    return g[(slice(None),) * (1 + axis % out.ndim) + (position,)]
+
+
+def _stacked_push(tangents: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
+    return np.stack(_zeros_for(tangents, operands), axis=1 + axis % out.ndim)
+
+
+astype_grad = linear("astype", _same).batched(_same_batch, _same_push)
+input_grad = linear("input", _same).batched(_same_batch, _same_push)
+copy_grad = linear("copy", _same).batched(_same_batch, _same_push)
 view_grad = linear("view", _viewed)
-broadcast_to_grad = linear("broadcast_to", _same)
-reshape_grad = linear("reshape", _reshaped)
-ravel_grad = linear("ravel", _reshaped)
-flatten_grad = linear("flatten", _reshaped)
-squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape))
-expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape))
-transpose_grad = linear("transpose", _transposed)
-swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
-moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source))
-concatenate_grad = linear("concatenate", variadic=_joined)
+broadcast_to_grad = linear("broadcast_to", _same).batched(_same_batch, _broadcast_push)
+reshape_grad = linear("reshape", _reshaped).batched(_reshaped_batch, _reshaped_push)
+ravel_grad = linear("ravel", _reshaped).batched(_reshaped_batch, _reshaped_push)
+flatten_grad = linear("flatten", _reshaped).batched(_reshaped_batch, _reshaped_push)
+squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
+expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
+transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push)
+swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).batched(
+    _swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2)
+)
+moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).batched(
+    _moved_batch,
+    lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
+)
+concatenate_grad = linear("concatenate", variadic=_joined).batched(_joined_batch, _joined_push)
 stack_grad = linear(
     "stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)]
-)
+).batched(_stacked_part, _stacked_push)
 
 # ------------------------------------------------------------------------------------------- indexing
 
-getitem_grad = general("getitem", lambda g, out, x, *index: Scatter(g, index)).tangent(
-    lambda t, out, x, *index: getitem(t, *index)
+
+def _keeps_order(index: tuple[Any, ...]) -> bool:
+    """Whether a further axis may come before those of an index, as a slice: arrays with slices between them move it."""
+    parts = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+    basic = [isinstance(part, (slice, type(None), type(Ellipsis))) for part in parts]
+    if all(
+        is_basic or (isinstance(part, (int, np.integer)) and part.__class__ is not bool)
+        for part, is_basic in zip(parts, basic, strict=True)
+    ):
+        return True
+    picked = [i for i, is_basic in enumerate(basic) if not is_basic]
+    return picked[-1] - picked[0] < len(picked)
+
+
+def _with_all(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index with all directions before it."""
+    return (slice(None), *(index[0] if len(index) == 1 and isinstance(index[0], tuple) else index))
+
+
+def _places(x: Any, index: tuple[Any, ...]) -> Any:
+    return getitem(np.arange(math.prod(x.shape)).reshape(x.shape), *index)
+
+
+def _item_batch(position: int, g: Any, out: Any, x: Any, *index: Any) -> Any:
+    if _keeps_order(index):
+        return Scatter(g, _with_all(index))
+    return np.reshape(put_at(g, x, _places(x, index)), (g.shape[0], *x.shape))
+
+
+def _items(t: Any, x: Any, index: tuple[Any, ...]) -> Any:
+    """What an index finds in each direction."""
+    return getitem(t, *_with_all(index)) if _keeps_order(index) else found_at(t, _places(x, index))
+
+
+getitem_grad = (
+    general("getitem", lambda g, out, x, *index: Scatter(g, index))
+    .tangent(lambda t, out, x, *index: getitem(t, *index))
+    .batched(_item_batch, lambda tangents, out, x, *index: _items(tangents[0], x, index))
 )
+
+
+@functools.lru_cache(maxsize=16)
+def _places_of_pieces(layout: tuple[int, ...]) -> dict[int, int]:
+    """Where each piece stands among the operands, and how many parts its index has."""
+    return dict(zip(itertools.accumulate([1, *[count + 1 for count in layout[:-1]]]), layout, strict=True))
 
 
 def _parts_at(position: int, layout: tuple[int, ...]) -> int:
     """How many parts the index of the piece at a position has."""
-    start = 1
-    for count in layout:
-        if start == position:
-            return count
-        start += 1 + count
-    raise IndexError(f"no piece stands at position {position}")
+    return _places_of_pieces(layout)[position]
 
 
 def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
@@ -87,6 +215,32 @@ def _scattered_tangent(position: int, t: Any, out: Any, like: Any, *flat: Any, l
     return record(scatter, (like, t, *flat[position : position + count]), {"layout": (count,)})
 
 
+def _scattered_batch(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    return _items(g, like, flat[position : position + _parts_at(position, layout)])
+
+
+def _scattered_push(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """The tangents of all pieces that have some, scattered together."""
+    flat_b: list[Any] = []
+    parts: list[int] = []
+    further = None
+    for position, t in enumerate(tangents):
+        if t is None or position == 0:
+            continue
+        index = flat[position : position + _parts_at(position, layout)]
+        if _keeps_order(index):
+            flat_b += [t, *_with_all(index)]
+            parts.append(len(_with_all(index)))
+        else:
+            placed = np.reshape(put_at(t, like, _places(like, index)), (t.shape[0], *like.shape))
+            further = placed if further is None else further + placed
+    if not parts:
+        return further
+    zeros = zeros_like_batch(like.shape, like.dtype, flat_b[0].shape[0])
+    scattered = record(scatter, (zeros, *flat_b), {"layout": tuple(parts)})
+    return scattered if further is None else scattered + further
+
+
 # The first operand of scatter only gives the shape.
-scatter_grad = general("scatter", variadic=_scattered, fixed=1)
+scatter_grad = general("scatter", variadic=_scattered, fixed=1).batched(_scattered_batch, _scattered_push)
 scatter_grad.tangents = Variadic(_scattered_tangent, fixed=1)

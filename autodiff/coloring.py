@@ -1,0 +1,72 @@
+"""Which columns of a sparse matrix can be found together: those that meet in no row.
+
+Curtis, Powell, Reid: On the estimation of sparse Jacobian matrices (1974): columns are gone through in order, and each
+is put into the first group in which it meets no other. A group is a color. A Hessian is colored as any other matrix;
+its symmetry is not used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def color_columns(pattern: Any) -> tuple[Any, int]:
+    """Give each column a color, so that no two of one color have an element in the same row.
+
+    Parameters
+    ----------
+    pattern : scipy.sparse.csr_array
+        Where there are elements.
+
+    Returns
+    -------
+    colors : numpy.ndarray
+        The color of each column, from 0.
+    count : int
+        How many colors there are.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> colors, count = color_columns(scipy.sparse.csr_array(np.eye(4, dtype=bool) | np.eye(4, k=1, dtype=bool)))
+    >>> colors.tolist(), count
+    ([0, 1, 0, 1], 2)
+    """
+    columns = pattern.shape[1]
+    pattern = pattern if pattern.has_sorted_indices else pattern.sorted_indices()
+    most = longest_row(pattern)
+    if most <= 1:
+        return np.zeros(columns, int), min(columns, 1)
+    width = _bandwidth(pattern)
+    if width <= most:  # a full band: it cannot be done with fewer
+        return np.arange(columns) % width, width
+    colors, count = _greedy(pattern) if most < columns else (np.arange(columns), columns)
+    return (colors, count) if count <= width else (np.arange(columns) % width, width)
+
+
+def longest_row(pattern: Any) -> int:
+    """The most elements that stand in one row: fewer colors there cannot be."""
+    return int(np.max(np.diff(pattern.indptr), initial=0))
+
+
+def _bandwidth(pattern: Any) -> int:
+    """How far the first and the last element of a row are from each other, at most."""
+    rows = np.flatnonzero(np.diff(pattern.indptr))
+    return int(np.max(pattern.indices[pattern.indptr[rows + 1] - 1] - pattern.indices[pattern.indptr[rows]], initial=-1)) + 1
+
+
+def _greedy(pattern: Any) -> tuple[Any, int]:
+    """The first color for each column that none has which it meets."""
+    by_column = pattern.tocsc()
+    rows_of = np.split(by_column.indices, by_column.indptr[1:-1])
+    used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row
+    colors = np.zeros(pattern.shape[1], int)
+    for column, rows in enumerate(rows_of):
+        taken: set[int] = set().union(*(used[row] for row in rows))
+        color = next(c for c in range(len(taken) + 1) if c not in taken)
+        colors[column] = color
+        for row in rows:
+            used[row].add(color)
+    return colors, int(colors.max(initial=-1)) + 1

@@ -1,0 +1,442 @@
+"""Jacobians, Hessians and products with them; first of all, that no rule is wrongly batched."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from arguments import Case
+from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+
+import compgraph as cg
+from autodiff import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linearize,
+    numeric,
+    recorded,
+    registry,
+    rule,
+    vjp,
+)
+from autodiff.batched_sweep import pull_together, push_together
+from autodiff.reverse import gradient
+from autodiff.rewind import Events
+from autodiff.sweep import collect, sweep
+
+Array = np.ndarray[Any, Any]
+COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
+
+
+def near(found: Any, expected: Any, what: str, rtol: float = 1e-12) -> None:
+    """Fail unless `found` has the shape and dtype of `expected` and is near it."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), f"{what}: {found.shape} {found.dtype}"
+    size = 1 + np.max(np.abs(expected), initial=0)
+    error = np.max(np.abs(found - expected), initial=0)
+    assert error <= rtol * size, f"{what} is off by {error / size:.2g}"
+
+
+def random_batch(array: Any, rng: np.random.Generator, count: int = COUNT) -> Array:
+    """Random numbers for `count` directions, of the dtype of an array."""
+    array = np.asarray(array)
+    numbers = rng.normal(size=(count, *array.shape))
+    if array.dtype.kind == "c":
+        numbers = numbers + 1j * rng.normal(size=numbers.shape)
+    return np.asarray(numbers, array.dtype)
+
+
+EVERY = [
+    *(pytest.param(c, id=str(c)) for c in CASES),
+    *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
+    *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
+]
+
+
+def check_together(case: Case, order: int = 1) -> None:
+    """Adjoints and tangents of many directions passed together are those passed one by one: of a case, or its gradient."""
+    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+    variables = [cg.variable(x) for x in case.args]
+    out: Any = case.function(*variables)
+    if order == 1:
+        check_graph(out, variables, rng)
+        return
+    found = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
+    for x in variables:
+        check_graph(found[x], variables, rng)
+
+
+def check_graph(out: Any, variables: list[Any], rng: np.random.Generator) -> None:
+    """Directions through the graph of a node, in both modes, at first and at higher order."""
+    nodes = collect(out)
+    if isinstance(nodes, Events):
+        return  # written into: those are passed one by one
+    seeds, wanted = random_batch(out, rng), set(variables)
+    tangents = {x: random_batch(x, rng) for x in variables}
+    pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
+    pushed = [push_together(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
+    for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
+        together = pull_together(nodes, out, seeds[:count], wanted, create_graph)
+        for x in variables:
+            zeros = np.zeros((count, *x.shape), x.dtype)
+            expected = np.reshape([s.get(x, zeros[0]) for s in pulled[:count]], zeros.shape)
+            near(together.get(x, zeros), expected, f"adjoints of {count}")
+        found = push_together(nodes, {x: t[:count] for x, t in tangents.items()}, out, create_graph, count)
+        zeros = np.zeros_like(seeds[:count])
+        expected = [zeros[0] if t is None else t for t in pushed[:count]]
+        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}")
+
+
+def check_one_tangent(case: Case) -> None:
+    """A tangent pushed through the recorded graph is the one that forward mode carries along."""
+    rng = np.random.default_rng(1)
+    variables = [cg.variable(x) for x in case.args]
+    out: Any = case.function(*variables)
+    nodes = collect(out)
+    if not isinstance(nodes, Events):
+        tangents = {x: random_batch(x, rng, 1)[0] for x in variables}
+        pushed = push_together(nodes, tangents, out, False, None)
+        expected = jvp(case.function, case.args, list(tangents.values()))[1]
+        near(np.zeros_like(out.plain) if pushed is None else pushed, expected, "tangent")
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("case", EVERY)
+def test_together_is_one_by_one(case: Case) -> None:
+    check_one_tangent(case)
+    check_together(case)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning")
+@pytest.mark.parametrize("case", EVERY)
+def test_together_is_one_by_one_on_gradients(case: Case) -> None:
+    check_together(case, order=2)
+
+
+def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("transpose", "", np.transpose, (np.arange(6.0).reshape(2, 3),))
+    check_together(case)
+    transpose = registry.rules["transpose"]
+    assert transpose.batch is not None
+    pull, push = transpose.batch
+    monkeypatch.setattr(transpose, "batch", (lambda *given, **options: 2 * pull(*given, **options), push))
+    with pytest.raises(AssertionError, match="adjoints of 5"):
+        check_together(case)
+    monkeypatch.setattr(transpose, "batch", (pull, lambda *given, **options: -push(*given, **options)))
+    with pytest.raises(AssertionError, match="tangents of 5"):
+        check_together(case)
+
+
+def test_a_formula_that_does_not_look_at_the_adjoint() -> None:
+    @cg.primitive
+    def scaled(x: Any, steps: Any) -> Any:
+        return x * np.floor(steps)
+
+    rule(scaled, lambda g, out, x, steps: g * np.floor(steps), lambda g, out, x, steps: np.zeros_like(x), kind="elementwise")
+    for operator in (jacrev, jacfwd):
+        for x in (POINT, np.concatenate([POINT, POINT])):
+            near(operator(lambda x: scaled(x, 4 + x))(x), np.diag(np.floor(4 + x)), operator.__name__)
+
+
+def test_directions_that_a_rule_loses_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry.rules["transpose"], "batch", (lambda position, g, *_, **__: g[0], None))
+    with pytest.raises(ValueError, match="given 6 directions together"):
+        jacrev(np.transpose)(np.ones((2, 3)))
+
+
+# ------------------------------------------------------------------------------------ against differences
+
+Function = Callable[..., Any]
+
+
+def by_differences(f: Function, x: Any) -> Array:
+    """The Jacobian by central differences, element by element."""
+    x = np.asarray(x)
+    columns = [numeric.directional(f, [x], [e.reshape(x.shape)]) for e in np.eye(x.size)]
+    shape = np.shape(f(x))
+    return np.moveaxis(np.reshape(columns, (x.size, *shape)), 0, -1).reshape((*shape, *x.shape))
+
+
+def looped(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1):
+        total = total + x[i] * np.sin(x[i + 1])
+    return np.stack([total, total**2, x[0]])
+
+
+def layered(x: Any) -> Any:
+    w = np.arange(12.0).reshape(4, 3) / 10
+    return cg.softmax(np.tanh(w @ x) @ w) + np.mean(x) - np.max(x)
+
+
+def written(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[1:] = x[:-1] * x[1:]
+    y[0] += np.sin(x[2])
+    return y
+
+
+def picked(x: Any) -> Any:
+    table = np.outer(x, x)
+    return table[[0, 2, 0], :][:, [1, 1]] + np.sort(x)[:, None] + table[[0, 1], [2, 2]]
+
+
+POINT = np.array([0.3, -0.7, 1.1])
+MAPS: dict[str, tuple[Function, Any]] = {
+    "elementwise": (lambda x: np.exp(x) * x - 1 / (2 + x), POINT),
+    "a loop": (looped, POINT),
+    "layers": (layered, POINT),
+    "written in place": (written, POINT),
+    "indices": (picked, POINT),
+    "number to vector": (lambda t: np.stack([np.cos(t), np.sin(t)]), 0.4),
+    "vector to number": (lambda x: np.sum(x**3), POINT),
+    "number to number": (lambda t: t**3, 1.5),
+    "matrix to matrix": (lambda x: x @ x.T + np.linalg.inv(x[:, :2]), POINT[:2, None] + np.arange(6.0).reshape(2, 3) ** 2),
+    "several outputs": (lambda x: np.linalg.qr(x)[1] @ np.linalg.eigh(x + x.T)[0], np.array([[2.0, 0.3], [-0.4, 1.0]])),
+    "identity": (lambda x: x, POINT),
+    "no part of it": (lambda x: x[:0], POINT),
+    "nothing": (lambda x: x * 2, np.zeros((2, 0))),
+    "nothing to a number": (lambda x: np.sum(x), np.zeros(0)),
+    "constant": (lambda x: cg.constant(np.ones(2)) * 3, POINT),
+    "piecewise constant": (lambda x: np.floor(x) * x, POINT),
+}
+
+
+@pytest.mark.parametrize("operator", [jacrev, jacfwd, jacobian], ids=lambda o: o.__name__)
+@pytest.mark.parametrize("label", MAPS)
+def test_jacobian(label: str, operator: Function) -> None:
+    f, x = MAPS[label]
+    found = operator(f)(x)
+    assert type(found) in (np.ndarray, np.float64)
+    near(found, by_differences(lambda y: np.asarray(f(y)), x), label, 1e-7)
+    if isinstance(found, np.ndarray):
+        found += 1  # belongs to the caller
+        near(operator(f)(x), found - 1, label)
+
+
+@pytest.mark.parametrize("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
+@pytest.mark.parametrize("bytes_", [1, 50, 400])
+def test_directions_in_parts(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = MAPS["layers"]
+    whole = operator(f)(x)
+    monkeypatch.setattr(recorded, "MOST", bytes_)
+    near(operator(f)(x), whole, "in parts", 1e-15)
+
+
+def test_several_arguments_aux_and_keywords() -> None:
+    def f(x: Any, y: Any, *, scale: float) -> Any:
+        return scale * x[:, None] * np.sin(y), "aux"
+
+    x, y = POINT, np.array([0.2, 0.5])
+    calls = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return f(*args, **kwargs)
+
+    for operator in (jacrev, jacfwd, jacobian):
+        (by_y, by_x), aux = operator(counted, argnums=(1, 0), has_aux=True)(x, y, scale=2.0)
+        assert aux == "aux"
+        near(by_x, by_differences(lambda a: f(a, y, scale=2.0)[0], x), "by x", 1e-8)
+        near(by_y, by_differences(lambda b: f(x, b, scale=2.0)[0], y), "by y", 1e-8)
+        near(operator(lambda *a: f(*a, scale=2.0)[0], argnums=-1)(x, y), by_y, "the last")
+    assert len(calls) == 3
+    same = jacrev(lambda a, b: a + b, (0, 1))(x, x)
+    same[0][...] = 7
+    near(same[1], np.eye(3), "not the same array")
+
+
+def test_single_precision_stays() -> None:
+    x = POINT.astype(np.float32)
+    for operator in (jacrev, jacfwd, jacobian):
+        assert operator(lambda x: np.sin(x) * x)(x).dtype == np.float32
+    cube = lambda x: np.sum(x**3)  # noqa: E731
+    assert hessian(cube)(x).dtype == hvp(cube)(x, x).dtype == np.float32
+    assert hessian(cube, sparse=True)(x).dtype == np.float32
+
+
+# ------------------------------------------------------------------------------------------ Hessians
+
+
+def bowl(x: Any) -> Any:
+    return np.sum(np.sin(x[1:] * x[:-1])) + np.prod(x) ** 2 + np.log(x @ x)
+
+
+def test_hessian() -> None:
+    expected = by_differences(grad(bowl), POINT)
+    near(hessian(bowl)(POINT), expected, "hessian", 1e-7)
+    value, aux = hessian(lambda x: (bowl(x), 5), has_aux=True)(POINT)
+    assert aux == 5
+    near(value, expected, "with aux", 1e-7)
+    near(hessian(lambda x: bowl(x.reshape(3)))(POINT.reshape(1, 3)), expected.reshape(1, 3, 1, 3), "shape", 1e-7)
+    near(hessian(lambda x: np.sum(x))(POINT), np.zeros((3, 3)), "linear")
+    near(hessian(lambda t: t**4)(1.0), np.asarray(12.0), "number")
+    near(hessian(lambda x: np.sum(x**2))(np.zeros(0)), np.zeros((0, 0)), "nothing")
+    near(
+        hessian(lambda x: np.sum(written(x) ** 2))(POINT),
+        by_differences(grad(lambda x: np.sum(written(x) ** 2)), POINT),
+        "written",
+        1e-7,
+    )
+
+
+def test_blocks_of_a_hessian() -> None:
+    y = np.array([0.2, 0.5])
+    f = lambda x, y: np.sum(x) ** 2 * np.sum(np.exp(y)) + x[0] * y[1]  # noqa: E731
+    blocks = hessian(f, (0, 1))(POINT, y)
+    for i in (0, 1):
+        for j in (0, 1):
+            near(blocks[i][j], jacfwd(grad(f, i), j)(POINT, y), f"block {i}, {j}")
+
+
+ORDERS: dict[str, Function] = {
+    "jacfwd(jacrev)": lambda f: jacfwd(jacrev(f)),
+    "jacrev(jacrev)": lambda f: jacrev(jacrev(f)),
+    "jacrev(jacfwd)": lambda f: jacrev(jacfwd(f)),
+    "jacfwd(jacfwd)": lambda f: jacfwd(jacfwd(f)),
+    "jacobian(grad)": lambda f: jacobian(grad(f)),
+    "hvp": lambda f: lambda x: np.stack([hvp(f)(x, e) for e in np.eye(3)]),
+    "linearize(grad)": lambda f: lambda x: np.stack([linearize(grad(f), x)[1](e) for e in np.eye(3)]),
+    "jvp(jacrev)": lambda f: lambda x: np.stack([jvp(jacrev(f), (x,), (e,))[1] for e in np.eye(3)]),
+    "jvp(jacfwd)": lambda f: lambda x: np.stack([jvp(jacfwd(f), (x,), (e,))[1] for e in np.eye(3)]),
+    "vjp(jacrev)": lambda f: lambda x: np.stack([vjp(jacrev(f), x)[1](e)[0] for e in np.eye(3)]),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_they_nest(order: str) -> None:
+    near(ORDERS[order](bowl)(POINT), hessian(bowl)(POINT), order, 1e-11)
+    near(ORDERS[order](lambda x: np.sum(written(x) ** 3))(POINT), hessian(lambda x: np.sum(written(x) ** 3))(POINT), order, 1e-11)
+
+
+def test_derivatives_of_hessians() -> None:
+    third = by_differences(lambda x: hessian(bowl)(x), POINT)
+    v = np.array([0.5, -1.0, 2.0])
+    near(jacrev(hessian(bowl))(POINT), third, "jacrev", 1e-6)
+    near(jacfwd(hessian(bowl))(POINT), third, "jacfwd", 1e-6)
+    near(grad(lambda x: np.sum(hessian(bowl)(x)))(POINT), third.sum((0, 1)), "grad of the sum", 1e-6)
+    near(jvp(hessian(bowl), (POINT,), (v,))[1], third @ v, "jvp", 1e-6)
+    near(
+        hessian(lambda x: np.sum(grad(bowl)(x) ** 2))(POINT),
+        by_differences(grad(lambda x: np.sum(grad(bowl)(x) ** 2)), POINT),
+        "grad inside",
+        1e-6,
+    )
+    near(jacrev(lambda x: hvp(bowl)(x, v))(POINT), third @ v, "of hvp by x", 1e-6)
+    near(jacrev(lambda v: hvp(bowl)(POINT, v))(v), hessian(bowl)(POINT), "of hvp by v", 1e-11)
+    both = jvp(lambda x: hvp(bowl)(x, x * v), (POINT,), (v,))[1]
+    near(both, third @ v @ (POINT * v) + hessian(bowl)(POINT) @ (v * v), "of hvp by both", 1e-6)
+    pushed = jvp(lambda x: linearize(bowl, x)[1](x * v), (POINT,), (v,))[1]
+    near(pushed, np.asarray(v @ hessian(bowl)(POINT) @ (POINT * v) + grad(bowl)(POINT) @ (v * v)), "of linearize", 1e-10)
+
+
+def test_outer_variables() -> None:
+    c = cg.variable(np.array([0.5, 2.0, -1.0]))
+    for operator in (jacrev, jacfwd, jacobian):
+        table = operator(lambda x: np.sin(c * x) * c[0])(POINT)
+        assert isinstance(table, cg.Node)
+        found = gradient(np.sum(table * np.arange(9.0).reshape(3, 3)), c)[c]
+        expected = by_differences(lambda k: np.sum(np.diag(np.cos(k * POINT) * k * k[0]) * np.arange(9.0).reshape(3, 3)), c.value)
+        near(found, expected, operator.__name__, 1e-8)
+    curved = hessian(lambda x: np.sum(np.sin(x * c)))(POINT)
+    near(gradient(np.sum(curved), c)[c], by_differences(lambda k: np.sum(-np.sin(k * POINT) * k**2), c.value), "hessian", 1e-8)
+    product = hvp(lambda x: np.sum(np.sin(x * c)))(POINT, POINT)
+    near(
+        gradient(np.sum(product), c)[c], by_differences(lambda k: np.sum(-np.sin(k * POINT) * k**2 * POINT), c.value), "hvp", 1e-8
+    )
+    for operator in (jacrev, jacfwd):
+        linear = operator(lambda x: x * 2 + c)(POINT)
+        assert isinstance(linear, cg.Node)  # constant, but nobody takes it for a graph that was lost
+        near(linear.value, 2 * np.eye(3), operator.__name__)
+    grows = grad(lambda s: np.sum(jacrev(lambda x: s * x**2)(POINT)))(3.0)
+    near(grows, np.asarray(np.sum(2 * POINT)), "perturbations are told apart")
+    with cg.no_graph():
+        assert type(jacrev(lambda x: c * x)(POINT)) is np.ndarray
+
+
+# ------------------------------------------------------------------------------------ linearize and hvp
+
+
+def test_linearize() -> None:
+    calls = []
+
+    def f(x: Any, y: Any) -> Any:
+        calls.append(1)
+        return np.sin(x)[:, None] * y
+
+    y = np.array([2.0, 3.0])
+    value, push = linearize(f, POINT, y)
+    near(value, f(POINT, y), "value")
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        tangents = [rng.normal(size=3), rng.normal(size=2)]
+        near(push(*tangents), jvp(f, (POINT, y), tangents)[1], "tangent")
+    assert len(calls) == 1 + 1 + 2  # linearize, the value here, each jvp here
+    near(linearize(written, POINT)[1](POINT), jvp(written, (POINT,), (POINT,))[1], "written")
+    t = np.ones(3)
+    linearize(lambda x: x, POINT)[1](t)[...] = 5
+    near(t, np.ones(3), "the caller's tangent")
+    near(jacrev(linearize(np.sin, POINT)[1])(t), np.diag(np.cos(POINT)), "a linear function")
+    with pytest.raises(ValueError, match="tangent 0 has shape"):
+        push(y, y)
+    with pytest.raises(ValueError, match="1 tangents were given for 2"):
+        push(POINT)
+
+
+def test_hvp() -> None:
+    v = np.array([1.0, -2.0, 0.5])
+    near(hvp(bowl)(POINT, v), hessian(bowl)(POINT) @ v, "product")
+    near(hvp(lambda x, k, power=1: k * np.sum(x**power))(POINT, v, 2.0, power=3), 12 * POINT * v, "with more arguments")
+    near(hvp(np.sum)(POINT, v), np.zeros(3), "linear")
+    product = hvp(lambda x: np.sum(x * x) / 2)(POINT, v)
+    product += 1
+    near(v, np.array([1.0, -2.0, 0.5]), "the caller's vector")
+    assert type(hvp(lambda x: np.sum(grad(bowl)(x)))(POINT, v)) is np.ndarray  # nothing outside is recorded
+    with pytest.raises(ValueError, match="tangent 0 has shape"):
+        hvp(bowl)(POINT, v[:2])
+
+
+# --------------------------------------------------------------------------- complex numbers and refusals
+
+
+def test_complex_numbers() -> None:
+    z = np.array([0.5 + 0.2j, -1.0 + 0.7j])
+    a = np.array([[1.0, 2j], [1 - 1j, 0.5]])
+    for operator in (jacrev, jacfwd, jacobian):
+        name = operator.__name__
+        near(operator(lambda z: np.sin(a @ z))(z), np.cos(a @ z)[:, None] * a, f"{name}: analytic", 1e-14)
+        near(operator(lambda t: np.exp(1j * t * z))(0.3), 1j * z * np.exp(0.3j * z), f"{name}: of a real argument", 1e-14)
+        rows = operator(lambda z: np.stack([np.abs(z[0]) ** 2, np.real(z[1]) * 3]))(z)
+        near(rows, np.array([[2 * np.conj(z[0]), 0], [0, 3]]), f"{name}: real results", 1e-14)
+        with pytest.raises(TypeError, match=f"{name}: the complex function is not analytic"):
+            operator(lambda z: np.conj(z) * z)(z)
+    near(jacrev(lambda z: np.sum(np.abs(z) ** 2))(z), grad(lambda z: np.sum(np.abs(z) ** 2))(z), "as grad", 1e-14)
+    for operator in (hessian, lambda f: lambda z: hvp(f)(z, z)):
+        with pytest.raises(TypeError, match="second derivatives are not one matrix"):
+            operator(lambda z: np.sum(np.abs(z) ** 2))(z)
+
+
+REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+    "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "has no derivatives"),
+    "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums asks for argument 1"),
+    "None": (lambda: jacobian(lambda x: None)(POINT), TypeError, "jacobian: the function returned None"),
+    "lost": (lambda: jacrev(lambda x: np.ones(3))(POINT), TypeError, "graph was lost"),
+    "no scalar": (lambda: hessian(np.sin)(POINT), ValueError, "hessian: the function returned shape"),
+    "no scalar to hvp": (lambda: hvp(np.sin)(POINT, POINT), ValueError, "hvp: the function returned shape"),
+}
+
+
+@pytest.mark.parametrize("label", REFUSED)
+def test_refused(label: str) -> None:
+    call, error, message = REFUSED[label]
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,226 @@
+"""The structure of Jacobians, the coloring of their columns, and the sparse derivatives found by both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from arguments import Case
+from cases import CASES, COMPOSED_CASES
+
+import compgraph as cg
+from autodiff import coloring, grad, hessian, jacobian, jacrev, jvp, sparsity
+from autodiff.coloring import color_columns
+from autodiff.operators import Trace
+from autodiff.recorded import Recorded
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+
+def traced(f: Function, *args: Any) -> Recorded:
+    """The graph of a function."""
+    trace = Trace("jacobian", f, args, range(len(args)), {})
+    return Recorded(trace, trace.output(trace.result))
+
+
+def structure(f: Function, *args: Any) -> list[Array]:
+    """Which results depend on which elements of each argument."""
+    recorded = traced(f, *args)
+    return [sparsity.structure(recorded, x).toarray() for x in recorded.trace.inputs]
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("case", [*(pytest.param(c, id=str(c)) for c in CASES + COMPOSED_CASES)])
+def test_no_structure_is_too_small(case: Case) -> None:
+    recorded = traced(case.function, *case.args)
+    complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.trace.inputs))
+    if recorded.written or complex_ or not recorded.out.size:
+        return
+    for x, rows in zip(recorded.trace.inputs, recorded.rows(), strict=True):
+        if x.size:
+            found = sparsity.structure(recorded, x)
+            dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
+            assert found.shape == dense.shape
+            assert found.has_canonical_format
+            assert not np.any(dense & ~found.toarray()), f"{found.toarray().astype(int)} lacks parts of {dense.astype(int)}"
+
+
+X = np.array([0.3, -0.7, 1.1, 0.4])
+BAND = np.eye(4) + np.diag(np.ones(3), 1)
+EXACT: dict[str, tuple[Function, Any]] = {
+    "elementwise": (lambda x: np.sin(x) * x + 2, np.eye(4)),
+    "broadcast": (lambda x: x[:, None] * x[None, :2], None),
+    "slices": (lambda x: x[1:] * x[:-1], BAND[:3]),
+    "backwards": (lambda x: x[::-1] ** 2, np.eye(4)[::-1]),
+    "an index twice": (lambda x: x[[1, 1, 3]], np.eye(4)[[1, 1, 3]]),
+    "sum of rows": (lambda x: np.sum(x.reshape(2, 2) ** 2, axis=1), np.kron(np.eye(2), [1, 1])),
+    "sum of columns": (lambda x: np.mean(x.reshape(2, 2) ** 2, axis=0, keepdims=True), np.kron([1, 1], np.eye(2))),
+    "sorted": (np.sort, np.eye(4)[np.argsort(X)]),
+    "joined": (lambda x: np.concatenate([x[2:], [1.0], x[:1]]), np.eye(5)[[2, 3, 4, 0]][:, :4]),
+    "stacked": (lambda x: np.stack([x[:2], x[2:]], axis=1), np.eye(4)[[0, 2, 1, 3]]),
+    "a sparse matrix": (lambda x: BAND @ np.exp(x), BAND),
+    "a vector by a matrix": (lambda x: np.exp(x) @ BAND, BAND.T),
+    "only one element": (lambda x: x[2] * np.ones(3), np.eye(4)[[2, 2, 2]]),
+    "piecewise constant": (lambda x: np.floor(x) * x, np.eye(4)),
+    "unknown": (lambda x: np.cumsum(x[:2]), np.ones((2, 1)) * [1, 1, 0, 0]),
+    "branches": (lambda x: np.where(x > 0, x, x[::-1]), np.eye(4) + np.eye(4)[::-1]),
+    "gradient of a chain": (grad(lambda x: np.sum((x[1:] - x[:-1] ** 2) ** 2)), BAND + BAND.T),
+    "gradient of a loop": (
+        grad(lambda x: sum(np.sin(x[i]) * x[i + 1] for i in range(3))),
+        BAND + BAND.T - 2 * np.diag([0, 0, 0, 1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("label", EXACT)
+def test_structure(label: str) -> None:
+    f, expected = EXACT[label]
+    if expected is None:
+        expected = jacrev(f)(X).reshape(-1, 4)
+    assert np.array_equal(structure(f, X)[0], np.asarray(expected) != 0)
+    found = jacobian(f, sparse=True)(X)
+    assert isinstance(found, scipy.sparse.csr_array)
+    assert np.allclose(found.toarray(), jacrev(f)(X).reshape(-1, 4), rtol=1e-14, atol=1e-15)
+
+
+# ------------------------------------------------------------------------------------------- coloring
+
+PATTERNS: dict[str, tuple[Any, int]] = {
+    "nothing": (np.zeros((3, 4)), 1),
+    "diagonal": (np.eye(5), 1),
+    "a band": (sum(np.eye(9, k=k) for k in (-1, 0, 1)), 3),
+    "a wide band with holes": (np.eye(9) + np.eye(9, k=5), 2),
+    "full": (np.ones((3, 4)), 4),
+    "an arrow": (np.eye(6) + np.eye(6)[:, :1] + np.eye(6)[:1], 6),
+    "a row": (np.ones((1, 3)), 3),
+    "a column": (np.ones((3, 1)), 1),
+    "a grid": (np.kron(np.eye(4), np.eye(4, k=1) + np.eye(4) + np.eye(4, k=-1)) + np.eye(16, k=4) + np.eye(16, k=-4), 8),
+}
+
+
+@pytest.mark.parametrize("label", PATTERNS)
+def test_coloring(label: str) -> None:
+    pattern, at_most = PATTERNS[label]
+    colors, count = color_columns(scipy.sparse.csr_array(pattern != 0))
+    check_coloring(pattern != 0, colors)
+    assert count <= at_most
+    assert set(colors) <= set(range(count))
+
+
+def check_coloring(pattern: Array, colors: Array) -> None:
+    """Fail if two columns of one color meet in a row."""
+    for row in pattern:
+        used = colors[row]
+        assert len(set(used)) == len(used), f"columns of colors {used} meet"
+
+
+def test_unsorted_indices() -> None:
+    pattern = scipy.sparse.csr_array((np.ones(4, bool), [2, 0, 3, 1], [0, 2, 4]), shape=(2, 4))
+    check_coloring(pattern.toarray(), color_columns(pattern)[0])
+
+
+def test_random_colorings_and_that_the_check_sees_wrong_ones() -> None:
+    rng = np.random.default_rng(0)
+    for density in (0.02, 0.1, 0.4):
+        pattern = rng.random((30, 40)) < density
+        check_coloring(pattern, color_columns(scipy.sparse.csr_array(pattern))[0])
+    with pytest.raises(AssertionError, match="meet"):
+        check_coloring(np.eye(3, k=1) + np.eye(3) != 0, np.array([0, 0, 1]))
+
+
+# ------------------------------------------------------------------------------------------ derivatives
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def arrow(x: Any) -> Any:
+    return np.concatenate([np.sum(x**2)[None], x[1:] * x[0]])
+
+
+def test_few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(-1, 2, 200)
+    passed: list[int] = []
+    for name in ("push", "pull"):
+        original = getattr(Recorded, name)
+
+        def counting(self: Any, directions: Any, *count: int, original: Any = original) -> Any:
+            passed.append(count[0] if count else len(directions))
+            return original(self, directions, *count)
+
+        monkeypatch.setattr(Recorded, name, counting)
+    found = hessian(rosenbrock, sparse=True)(x)
+    assert passed == [3]
+    assert found.nnz == 3 * 200 - 2
+    passed.clear()
+    wide = jacobian(lambda x: np.stack([np.sum(x[:100] ** 2), np.sum(x[100:])]), sparse=True)(x)
+    assert passed == [1]
+    assert wide.nnz == 200
+    monkeypatch.undo()
+    assert np.allclose(found.toarray(), hessian(rosenbrock)(x), rtol=1e-14)
+
+
+def test_sparse_derivatives_of_other_shapes() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    found = jacobian(lambda x: np.sin(x).T, sparse=True)(x)
+    assert np.allclose(found.toarray(), jacrev(lambda x: np.sin(x).T)(x).reshape(6, 6))
+    by_x, by_y = jacobian(lambda x, y: x * y, (0, 1), sparse=True)(X, X + 1)
+    assert np.array_equal(by_x.toarray(), np.diag(X + 1))
+    assert np.array_equal(by_y.toarray(), np.diag(X))
+    value, aux = jacobian(lambda x: (arrow(x), "aux"), has_aux=True, sparse=True)(X)
+    assert aux == "aux"
+    assert np.allclose(value.toarray(), jacrev(arrow)(X))
+    assert hessian(lambda x: (rosenbrock(x), 1), has_aux=True, sparse=True)(X)[1] == 1
+    assert jacobian(lambda x: x[:0], sparse=True)(X).shape == (0, 4)
+    assert jacobian(lambda t: t**2, sparse=True)(3.0).toarray() == [[6.0]]
+    assert jacobian(lambda x: cg.constant(np.ones(2)) * 1, sparse=True)(X).nnz == 0
+
+    def written(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[1:] = x[:-1] ** 2
+        return y
+
+    assert np.allclose(jacobian(written, sparse=True)(X).toarray(), jacrev(written)(X))
+
+
+def test_branches_are_those_of_the_point() -> None:
+    assert jacobian(np.sort, sparse=True)(X[::-1].copy()).toarray()[0, 2] == 1
+    assert jacobian(np.sort, sparse=True)(X).toarray()[0, 1] == 1
+
+
+OUTER = cg.variable(X)
+REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+    "complex": (lambda: jacobian(np.sin, sparse=True)(X + 0j), TypeError, "sparse=True is for real numbers"),
+    "outer tangents": (lambda: jvp(jacobian(np.sin, sparse=True), (X,), (X,)), TypeError, "cannot carry tangents"),
+    "outer gradient": (
+        lambda: grad(lambda x: np.sum(jacobian(np.sin, sparse=True)(x).data))(X),
+        TypeError,
+        "depends on nodes recorded outside",
+    ),
+    "outer variable": (
+        lambda: hessian(lambda x: np.sum(np.sin(OUTER * x)), sparse=True)(X),
+        TypeError,
+        "hessian: the function depends on nodes recorded outside",
+    ),
+    "several arguments": (lambda: hessian(lambda x, y: x @ y, (0, 1), sparse=True), ValueError, "needs a single argument"),
+}
+
+
+@pytest.mark.parametrize("label", REFUSED)
+def test_refused(label: str) -> None:
+    call, error, message = REFUSED[label]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of structures fails for one that is too small."""
+    monkeypatch.setattr(sparsity.Patterns, "union", lambda self, given: next(g for g in given if g is not None))
+    with pytest.raises(AssertionError, match="lacks parts"):
+        test_no_structure_is_too_small(Case("mul", "", lambda x: x[1:] * x[:-1], (X,)))
+    assert coloring.longest_row(scipy.sparse.csr_array(np.eye(2))) == 1
