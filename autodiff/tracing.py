@@ -127,7 +127,7 @@ class _Together:
 
 def gathered(outs: Sequence[Any]) -> Joint:
     """One joint over several nodes; its adjoint is the `Parts` of theirs."""
-    made = attach(tuple(np.asarray(out.plain) for out in outs), _together, tuple(outs))
+    made = attach(tuple(np.asarray(out.plain) for out in outs), together, tuple(outs))
     joint: Joint = made[0].args[0]
     return joint
 
@@ -137,6 +137,6 @@ def _part(position: int, adjoints: Any, outs: Any, *operands: Any) -> Any:
     return np.zeros(operands[position].shape, operands[position].dtype)[()] if adjoint is None else adjoint
 
 
-_together = _Together()
+together = _Together()
 makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ())
-operations.OPNAMES[_together] = "together"
+operations.OPNAMES[together] = "together"

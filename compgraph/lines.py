@@ -51,9 +51,14 @@ def nowhere(depth: int) -> Any:
 def users_frame(depth: int) -> Any:
     """The innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_internal(frame.f_code.co_filename):
+    known = _internal.get
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        internal = known(filename)
+        if internal is False or (internal is None and not is_internal(filename)):
+            return frame
         frame = frame.f_back
-    return Nowhere if frame is None else frame
+    return Nowhere
 
 
 def described(code: CodeType | str | None, instruction: int) -> str | None:

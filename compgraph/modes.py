@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,7 +22,7 @@ is_quick = _quick.get
 _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
 
 # Arrays made up to this tick may not be written into: a function that runs again would write twice.
-sealed: ContextVar[int] = ContextVar("sealed", default=0)
+sealed: ContextVar[float] = ContextVar("sealed", default=-math.inf)
 sealed_until = sealed.get
 
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.

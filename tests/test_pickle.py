@@ -20,9 +20,9 @@ from arguments import Case
 from cases import CASES, COMPLEX_CASES
 
 import compgraph as cg
+from autodiff import rule
 from autodiff.forward import jvp
 from autodiff.operators import grad
-from autodiff.registry import rule
 from autodiff.reverse import gradient, gradients
 from compgraph import operations
 from compgraph.finding import function_called, name_of
