@@ -37,6 +37,7 @@ from compgraph.writing import put, require_writeable, store
 from .broadcasting import conform
 from .registry import Rule, Work, by_function
 from .shadow import Shadow
+from .trees import flatten, unflatten
 
 _next_level = itertools.count(1).__next__
 
@@ -259,11 +260,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array.
+        A function of arrays that returns an array, or several, nested in any way.
     primals : sequence of array_like
-        The arguments; Python numbers become floats, integer arrays are refused.
+        The arguments, which may nest; Python numbers become floats, integer arrays are refused.
     tangents : sequence of array_like
-        The direction: for each argument, an array of its shape.
+        The direction: for each argument, an array of its shape, nested as it is.
 
     Returns
     -------
@@ -286,21 +287,33 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     """
     if len(primals) != len(tangents):
         raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
+    (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
+    if given != structure:
+        raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
     level = _next_level()
     inputs = []
-    for position, (primal, tangent) in enumerate(zip(map(as_argument, primals), map(as_argument, tangents), strict=True)):
+    for position, (primal, tangent) in enumerate(zip(map(as_argument, points), map(as_argument, directions), strict=True)):
         if np.shape(tangent) != np.shape(primal):
             raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
         own = record(operations.input_of, (primal,))  # the function may write into it
         inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
     with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
-        out = f(*inputs)
+        result = f(*unflatten(structure, inputs))
+    outs, results = flatten(result)
+    if not outs:
+        raise TypeError(lost_graph("jvp", result, escapes))
+    parts = [_parted(out, level, escapes) for out in outs]
+    if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
+        warn_of_zeros("jvp", "its arguments", escapes)
+    return unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
+
+
+def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
+    """The value and the tangent of a result."""
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, _connected(out.tangent, out.primal)
     if not isinstance(out, Node):
         raise TypeError(lost_graph("jvp", out, escapes))
-    if escapes:
-        warn_of_zeros("jvp", "its arguments", escapes)
     return out, _connected(np.zeros(out.shape, out.dtype)[()], out)
 
 

@@ -23,6 +23,7 @@ from compgraph.operations import input_of
 from .detached import require_known, verify_gradient
 from .forward import TangentNode, as_argument, jvp, lost_graph, warn_of_zeros
 from .sweep import collect, connected_zeros, owned, sweep
+from .trees import Argnums, Arguments, flatten, unflatten
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -127,6 +128,11 @@ class Trace:
             return out
         return out if self._live(collect(out, stop=self.inputs)) else out.plain
 
+    def values(self, results: Any) -> Any:
+        """Nested results for the caller."""
+        leaves, structure = flatten(results)
+        return unflatten(structure, [self.value(leaf) if isinstance(leaf, Node) else leaf for leaf in leaves])
+
 
 def _input(argument: Any) -> tuple[Any, Any]:
     """What stands in for an argument, and the node within it to differentiate with respect to."""
@@ -149,7 +155,7 @@ def _positions(operator: str, argnums: int | Sequence[int], count: int) -> list[
     return [p % count for p in positions]
 
 
-def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, verify: str | None = None) -> Function:
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the value of `f` and its gradient.
 
     Parameters
@@ -157,10 +163,11 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     f : callable
         A function of arrays that returns a scalar (an array of shape ``()``), or with `has_aux` a pair of it and
         anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to: positions, or names of parameters. Each may be an array, or
+        arrays in lists, tuples, dictionaries, named tuples and dataclasses, nested in any way.
     has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``.
+        Whether `f` returns a pair ``(value, aux)``; arrays in `aux` are returned as plain arrays.
     verify : {None, "first", "always"}
         Whether the first gradient, or each, is compared with a central difference of `f` on plain arrays along one
         random direction, which costs two or more further calls of `f`. It finds what left the graph without being
@@ -170,7 +177,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     -------
     callable
         ``(*args, **kwargs) -> (value, gradient)``, or ``((value, aux), gradient)``. The gradient is an array of the shape
-        of the argument; a tuple of them if `argnums` is a sequence.
+        of the argument, or arrays nested as it is; a tuple of them if `argnums` is a sequence.
 
     Raises
     ------
@@ -198,8 +205,9 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace("grad", f, args, _positions("grad", argnums, len(args)), kwargs)
-        result, aux = trace.result if has_aux else (trace.result, None)
+        arguments = Arguments("grad", f, args, kwargs, argnums)
+        trace = Trace("grad", arguments, arguments.leaves, range(len(arguments.leaves)), {})
+        result, aux = _with_aux(trace.result) if has_aux else (trace.result, None)
         out = trace.output(result)
         if out.shape != ():
             raise ValueError(
@@ -208,32 +216,23 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
             )
         adjoints = trace.pull(out)
         if unverified[0]:
-            alone, points = _of_arguments(f, args, trace.argnums, kwargs, has_aux)
-            verify_gradient(alone, points, out, adjoints, trace.escapes)
+            alone = (lambda *leaves: arguments(*leaves)[0]) if has_aux else arguments
+            verify_gradient(alone, arguments.leaves, out, adjoints, trace.escapes)
             unverified[0] = verify == "always"
-        found = tuple(adjoints) if not isinstance(argnums, (int, np.integer)) else adjoints[0]
-        value = trace.value(out)
-        return ((value, aux), found) if has_aux else (value, found)
+        found, value = arguments.shaped(adjoints), trace.value(out)
+        return ((value, trace.values(aux)), found) if has_aux else (value, found)
 
     return differentiated
 
 
-def _of_arguments(
-    f: Function, args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any], has_aux: bool
-) -> tuple[Function, list[Any]]:
-    """`f` as a function of the arguments it is differentiated by, and these."""
-
-    def value(*points: Any) -> Any:
-        full = list(args)
-        for position, point in zip(argnums, points, strict=True):
-            full[position] = point
-        result = f(*full, **kwargs)
-        return result[0] if has_aux else result
-
-    return value, [args[position] for position in argnums]
+def _with_aux(result: Any) -> tuple[Any, Any]:
+    """What a function with auxiliary results returned."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeError(f"has_aux=True, but the function returned a {type(result).__name__}, not a pair (value, aux)")
+    return result[0], result[1]
 
 
-def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, verify: str | None = None) -> Function:
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the gradient of `f`.
 
     Parameters
@@ -241,8 +240,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, v
     f : callable
         A function of arrays that returns a scalar (an array of shape ``()``), or with `has_aux` a pair of it and
         anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(gradient, aux)``.
     verify : {None, "first", "always"}
@@ -251,8 +250,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, v
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> gradient``: an array of the shape of the argument, or a tuple of them if `argnums` is a
-        sequence.
+        ``(*args, **kwargs) -> gradient``: an array of the shape of the argument, or arrays nested as it is; a tuple of
+        them if `argnums` is a sequence.
 
     Raises
     ------
@@ -264,6 +263,8 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, v
     >>> import numpy as np
     >>> print(grad(lambda x: x**3)(2.0), grad(grad(lambda x: x**3))(2.0))
     12.0 12.0
+    >>> grad(lambda p, x: np.sum(p["w"] * x) + p["b"])({"w": np.ones(2), "b": 0.5}, np.array([3.0, 4.0]))
+    {'w': array([3., 4.]), 'b': np.float64(1.0)}
     """
     both = value_and_grad(f, argnums, has_aux, verify)
 
@@ -281,9 +282,9 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array.
+        A function of arrays that returns an array, or several, nested in any way.
     *primals : array_like
-        The arguments.
+        The arguments, which may nest too.
 
     Returns
     -------
@@ -291,7 +292,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
         ``f(*primals)``.
     pull : callable
         ``pull(adjoint)`` returns the tuple of the arguments' adjoints (vector-Jacobian products), given that of the
-        value, of its shape. It can be called again.
+        value, of its shape and nested as it is. It can be called again.
 
     Raises
     ------
@@ -307,13 +308,25 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    trace = Trace("vjp", f, primals, range(len(primals)), {})
-    out = trace.output(trace.result)
+    arguments = Arguments("vjp", f, primals, {}, range(len(primals)))
+    trace = Trace("vjp", arguments, arguments.leaves, range(len(arguments.leaves)), {})
+    outs, structure = flatten(trace.result)
+    if not outs:
+        raise TypeError(lost_graph("vjp", trace.result, trace.escapes))
+    for out in outs:
+        trace.output(out)
+    with recording_on():
+        out = outs[0] if len(outs) == 1 else np.concatenate([np.ravel(o) for o in outs])
 
     def pull(adjoint: Any) -> tuple[Any, ...]:
-        adjoint = as_argument(adjoint)
-        if adjoint.shape != out.shape:
-            raise ValueError(f"vjp: the adjoint has shape {adjoint.shape}, the value {out.shape}")
-        return tuple(trace.pull(out, adjoint))
+        adjoints, given = flatten(adjoint)
+        if given != structure:
+            raise ValueError(f"vjp: the adjoint nests as {given}, the value as {structure}")
+        adjoints = [as_argument(a) for a in adjoints]
+        for a, o in zip(adjoints, outs, strict=True):
+            if a.shape != o.shape:
+                raise ValueError(f"vjp: the adjoint has shape {a.shape}, the value {o.shape}")
+        together = adjoints[0] if len(outs) == 1 else np.concatenate([np.ravel(a) for a in adjoints])
+        return arguments.shaped(trace.pull(out, together))  # type: ignore[no-any-return]
 
-    return trace.value(out), pull
+    return trace.values(trace.result), pull

@@ -94,6 +94,8 @@ class Arguments:
         self.places = [self._place(operator, argument) for argument in wanted]
         given = [self.args[place] if isinstance(place, int) else self.kwargs[place] for place in self.places]
         self.leaves, self.structure = flatten(given)
+        if not self.leaves:
+            raise TypeError(f"{operator}: what is to be differentiated by, {given}, holds no array and has no derivatives")
 
     def _place(self, operator: str, argument: Any) -> int | str:
         """An argument as its position among `args`, or its name among `kwargs`."""

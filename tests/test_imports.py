@@ -70,7 +70,7 @@ AUTODIFF = {
     "sweep": {"registry", "deferred", "broadcasting", "rewind"},
     "detached": {"numeric"},
     "reverse": {"numeric", "sweep", "broadcasting", "detached"},
-    "forward": {"numeric", "registry", "deferred", "broadcasting", "shadow"},
+    "forward": {"trees", "numeric", "registry", "deferred", "broadcasting", "shadow"},
     "trees": set(),
     "operators": {"sweep", "forward", "detached", "trees"},
     "slopes": {"numeric", "registry"},
