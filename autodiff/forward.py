@@ -20,6 +20,7 @@ from compgraph.escapes import noticing, told
 from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import buffers_wrapped, is_recording
 from compgraph.nodes import (
+    INERT,
     NO_OPTIONS,
     ConstantNode,
     Node,
@@ -86,6 +87,9 @@ class TangentNode(Node):
             offset = _address(self.plain) - _address(buffer.plain)
             place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
             self._primal = record(window, (buffer,), place)
+            if not self.plain.flags.writeable:
+                np.ndarray.setflags(self._primal, write=False)
+                self._primal.plain.flags.writeable = False
         return self._primal
 
     @property
@@ -109,7 +113,7 @@ class TangentNode(Node):
         carried = [a.__class__ is cls and a.level == level for a in args]
         pairs = list(zip(args, carried, strict=True))
         _join_graph([a for a, c in pairs if c], [a for a, c in pairs if not c])
-        primals = tuple([a.primal if c else a for a, c in pairs])
+        primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = record(function, primals, options)
         if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
             root = _viewed(out, [a for a, c in pairs if c])
@@ -191,10 +195,15 @@ def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
     return tangent
 
 
+def _plain_constant(value: Any) -> Any:
+    """A node that is constant and was computed from nothing, like the answers of comparisons here, as its numbers."""
+    return value.plain if value.__class__ in INERT and not value.args else value
+
+
 def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """If values meet nodes of a graph, let what is written into them from now on be recorded: the graph reads them."""
     parts = [part for a in carried for part in (a.primal, a.derivative())]
-    nodes = [n for n in (*parts, *others) if isinstance(n, Node)]
+    nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
     if not nodes or not is_recording():
         return
     like = max(nodes, key=lambda n: n.level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -291,3 +292,21 @@ def test_looking_at_operands_changes_nothing() -> None:
     g = gradient(y, create_graph=True)["x"]
     assert g.dtype == np.float32
     assert np.array_equal(g, [2.0, 2.0])
+
+
+def test_forward_mode_keeps_nothing_where_values_decide() -> None:
+    def f(x: Any, steps: int) -> Any:
+        y = x
+        for _ in range(steps):
+            y = np.where(y > 0, 0.99 * y, 1.01 * y) + 0.001 * x
+        return np.sum(y)
+
+    def peak(steps: int) -> int:
+        tracemalloc.start()
+        value, _ = jvp(lambda x: f(x, steps), (np.ones(10_000),), (np.ones(10_000),))
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert not isinstance(value, cg.Node)
+        return used
+
+    assert peak(200) < 1.2 * peak(20)
