@@ -46,14 +46,10 @@ def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], k
         operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
         if not kwargs:
             return record(function, operands)
-        if reserved.isdisjoint(kwargs) and not any(map(_is_special, kwargs.values())):
+        plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_is_special, kwargs.values()))
+        if plain and reserved.isdisjoint(kwargs):
             return record(function, operands, kwargs)
     return _bind_by_name(function, operand_names, args, kwargs)
-
-
-def _node_within(options: dict[str, Any]) -> bool:
-    """Whether a node stands in one of the sequences among options."""
-    return any(isinstance(leaf, Node) for value in options.values() for leaf in leaves_of(value))
 
 
 def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

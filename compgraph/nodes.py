@@ -425,16 +425,23 @@ def _attach(
 ) -> Any:
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
-    if value.__class__ is ndarray and function.__class__ is not np.ufunc:
+    may_share = value.__class__ is ndarray and function.__class__ is not np.ufunc
+    if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     return fill(_wrapped(value, active), function, args, edges, options)
+
+
+def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+    """Whether a function has handed an operand back."""
+    for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
+        if args[i].plain is value:
+            return True
+    return False
 
 
 def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
     """A result that may share its operand's buffer; then what is written into the one changes the other."""
     if value.base is None:
-        if not any(args[i].plain is value for i in edges):
-            return value, active
         value = value.view()
     if not active and value.flags.writeable:  # something with a derivative may be written there later
         owner = owner_of(value)
