@@ -48,9 +48,8 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     h = size * (step or max(step_of(a.dtype) for a in args))
     ends = []
     for sign in (1, -1):
-        moved = [
-            a if d is None else (a + sign * h * np.asarray(d)).astype(a.dtype) for a, d in zip(args, directions, strict=True)
-        ]
+        ahead = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
+        moved = [(a + sign * h * d).astype(a.dtype) for a, d in ahead]
         ends.append(np.asarray(f(*moved)))
     return (ends[0] - ends[1]) / (2 * h)
 
@@ -105,7 +104,8 @@ def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, 
         moved = argument.copy()
         moved[index] += sign * h * unit
         points.append(moved[index])
-        ends.append(np.asarray(f(*args[:position], moved, *args[position + 1 :])))
+        others = [a.copy() for a in args]  # the function may write into them
+        ends.append(np.asarray(f(*others[:position], moved, *others[position + 1 :])))
     difference = ends[0] - ends[1]
     if weights is not None:
         difference = difference * weights

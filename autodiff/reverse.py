@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.escapes import noticed, noticing, told
-from compgraph.leaves import variable
 from compgraph.modes import recording_on
-from compgraph.nodes import Node, VariableNode, describe, require_history
+from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -217,7 +216,7 @@ def check_gradient(
     ----------
     f : callable
         A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
-        arrays, and with variables if `gradients` is None.
+        arrays, and with nodes if `gradients` is None; it may write into them.
     args : sequence of array_like
         The point; integers become floats.
     gradients : sequence of array_like, optional
@@ -251,13 +250,13 @@ def check_gradient(
     args = [numeric.plain(a) for a in args]
     lost, escapes = False, []
     if gradients is None:
-        variables = [variable(a) for a in args]
+        inputs = [leaf(a.copy(), InputNode, None) for a in args]
         with noticing() as escapes:
-            out = f(*variables)
+            out = f(*inputs)
         lost = bool(escapes) or (out is not None and not isinstance(out, Node))
         if out is None or isinstance(out, Node):
-            found = gradient(out, variables, unused="zero")
-            gradients = [found[v] for v in variables]
+            found = gradient(out, inputs, unused="zero")
+            gradients = [found[x] for x in inputs]
         else:
             gradients = [np.zeros_like(a) for a in args]
     if len(gradients) != len(args):
