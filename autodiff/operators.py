@@ -17,12 +17,12 @@ import numpy as np
 
 from compgraph.escapes import noticing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, record
+from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, record
 from compgraph.operations import input_of
 
 from .detached import require_known, verify_gradient
 from .forward import TangentNode, as_argument, jvp, lost_graph, warn_of_zeros
-from .sweep import collect, connected_zeros, owned, sweep
+from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 from .trees import Argnums, Arguments, flatten, unflatten
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -86,10 +86,12 @@ class Trace:
             found = owned(swept, self.inputs, adjoint)
             return [found[x] for x in self.inputs]
         with recording_on():
+            since = next_tick()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
             swept = sweep(nodes, out, seed, set(self.inputs), True)
             self._warn_of_zeros(swept)
-            return [swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs]
+            adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
+            return list(owned_nodes(adjoints, since).values())
 
     def _warn_of_zeros(self, swept: dict[Any, Any]) -> None:
         """Warn if no adjoint reached an argument, and values were seen to leave the graph."""

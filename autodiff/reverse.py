@@ -9,12 +9,12 @@ import numpy as np
 
 from compgraph.escapes import noticed, noticing, told
 from compgraph.modes import recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, require_history
+from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
 from .detached import detached
-from .sweep import collect, connected_zeros, owned, sweep
+from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 
 
 class Gradients(Mapping[str, Any]):
@@ -105,9 +105,11 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
         return Gradients(owned(found, wanted, adjoint), node.opname)
     with recording_on():
+        since = next_tick()
         seed = _recorded_seed(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), True)
-        return Gradients({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, node.opname)
+        adjoints = {v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}
+        return Gradients(owned_nodes(adjoints, since), node.opname)
 
 
 def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:

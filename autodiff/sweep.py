@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import lines
-from compgraph.nodes import ACTIVE, INERT, next_tick, watched
+from compgraph import lines, operations
+from compgraph.memory import owner_of, root_of
+from compgraph.nodes import ACTIVE, INERT, next_tick, record, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -205,4 +206,18 @@ def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dic
             adjoint = adjoint.copy()
         taken.add(id(adjoint))
         results[node] = adjoint if adjoint.ndim else adjoint[()]
+    return results
+
+
+def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
+    """Adjoints that are nodes, each over memory of its own: whoever writes into one changes no other, nor the graph."""
+    results: dict[Any, Any] = {}
+    taken: set[int] = set()
+    for key, node in found.items():
+        owner = id(owner_of(node.plain))
+        if node.plain.__class__ is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
+            node = record(operations.copy, (node,), {"order": "K"})
+            owner = id(owner_of(node.plain))
+        taken.add(owner)
+        results[key] = node
     return results

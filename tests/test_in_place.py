@@ -383,3 +383,15 @@ def test_memory_of_forward_mode_does_not_grow() -> None:
 
     peak(5)
     assert peak(200) < 1.3 * peak(20)
+
+
+def test_recorded_gradients_share_no_memory() -> None:
+    x, y, w = cg.variable([1.0, 2.0], "x"), cg.variable([3.0, 4.0], "y"), cg.variable([[5.0, 6.0]], "w")
+    g = gradient(np.sum((x + y + np.reshape(w, 2)) * x), create_graph=True)
+    g["y"][0] *= 10
+    assert g["x"].value.tolist() == [10, 14]
+    assert g["w"].value.tolist() == [[1, 2]]
+    assert gradient(np.sum(g["y"]), x)["x"].tolist() == [10, 1]
+    found = gradient(np.dot(x, y), create_graph=True)["x"]
+    found *= 0
+    assert y.value.tolist() == [3, 4]

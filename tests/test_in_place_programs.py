@@ -23,7 +23,7 @@ from autodiff import grad, jvp
 Array = np.ndarray[Any, Any]
 Program = list[tuple[int, ...]]
 
-settings.register_profile("short", max_examples=1000)
+settings.register_profile("short", max_examples=3000)
 settings.register_profile("long", max_examples=5000)
 FORM = settings(
     settings.get_profile("long" if os.environ.get("HYPOTHESIS_PROFILE") == "long" else "short"),
