@@ -88,6 +88,9 @@ def set_flat(a: Any, places: Any, values: Any) -> None:
         raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
     values = as_operand(values)
     if np.size(places) and np.size(values):
+        if not a.ndim:  # of several values for the one place, the last stays
+            rewrite(a, lambda: _repeated(values, np.size(places))[-1], (values,))
+            return
         index = np.unravel_index(places % a.size, a.shape)
         rewrite(a, lambda: _repeated(values, np.size(places)).reshape(np.shape(places)), (values,), index)
 

@@ -395,3 +395,14 @@ def test_recorded_gradients_share_no_memory() -> None:
     found = gradient(np.dot(x, y), create_graph=True)["x"]
     found *= 0
     assert y.value.tolist() == [3, 4]
+
+
+def test_a_number_in_an_array_is_put() -> None:
+    def f(x: Any) -> Any:
+        y = (x * 2)[..., 0, None][0, ...]
+        np.put(y, [0, -1, 0], x)
+        return y
+
+    values = np.array([1.0, 2.0, 3.0])
+    assert np.array_equal(f(cg.variable(values)).value, f(values.copy()))
+    check_grads(f, [values])
