@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph import lines, operations
 from compgraph.memory import owner_of, root_of
-from compgraph.nodes import ACTIVE, INERT, next_tick, record, watched
+from compgraph.nodes import ACTIVE, INERT, Node, next_tick, record, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -214,6 +214,9 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
     results: dict[Any, Any] = {}
     taken: set[int] = set()
     for key, node in found.items():
+        if not isinstance(node, Node):  # zeros of an operand that is only looked at
+            results[key] = node
+            continue
         owner = id(owner_of(node.plain))
         if node.plain.__class__ is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
             node = record(operations.copy, (node,), {"order": "K"})
