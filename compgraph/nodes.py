@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import is_recording, recording_on
+from .modes import is_recording, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
 
@@ -175,6 +175,7 @@ class VariableNode(Node):
                 "would lose where its value came from. To update it by plain numbers, write inside "
                 "`with cg.no_graph():`, or write node.value."
             )
+        require_unsealed(self)
         try:
             write(self.plain)
         finally:
@@ -549,6 +550,15 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
     return array
+
+
+def require_unsealed(root: Any) -> None:
+    """Raise if a function that runs again in the backward pass would write into a node made outside it."""
+    if root.tick <= sealed_until():
+        raise TypeError(
+            f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
+            "backward pass and would write twice. Copy the array inside the function (np.copy)"
+        )
 
 
 def lost_history() -> TypeError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import lines, operations
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
-from .modes import NoGraph, is_recording, sealed_until
+from .modes import NoGraph, is_recording
 from .nodes import (
     ACTIVE,
     ConstantNode,
@@ -24,6 +24,7 @@ from .nodes import (
     describe,
     next_tick,
     require_history,
+    require_unsealed,
 )
 
 
@@ -59,14 +60,10 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if _is_there(target.plain, index, plain):
         return
     root = root_of(target)
-    if root.tick <= sealed_until():
-        raise TypeError(
-            f"checkpoint: the function writes into the {describe(target)}, which was made outside it; it runs again in the "
-            "backward pass and would write twice. Copy the array inside the function (np.copy)"
-        )
     if root.__class__ is VariableNode:
         root.update(lambda array: put(target.plain, index, plain, casting), (value,))
         return
+    require_unsealed(root)
     if not root.memory:
         _open(root)
     saved = np.array(target.plain[index])

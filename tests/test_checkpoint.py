@@ -178,6 +178,16 @@ class TestWrites:
         with pytest.raises(ValueError, match="read-only"):
             checkpoint(lambda y, a: a.fill(1.0) or np.sum(y))(x, X.copy())
 
+    @pytest.mark.parametrize(
+        "update", [lambda w: w.__iadd__(1.0), lambda w: w[1:].__imul__(2.0), lambda w: w.fill(0.0)], ids=["sum", "view", "fill"]
+    )
+    def test_updating_a_variable_is_refused(self, update: Any) -> None:
+        w = cg.variable(X, "w")
+        with pytest.raises(TypeError, match="was made outside it; it runs again in the backward pass"):
+            grad(checkpoint(lambda x: np.sum(x * x) if update(w) is None else np.sum(x)))(X)
+        assert np.array_equal(w.value, X)
+        update(w)  # afterwards it may
+
 
 class TestImpure:
     def test_random_numbers(self) -> None:
