@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.escapes import noticed, noticing, told
 from compgraph.modes import recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, require_history
+from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -108,8 +108,11 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         since = next_tick()
         seed = _recorded_seed(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), True)
-        adjoints = {v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}
-        return Gradients(owned_nodes(adjoints, since), node.opname)
+        adjoints = owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
+    if adjoint is None:
+        for place, v in enumerate(wanted):
+            adjoints[v].origin = Origin(gradients, node, tuple(wanted), place)
+    return Gradients(adjoints, node.opname)
 
 
 def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from .buffers import empty, ones, zeros
 from .compositions.pieces import kaiser
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .debugging import NonFiniteError, debug
+from .executor import Executor
 from .functions import (
     log_softmax,
     logsumexp,
@@ -28,22 +29,28 @@ from .functions import (
     softplus,
     stop_gradient,
 )
+from .graph import topological_order
 from .joining import asmatrix, bmat, c_, r_
-from .leaves import constant, variable
+from .leaves import constant, placeholder, variable
 from .lines import record_lines
 from .modes import no_graph
 from .names import reset
-from .nodes import ConstantNode, Node, OperationalNode, VariableNode
+from .nodes import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
 from .patching import patched_numpy
 from .primitives import named, primitive
+from .replay import GuardError
+from .simplification import simplified
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
     "ConstantNode",
+    "Executor",
     "GraphPicture",
+    "GuardError",
     "Node",
     "NonFiniteError",
     "OperationalNode",
+    "PlaceholderNode",
     "VariableNode",
     "array",
     "as_strided",
@@ -68,6 +75,7 @@ __all__ = [
     "no_graph",
     "ones",
     "patched_numpy",
+    "placeholder",
     "primitive",
     "r_",
     "record_lines",
@@ -76,10 +84,12 @@ __all__ = [
     "reset",
     "sigmoid",
     "sigmoid_cross_entropy",
+    "simplified",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "stop_gradient",
+    "topological_order",
     "variable",
     "visualize_at",
     "zeros",
