@@ -79,7 +79,7 @@ class Trace:
             parts = zip(self.pull(out, adjoint.primal), self.pull(out, adjoint.tangent), strict=True)
             return [TangentNode.create_using(p, t, adjoint.level) for p, t in parts]
         nodes = collect(out, stop=self.inputs)
-        if not self._live(nodes) and not (isinstance(adjoint, Node) and self.outer):
+        if not self.live(nodes) and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self._warn_of_zeros(swept)
@@ -116,7 +116,7 @@ class Trace:
             return self.pull(out, adjoint)
         return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
 
-    def _live(self, nodes: list[Any]) -> bool:
+    def live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
         inputs = set(self.inputs)
         leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
@@ -128,7 +128,7 @@ class Trace:
             return TangentNode.create_using(self.value(out.primal), out.tangent, out.level)
         if not isinstance(out, Node):
             return out
-        return out if self._live(collect(out, stop=self.inputs)) else out.plain
+        return out if self.live(collect(out, stop=self.inputs)) else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""

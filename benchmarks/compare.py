@@ -41,7 +41,7 @@ Times = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Target:
-    """That this package takes at most `limit` times what `peer` takes, or what itself takes on the task `of`."""
+    """That this package takes at most `limit` times what `peer` takes, on the same task or on the task `of`."""
 
     task: str
     peer: str
@@ -64,6 +64,10 @@ TARGETS = [
     Target("hessian-100", "torch", 1.0),
     Target("jacobian-50", "autograd", 0.25),
     Target("jacobian-50", "torch", 1.0),
+    Target("hvp-chain-1", "compgraph", 3.0, of="gradient-chain-1"),
+    Target("hvp-chain-100", "compgraph", 3.0, of="gradient-chain-100"),
+    Target("hvp-chain-1000", "compgraph", 3.0, of="gradient-chain-1000"),
+    Target("jvp-chain-1000000", "numpy", 2.5, of="forward-chain-1000000"),
     Target("hvp-10000", "compgraph", 3.0, of="gradient-10000"),
     Target("sparse-hessian-10000", "compgraph", 50.0, of="gradient-10000"),
 ]
@@ -192,7 +196,8 @@ def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
     for target in TARGETS:
         quotient = ratio(times, target)
         if quotient is not None:
-            to = f"itself, {titles[target.of]}" if target.of else PEERS[target.peer][1]
+            who = "itself" if target.peer == "compgraph" else PEERS[target.peer][1]
+            to = f"{who}, {titles[target.of]}" if target.of else who
             reached = "yes" if quotient <= target.limit else "no"
             rows.append([f"{titles[target.task]}: compgraph / {to}", f"{target.limit:g}", _digits(quotient), reached])
     return rows

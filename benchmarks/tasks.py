@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from peers import Arrays, Peer, Run
+from peers import PEERS, Arrays, Peer, Run
 
 Array = np.ndarray[Any, Any]
 
@@ -251,7 +251,8 @@ class Derivative(Task):
     Attributes
     ----------
     operator : str
-        Which: "gradient", "hessian", "jacobian", "hvp" or "sparse hessian".
+        Which: "forward" (the value alone), "gradient", "hessian", "jacobian", "jvp", "hvp" or "sparse hessian"; products are
+        with the parameter itself.
     """
 
     operator: str = ""
@@ -265,7 +266,42 @@ class Derivative(Task):
         return lambda: (derived(), [])
 
 
+OURS = ("numpy", "compgraph")
 WITH_OPERATORS = ("numpy", "compgraph", "autograd", "torch", "jax")
+
+
+def chain_derivative(size: int, operator: str, peers: tuple[str, ...]) -> Task:
+    """A derivative of `chain`, or its value alone."""
+    x = np.random.default_rng(1).standard_normal(size)
+    by_hand = {
+        "forward": lambda x: (_chain(PEERS["numpy"][0]())(x), []),
+        "gradient": lambda x: (_chain_by_hand(x)[1][0], []),
+        "jvp": lambda x: (_chain_jvp_by_hand(x), []),
+        "hvp": lambda x: (_chain_hvp_by_hand(x), []),
+    }[operator]
+    title = f"{operator} of the chain on {size:,}"
+    return Derivative(f"{operator}-chain-{size}", title, [x], [], by_hand, _chain, peers=peers, operator=operator)
+
+
+def _chain_jvp_by_hand(x: Array) -> Array:
+    tangent = x
+    for _ in range(10):
+        t = np.tanh(1.01 * x)
+        tangent = tangent * (1.01 * (1 - t * t) + 0.5 * np.cos(x))
+        x = t + 0.5 * np.sin(x)
+    return tangent.sum()  # type: ignore[no-any-return]
+
+
+def _chain_hvp_by_hand(x: Array) -> Array:
+    """The Hessian is diagonal: the second derivative of each element of the result, along its own of `x`."""
+    start, slope, curvature = x, np.ones_like(x), np.zeros_like(x)
+    for _ in range(10):
+        t, s = np.tanh(1.01 * x), 0.5 * np.sin(x)
+        first = 1.01 * (1 - t * t) + 0.5 * np.cos(x)
+        curvature = first * curvature - (2 * 1.01**2 * t * (1 - t * t) + s) * slope * slope
+        slope = first * slope
+        x = t + s
+    return curvature * start
 
 
 def rosenbrock(size: int, operator: str, peers: tuple[str, ...] = WITH_OPERATORS) -> Task:
@@ -345,10 +381,13 @@ def all_tasks() -> list[Task]:
         layers(1000, checkpointed=False),
         layers(1000, checkpointed=True),
         loop(2000),
-        loop(4000, peers=("numpy", "compgraph")),
+        loop(4000, peers=OURS),
         rosenbrock(100, "hessian"),
         vector_map(50),
-        rosenbrock(10_000, "gradient", peers=("numpy", "compgraph")),
-        rosenbrock(10_000, "hvp", peers=("numpy", "compgraph")),
-        rosenbrock(10_000, "sparse hessian", peers=("numpy", "compgraph")),
+        *(chain_derivative(n, operator, OURS) for n in (1, 100, 1000) for operator in ("gradient", "hvp")),
+        chain_derivative(1_000_000, "forward", peers=("numpy",)),
+        chain_derivative(1_000_000, "jvp", peers=OURS),
+        rosenbrock(10_000, "gradient", peers=OURS),
+        rosenbrock(10_000, "hvp", peers=OURS),
+        rosenbrock(10_000, "sparse hessian", peers=OURS),
     ]

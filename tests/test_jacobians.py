@@ -13,6 +13,8 @@ from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import compgraph as cg
 from autodiff import (
+    checkpoint,
+    custom_gradient,
     grad,
     hessian,
     hvp,
@@ -403,6 +405,54 @@ def test_hvp() -> None:
     assert type(hvp(lambda x: np.sum(grad(bowl)(x)))(POINT, v)) is np.ndarray  # nothing outside is recorded
     with pytest.raises(ValueError, match="tangent 0 has shape"):
         hvp(bowl)(POINT, v[:2])
+
+
+def with_own_gradient(x: Any) -> Any:
+    @custom_gradient
+    def cubed(x: Any) -> Any:
+        return x**3, lambda adjoint: 3 * x**2 * adjoint
+
+    return cubed(x) * np.sin(x)
+
+
+FURTHER: dict[str, tuple[Function, Any]] = {
+    "custom gradient": (with_own_gradient, POINT),
+    "checkpoint": (checkpoint(lambda x: np.tanh(layered(x)) * x[0]), POINT),
+    "a gradient inside": (lambda x: x * grad(lambda y: np.sum(np.sin(y * x)))(x), POINT),
+    "a product inside": (lambda x: hvp(lambda y: np.sum(y**3 * x))(x, x), POINT),
+    "complex inside": (lambda x: np.abs(np.fft.fft(np.exp(1j * x))) ** 2, POINT),
+    "svd": (lambda x: np.linalg.svd(x * x)[1][:, None] * x, np.array([[2.0, 0.3], [-0.4, 1.0]])),
+    "divmod": (lambda x: np.stack(np.divmod(x, 0.4 + x[0] ** 2)), POINT),
+}
+
+
+@pytest.mark.parametrize("label", [*MAPS, *FURTHER])
+def test_hvp_is_the_hessian_times_the_vector(label: str) -> None:
+    f, x = {**MAPS, **FURTHER}[label]
+
+    def number(x: Any) -> Any:
+        y = f(x)
+        return np.sum(np.log(1 + y * y) * np.sum(x))
+
+    v = np.random.default_rng(8).normal(size=np.shape(x))
+    product = hvp(number)(x, v)
+    near(product, np.tensordot(hessian(number)(x), v, np.ndim(x)), "product", 1e-10)
+    near(product, numeric.directional(grad(number), [np.asarray(x)], [v]), "against differences", 1e-6)
+
+
+def test_a_recorded_gradient_knows_lines() -> None:
+    """Each node of it has the line of the operation whose derivative it belongs to."""
+    x = cg.variable(POINT)
+    y = np.tanh(x)
+    u, _, _ = np.linalg.svd(np.outer(y, x) + np.diag(y[[0, 0, 1]]))
+    out = np.sum(u * y)
+    nodes = {n for n in collect(out) if isinstance(n, cg.Node)}
+    known = {n.line for n in nodes}
+    found = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(found) if isinstance(n, cg.Node) and n not in nodes and n.opname != "ones_like"]
+    assert len(added) > 20
+    assert {n.line for n in added} <= known
+    assert {y.line, u.line} <= {n.line for n in added}
 
 
 # --------------------------------------------------------------------------- complex numbers and refusals
