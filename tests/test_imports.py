@@ -83,12 +83,13 @@ AUTODIFF = {
     "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
     "implicit": {"opaque", "operators", "forward", "tracing"},
     "ode": {"implicit", "opaque", "operators", "forward"},
-    "batching": {"registry", "deferred", "broadcasting", "forward"},
-    "batched_sweep": {"batching", "registry", "deferred", "broadcasting", "forward", "rewind", "sweep"},
+    "batching": {"registry", "deferred", "broadcasting"},
+    "following": {"batching", "registry", "deferred", "broadcasting", "forward", "rewind"},
+    "batched_sweep": {"batching", "following", "registry", "deferred", "broadcasting", "sweep"},
     "recorded": {"batched_sweep", "operators", "forward", "rewind", "sweep"},
     "coloring": set(),
     "patterns": set(),
-    "sparsity": {"batched_sweep", "coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
+    "sparsity": {"following", "coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
     "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting"},
 }
 AUTODIFF_LOW = set(AUTODIFF)

@@ -187,7 +187,7 @@ def _pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool =
     )
 
 
-linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent)
+linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent).one_by_one()
 
 # lstsq returns x = pinv(a) b, the squares of b - a x if the solution is unique, the rank, and the singular values.
 
@@ -233,4 +233,4 @@ def _lstsq_tangent_b(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any
     return np.matmul(inverse, t), left, None, None
 
 
-linalg_lstsq_grad = general("linalg_lstsq", _lstsq_a, _lstsq_b).tangent(_lstsq_tangent_a, _lstsq_tangent_b)
+linalg_lstsq_grad = general("linalg_lstsq", _lstsq_a, _lstsq_b).tangent(_lstsq_tangent_a, _lstsq_tangent_b).one_by_one()

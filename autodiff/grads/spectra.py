@@ -46,7 +46,7 @@ def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N8
     return np.real(_diagonal(inner)), np.matmul(v, _inverse_gaps(w) * inner)
 
 
-linalg_eigh_grad = general("linalg_eigh", _eigh).tangent(_eigh_tangent)
+linalg_eigh_grad = general("linalg_eigh", _eigh).tangent(_eigh_tangent).one_by_one()
 
 
 def _eigvalsh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
@@ -58,7 +58,7 @@ def _eigvalsh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa
     return np.real(_diagonal(_product(_adjoint(v), _mirrored(t, UPLO.upper() == "U"), v)))
 
 
-linalg_eigvalsh_grad = general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent)
+linalg_eigvalsh_grad = general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent).one_by_one()
 
 # a v = v diag(w). NumPy's vectors have length one, and their largest component is real.
 
@@ -99,9 +99,11 @@ def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
     return _diagonal(inner), moved - v * scale
 
 
-linalg_eig_grad = general("linalg_eig", _eig).tangent(_eig_tangent)
-linalg_eigvals_grad = general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
-    lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
+linalg_eig_grad = general("linalg_eig", _eig).tangent(_eig_tangent).one_by_one()
+linalg_eigvals_grad = (
+    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a))
+    .tangent(lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1]))
+    .one_by_one()
 )
 
 # a = u diag(s) vh
@@ -186,4 +188,4 @@ def _svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv
     return du, np.real(diagonal), _adjoint(dv)
 
 
-linalg_svd_grad = general("linalg_svd", _svd).tangent(_svd_tangent)
+linalg_svd_grad = general("linalg_svd", _svd).tangent(_svd_tangent).one_by_one()
