@@ -8,7 +8,9 @@ reduction follows from its weights, a gather from its positions; other rules may
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,13 @@ from compgraph.nodes import ConstantNode, Joint, Node, record
 
 from .broadcasting import spread
 from .deferred import scatter
-from .registry import Rule, Variadic
+from .registry import Formula, Rule, Variadic
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     """As `following.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
-    if rule.batch is not None:
+    if rule.batch[0] is not None:
         found = rule.batch[0](position, adjoints, out, *operands, **options)
     elif _is_elementwise(rule):
         found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
@@ -38,7 +40,7 @@ def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: 
 
 def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     """As `following.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
-    if rule.batch is not None:
+    if rule.batch[1] is not None:
         return rule.batch[1](tangents, out, *operands, **options)
     if _is_elementwise(rule):
         return _total(rule.tangents, [None if t is None else padded(t, out.ndim) for t in tangents], out, operands, options)
@@ -51,6 +53,16 @@ def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any]
 
 def _is_elementwise(rule: Rule) -> bool:
     return rule.kind == "elementwise" and rule.formulas.__class__ is not Variadic
+
+
+def by_parts(part: Formula) -> Formula:
+    """The push of a rule, from ``part(position, tangents, out, *operands, **options)`` for each operand that has tangents."""
+
+    def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        found = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
+        return NotImplemented if any(f is NotImplemented for f in found) else functools.reduce(operator.add, found)
+
+    return push
 
 
 def padded(tangents: Any, ndim: int) -> Any:

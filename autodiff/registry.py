@@ -61,7 +61,7 @@ class Rule:
     positions : callable or None
         Of a gather, where in the first operand each element comes from.
     batch : tuple of callables or None
-        How the rule takes many directions together; see `batched`.
+        How the rule takes many adjoints, and many tangents, together; see `batched`.
     followed : bool
         Whether a formula that is recorded for one direction can be passed by all others: it consists of NumPy's functions,
         and takes no decision by the numbers of the adjoint or tangent.
@@ -70,7 +70,7 @@ class Rule:
     weights: Sequence[Formula | None] = ()
     initial: int | None = None
     positions: Formula | None = None
-    batch: tuple[Formula, Formula] | None = None
+    batch: tuple[Formula | None, Formula | None] = (None, None)
     followed: bool = False
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
@@ -126,7 +126,7 @@ class Rule:
         self.tangents = formulas
         return self
 
-    def batched(self, pull: Formula, push: Formula) -> Rule:
+    def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
         """Say how the rule takes many adjoints or tangents together, stacked along a first axis; returns the rule.
 
         Parameters
@@ -140,7 +140,7 @@ class Rule:
         Returns
         -------
         Rule
-            Both may return NotImplemented, as if nothing were said.
+            Both may be None, or return NotImplemented: as if nothing were said.
         """
         self.batch = (pull, push)
         return self

@@ -187,7 +187,16 @@ def _pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool =
     )
 
 
-linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent).one_by_one()
+def _pinv_batch(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:
+    """A stack takes one more axis; what is found by singular values looks at the numbers of the adjoint."""
+    return NotImplemented if _cut(a, **options) is not None else _pinv(g, out, a, **options)
+
+
+def _pinv_push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
+    return NotImplemented if _cut(a, **options) is not None else _pinv_tangent(tangents[0], out, a, **options)
+
+
+linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent).one_by_one().batched(_pinv_batch, _pinv_push)
 
 # lstsq returns x = pinv(a) b, the squares of b - a x if the solution is unique, the rank, and the singular values.
 
