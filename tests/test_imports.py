@@ -81,7 +81,7 @@ AUTODIFF = {
     "checkpointing": {"opaque", "tracing", "forward"},
     "fields": {"operators", "forward"},
     "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
-    "implicit": {"opaque", "operators", "forward", "tracing"},
+    "implicit": {"jacobians", "opaque", "operators", "forward", "tracing"},
     "ode": {"implicit", "opaque", "operators", "forward"},
     "batching": {"registry", "deferred", "broadcasting"},
     "following": {"batching", "registry", "deferred", "broadcasting", "forward", "rewind"},

@@ -182,13 +182,19 @@ linalg_slogdet_grad = general("linalg_slogdet", _slogdet).tangent(_slogdet_tange
 
 def _matrix_power(t: Any, a: Any, n: int) -> Any:
     """The block of ``[[a, t], [0, a]]**n`` beside the diagonal, the derivative of ``a**n`` along t."""
+    a = a if a.ndim == t.ndim else np.broadcast_to(a, t.shape)  # of many directions
     size = a.shape[-1]
     rows = [np.concatenate([a, t], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
     return np.linalg.matrix_power(np.concatenate(rows, axis=-2), n)[..., :size, size:]
 
 
-linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, _swap(a), n)).tangent(
-    lambda t, out, a, n: _matrix_power(t, a, n)
+linalg_matrix_power_grad = (
+    general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, _swap(a), n))
+    .tangent(lambda t, out, a, n: _matrix_power(t, a, n))
+    .batched(
+        lambda position, g, out, a, n: _matrix_power(g, _swap(a), n),
+        lambda tangents, out, a, n: _matrix_power(tangents[0], a, n),
+    )
 )
 
 

@@ -123,10 +123,10 @@ def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
 
 
 linalg_eig_grad = _of_stacks(general("linalg_eig", _eig).tangent(_eig_tangent))
-linalg_eigvals_grad = (
-    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a))
-    .tangent(lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1]))
-    .one_by_one()
+linalg_eigvals_grad = _of_stacks(
+    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
+        lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
+    )
 )
 
 # a = u diag(s) vh
