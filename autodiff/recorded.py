@@ -103,7 +103,7 @@ class Recorded:
         if self.out.dtype.kind == "c":
             with self.recording():
                 both = zip(self.trace.inputs, found, self._all_rows(-1j), strict=True)
-                found = [_joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+                found = [joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
         return found
 
     def _all_rows(self, unit: complex) -> list[Any]:
@@ -130,7 +130,7 @@ class Recorded:
                     across = self._all_columns(x, 1j)
                     real = self.out.dtype.kind != "c"
                     once, other = along - 1j * across, along + 1j * across
-                    along = once if real else _joined(self.trace.operator, x, once, other)
+                    along = once if real else joined(self.trace.operator, x, once, other)
                 found.append(along)
         return found
 
@@ -173,7 +173,7 @@ def _own(parts: list[Any], taken: set[int]) -> Any:
     return only
 
 
-def _joined(operator: str, x: Any, once: Any, other: Any) -> Any:
+def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
     """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once
