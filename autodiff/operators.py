@@ -17,12 +17,12 @@ import numpy as np
 
 from compgraph.escapes import noticing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, record
+from compgraph.nodes import InputNode, Node, describe, leaf, next_tick, record
 from compgraph.operations import input_of
 
 from .detached import require_known, verify_gradient
 from .forward import TangentNode, as_argument, jvp, lost_graph, warn_of_zeros
-from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+from .sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
 from .trees import Argnums, Arguments, flatten, unflatten, with_aux
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -184,9 +184,7 @@ class Trace:
 
     def _live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
-        inputs = set(self.inputs)
-        leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
-        return self.outer and any((n in inputs) == bool(n.args) for n in leaves)
+        return self.outer and goes_on(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""

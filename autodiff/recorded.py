@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from compgraph.modes import recording_on
-from compgraph.nodes import ConstantNode, InputNode, Node, VariableNode
+from compgraph.nodes import ConstantNode, Node
 
 from .batched_sweep import pull_together, push_together
 from .forward import TangentNode
 from .operators import Trace
 from .rewind import Events
-from .sweep import _depending_on, collect, connected_zeros, sweep
+from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
 
@@ -44,8 +44,7 @@ class Recorded:
         self.trace, self.out = trace, out
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
-        inputs = set(trace.inputs)
-        self.live = trace.outer and any(_goes_on(n, inputs) for n in self.nodes)
+        self.live = trace.outer and goes_on(self.nodes, trace.inputs)
 
     @functools.cached_property
     def needed(self) -> set[Any]:
@@ -144,13 +143,6 @@ class Recorded:
 
     def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
         return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
-
-
-def _goes_on(node: Any, inputs: set[Any]) -> bool:
-    """Whether a node, or what an input was computed from, belongs to a graph outside."""
-    if node.__class__ is InputNode:
-        return bool(node.args) is (node in inputs)  # that of an inner derivative is computed from something
-    return node.__class__ is VariableNode and node not in inputs
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1) -> Any:

@@ -18,14 +18,14 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import INERT, InputNode, Joint, Node, VariableNode, leaf, record
+from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
 from compgraph.operands import to_plain
 
 from .broadcasting import conform
 from .forward import as_argument, jvp, lost_graph, push
 from .registry import by_function
 from .rewind import Events
-from .sweep import collect
+from .sweep import collect, goes_on
 from .trees import flatten, unflatten
 
 Function = Callable[..., Any]
@@ -97,14 +97,21 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
             return _nested(flat, points, directions, order)
         try:
             nodes = _all_nodes(outs, inputs)
-            live = live and (any(isinstance(d, Node) for d in directions) or _goes_on(nodes, inputs))
+            live = live and (any(isinstance(d, Node) for d in directions) or goes_on(nodes, inputs))
             given = {i: [i, d] if live else [i.plain, to_plain(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, given, live)
             found = [expansion.up_to(order, out) for out in outs]
         except NotSimple:
             return _nested(flat, points, directions, order)
-    full = [[np.zeros(o.shape, o.dtype)[()] if c is None else c for c in cs] for o, cs in zip(outs, found, strict=True)]
+    full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, found, strict=True)]
     return [unflatten(results, [of_out[k] for of_out in full]) for k in range(order + 1)]
+
+
+def _own(coefficient: Any, out: Any) -> Any:
+    """A coefficient for the caller: no part of the graph, nor of the direction."""
+    if isinstance(coefficient, Node):
+        return coefficient
+    return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 
 def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
@@ -136,13 +143,6 @@ class NotSimple(Exception):  # noqa: N818
 def _require_simple(nodes: Sequence[Any]) -> None:
     if nodes.__class__ is Events or any(n.__class__ is Joint for n in nodes):
         raise NotSimple
-
-
-def _goes_on(nodes: list[Any], inputs: list[Any]) -> bool:
-    """Whether something recorded outside can change a value in the graph."""
-    given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
-    return any(n.args if n in given else n.__class__ is VariableNode or (n.tick < first and not n.args) for n in leaves)
 
 
 def _stand_in(value: Any) -> Any:
