@@ -205,7 +205,7 @@ def check_grads(
     >>> check_grads(lambda x, y: np.sin(x) * y, [0.5, np.array([1.0, 2.0])], order=3)
     >>> check_grads(lambda p: {"a": p["w"] ** 2, "b": np.sum(p["w"])}, [{"w": np.ones(3)}], modes=("rev",))
     """
-    if order < 1 or not set(modes) <= {"fwd", "rev"}:
+    if order < 1 or not modes or not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"check_grads: args is the list of the arguments of the function, not a {type(args).__name__}")
