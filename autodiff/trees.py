@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import optree
 
 NAMESPACE = "autodiff"
+_registering = threading.Lock()
+_registered: set[type] = set()
 LEAF: Any = optree.tree_flatten(np.zeros(()), namespace=NAMESPACE)[1]  # type: ignore[arg-type]
 Argnums = int | str | Sequence[int | str]
 
@@ -72,7 +75,10 @@ def _register(kind: type) -> None:
             object.__setattr__(instance, name, value)
         return instance
 
-    optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
+    with _registering:
+        if kind not in _registered:  # by another thread, meanwhile
+            optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
+            _registered.add(kind)
 
 
 class Arguments:
