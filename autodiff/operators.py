@@ -107,9 +107,11 @@ class Trace:
         """The leaves of the result, if they are nodes that can be differentiated."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
-        for out in self.leaves or [self.result]:
+        for position, out in enumerate(self.leaves or [self.result]):
             if not isinstance(out, Node):
-                raise TypeError(lost_graph(self.operator, out, self.escapes) + self.arguments.advice)
+                paths = self.structure.accessors()
+                where = paths[position].codify(", result") if paths and paths[position] else ""
+                raise TypeError(lost_graph(self.operator + where, out, self.escapes) + self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
         return self.leaves
