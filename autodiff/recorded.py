@@ -17,7 +17,7 @@ from .batched_sweep import pull_together, push_together
 from .forward import TangentNode
 from .operators import Trace
 from .rewind import Events
-from .sweep import _depending_on, collect, connected_zeros, sweep
+from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
 
@@ -44,7 +44,7 @@ class Recorded:
         self.trace, self.out = trace, out
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
-        self.live = trace.live(self.nodes)
+        self.live = trace.outer and goes_on(self.nodes, trace.inputs)
 
     @functools.cached_property
     def needed(self) -> set[Any]:
@@ -102,7 +102,7 @@ class Recorded:
         if self.out.dtype.kind == "c":
             with self.recording():
                 both = zip(self.trace.inputs, found, self._all_rows(-1j), strict=True)
-                found = [_joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+                found = [joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
         return found
 
     def _all_rows(self, unit: complex) -> list[Any]:
@@ -129,7 +129,7 @@ class Recorded:
                     across = self._all_columns(x, 1j)
                     real = self.out.dtype.kind != "c"
                     once, other = along - 1j * across, along + 1j * across
-                    along = once if real else _joined(self.trace.operator, x, once, other)
+                    along = once if real else joined(self.trace.operator, x, once, other)
                 found.append(along)
         return found
 
@@ -165,7 +165,7 @@ def _own(parts: list[Any], taken: set[int]) -> Any:
     return only
 
 
-def _joined(operator: str, x: Any, once: Any, other: Any) -> Any:
+def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
     """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once

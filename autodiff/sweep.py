@@ -7,7 +7,7 @@ operands are older than what is computed from them, so when a node is reached al
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph import lines, operations
 from compgraph.memory import owner_of, root_of
-from compgraph.nodes import ACTIVE, INERT, Node, next_tick, record, watched
+from compgraph.nodes import ACTIVE, INERT, InputNode, Node, VariableNode, next_tick, record, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -197,6 +197,22 @@ def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
                 add(node)
                 break
     return needed
+
+
+def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
+    """Whether something recorded outside can change a value in a graph.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        The graph, as `collect` gives it with the inputs for `stop`.
+    inputs : sequence of Node
+        The inputs of the function that recorded it, oldest first. That of an outer derivative was made before them; that of
+        an inner one after them, and is a constant if it was computed from nothing.
+    """
+    given, first = set(inputs), inputs[0].tick
+    leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ is VariableNode or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

@@ -76,11 +76,11 @@ AUTODIFF = {
     "slopes": {"numeric", "registry"},
     "declaring": {"numeric", "registry", "broadcasting", "slopes"},
     "opaque": {"operators", "registry"},
-    "tracing": {"registry", "deferred", "sweep"},
-    "custom": {"opaque", "forward"},
-    "checkpointing": {"opaque", "tracing", "forward"},
-    "fields": {"operators", "forward"},
-    "series": {"registry", "broadcasting", "forward", "sweep", "rewind"},
+    "tracing": {"registry", "deferred", "sweep", "trees"},
+    "custom": {"opaque", "forward", "sweep", "trees"},
+    "checkpointing": {"opaque", "tracing", "forward", "trees"},
+    "fields": {"operators", "forward", "recorded", "trees"},
+    "series": {"registry", "broadcasting", "forward", "sweep", "rewind", "trees"},
     "implicit": {"jacobians", "opaque", "operators", "forward", "tracing"},
     "ode": {"implicit", "opaque", "operators", "forward"},
     "batching": {"registry", "deferred", "broadcasting"},
@@ -90,7 +90,7 @@ AUTODIFF = {
     "coloring": set(),
     "patterns": set(),
     "sparsity": {"following", "coloring", "patterns", "recorded", "operators", "forward", "registry", "broadcasting"},
-    "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting"},
+    "jacobians": {"recorded", "sparsity", "operators", "forward", "broadcasting", "sweep", "trees"},
 }
 AUTODIFF_LOW = set(AUTODIFF)
 LAST = {"checks", "optimizers", "visualize"}
