@@ -1,0 +1,308 @@
+"""SciPy's minimisers, given derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph.modes import NoGraph
+from compgraph.operands import to_plain
+
+from ..jacobians import hessian, jacobian, linearize
+from ..operators import grad, value_and_grad
+from .flattening import Layout
+
+Function = Callable[..., Any]
+
+
+class Method(NamedTuple):
+    """What a method of ``scipy.optimize.minimize`` uses, and what it takes.
+
+    Attributes
+    ----------
+    gradient : bool
+        Whether it uses the gradient.
+    second : {None, "products", "matrix"}
+        Whether it uses products with the Hessian, or the Hessian itself.
+    bounds, constraints : bool
+        Whether it takes them.
+    """
+
+    gradient: bool
+    second: str | None = None
+    bounds: bool = False
+    constraints: bool = False
+
+
+METHODS = {
+    "nelder-mead": Method(False, bounds=True),
+    "powell": Method(False, bounds=True),
+    "cobyla": Method(False, bounds=True, constraints=True),
+    "cobyqa": Method(False, bounds=True, constraints=True),
+    "cg": Method(True),
+    "bfgs": Method(True),
+    "l-bfgs-b": Method(True, bounds=True),
+    "tnc": Method(True, bounds=True),
+    "slsqp": Method(True, bounds=True, constraints=True),
+    "newton-cg": Method(True, "products"),
+    "trust-ncg": Method(True, "products"),
+    "trust-krylov": Method(True, "products"),
+    "trust-constr": Method(True, "products", bounds=True, constraints=True),
+    "dogleg": Method(True, "matrix"),
+    "trust-exact": Method(True, "matrix"),
+}
+
+
+def minimize(
+    f: Function,
+    x0: Any,
+    *args: Any,
+    method: str | None = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: float | None = None,
+    options: dict[str, Any] | None = None,
+    callback: Callable[[Any], object] | None = None,
+    progress: bool = False,
+) -> Any:
+    """Minimise a function by ``scipy.optimize.minimize``, which is given its exact derivatives.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)`` returns a scalar; `x` nests as `x0`.
+    x0 : tree
+        Where the search begins: real arrays, variables and numbers, nested in any way. SciPy searches in float64; `f` gets
+        each array in its own dtype, so that with float32 a `tol` below 1e-6 or so cannot be reached. Integers become floats.
+    *args : object
+        Further arguments of `f`.
+    method : str, optional
+        A method of SciPy: see the notes. By default SLSQP with constraints, L-BFGS-B with bounds, else BFGS.
+    bounds : scipy.optimize.Bounds, sequence of pairs, or tree, optional
+        If `x0` is one array, as in SciPy. If it nests: a pair ``(low, high)`` in place of each array, of None, numbers, or
+        arrays that broadcast to it.
+    constraints : dict, scipy.optimize.NonlinearConstraint, LinearConstraint, or sequence of them
+        As in SciPy; functions get `x` as `f` does (and their ``"args"``), and return a vector or a number. Their Jacobians,
+        and for ``trust-constr`` Hessians, are supplied, unless ``jac`` is a function, "3-point" or "cs". The matrix of a
+        LinearConstraint has a column for each number in `x0`, in order.
+    tol, options
+        As in SciPy.
+    callback : callable, optional
+        Called with `x`, nested as `x0`, after each iteration. It may raise StopIteration to end the search (not with TNC).
+    progress : bool
+        Whether to show a progress bar, with the value.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        SciPy's, whose `x`, and `jac` (of ``trust-constr``: `grad`), nest as `x0`; its variables become arrays. Other fields
+        are SciPy's, in flat order.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar.
+    TypeError
+        If `x0` holds complex numbers or longdouble, or `f` returns no node.
+
+    See Also
+    --------
+    autodiff.minimize : the minimiser as a differentiable function of parameters.
+
+    Notes
+    -----
+    ===================================================================  ==============================
+    method                                                               is given
+    ===================================================================  ==============================
+    ``nelder-mead``, ``powell``, ``cobyla``, ``cobyqa``                  values alone
+    ``cg``, ``bfgs``, ``l-bfgs-b``, ``tnc``, ``slsqp``                   values and gradients together
+    ``newton-cg``, ``trust-ncg``, ``trust-krylov``, ``trust-constr``     and products with the Hessian
+    ``dogleg``, ``trust-exact``                                          and the Hessian
+    ===================================================================  ==============================
+
+    As data: `METHODS`. For all products at one point the gradient is recorded once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = minimize(lambda p: (p["a"] - 1) ** 2 + np.sum((p["b"] - p["a"]) ** 2), {"a": 0.0, "b": np.zeros(2)})
+    >>> print(round(float(found.x["a"]), 6), np.round(found.x["b"], 6))
+    1.0 [1. 1.]
+    """
+    from scipy import optimize
+
+    layout = Layout(x0)
+    given = _list_of(constraints)
+    name, kind = _method(method, bounds is not None, bool(given))
+    problem = Problem(lambda x: f(x, *args), layout)
+    bar = _bar(progress, name)
+
+    def each(x: Any, state: Any = None) -> None:
+        if bar is not None:
+            bar.update()
+            bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
+        if callback is not None:
+            callback(layout.result(x))
+
+    with NoGraph():
+        found = optimize.minimize(
+            problem.both if kind.gradient else problem.alone,
+            layout.start,
+            method=name,
+            jac=True if kind.gradient else None,
+            hess=problem.hessian if kind.second == "matrix" else None,
+            hessp=problem.product if kind.second == "products" else None,
+            bounds=_bounds(bounds, layout),
+            constraints=[_constraint(c, layout, kind) for c in given],
+            tol=tol,
+            options=options,
+            callback=None if callback is None and bar is None else each,
+        )
+    if bar is not None:
+        bar.close()
+    found.x = layout.result(found.x)
+    slope = "grad" if name == "trust-constr" else "jac"
+    if kind.gradient and slope in found:
+        found[slope] = layout.result(found[slope])
+    return found
+
+
+class Problem:
+    """A function of nested arguments, as SciPy calls it: with vectors."""
+
+    def __init__(self, f: Function, layout: Layout) -> None:
+        self.f, self.layout = f, layout
+        self.value = np.nan
+        self._at: Any = None
+        self._push: Any = None
+
+    def flat(self, vector: Any) -> Any:
+        """The function of one vector."""
+        return self.f(self.layout.tree(vector))
+
+    def alone(self, x: Any) -> float:
+        """The value."""
+        value = np.asarray(to_plain(self.flat(np.array(x))))
+        if value.shape != ():
+            raise ValueError(f"minimize: the function returned shape {value.shape}, not a scalar; sum it")
+        self.value = float(value)
+        return self.value
+
+    def both(self, x: Any) -> tuple[float, Any]:
+        """The value and the gradient."""
+        value, slope = value_and_grad(self.flat)(x)
+        self.value = float(to_plain(value))
+        return self.value, np.asarray(to_plain(slope), float)
+
+    def product(self, x: Any, vector: Any) -> Any:
+        """The Hessian times a vector."""
+        if self._at is None or not np.array_equal(x, self._at):
+            self._at, (_, self._push) = np.array(x), linearize(grad(self.flat), np.array(x))
+        return np.asarray(to_plain(self._push(np.asarray(vector, float).reshape(np.shape(x)))), float)
+
+    def hessian(self, x: Any) -> Any:
+        """The Hessian."""
+        return np.asarray(to_plain(hessian(self.flat)(x)), float)
+
+
+def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
+    """The name of a method, and what it uses."""
+    name = ("slsqp" if constrained else "l-bfgs-b" if bounded else "bfgs") if method is None else method
+    if not isinstance(name, str) or name.lower() not in METHODS:
+        raise ValueError(f"minimize: there is no method {method!r}; known are {', '.join(METHODS)}")
+    kind = METHODS[name.lower()]
+    for wanted, field in ((bounded, "bounds"), (constrained, "constraints")):
+        if wanted and not getattr(kind, field):
+            able = ", ".join(n for n, k in METHODS.items() if getattr(k, field))
+            raise ValueError(f"minimize: method {name!r} takes no {field}; these do: {able}")
+    return name.lower(), kind
+
+
+def _bounds(bounds: Any, layout: Layout) -> Any:
+    """Bounds of the vector."""
+    from scipy import optimize
+
+    if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
+        return bounds
+    return optimize.Bounds(*layout.pairs(bounds))
+
+
+def _list_of(constraints: Any) -> Sequence[Any]:
+    if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
+        return [constraints]
+    return constraints
+
+
+def _constraint(constraint: Any, layout: Layout, kind: Method) -> Any:
+    """A constraint on the vector, with its derivatives if the method uses them."""
+    from scipy import optimize
+
+    if isinstance(constraint, optimize.LinearConstraint):
+        return constraint
+    if isinstance(constraint, dict):
+        return _dictionary(constraint, layout, kind)
+    if not isinstance(constraint, optimize.NonlinearConstraint):
+        raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
+    if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
+        raise ValueError("minimize: the Jacobian of a constraint is exact; leave out finite_diff_jac_sparsity and _rel_step")
+    parts = Constraint(constraint.fun, layout)
+    jac, hess = constraint.jac, constraint.hess
+    if callable(jac):
+        jac = parts.given(jac)
+    elif jac == "2-point":  # SciPy's default, which the caller need not have meant
+        jac = parts.jacobian
+    if callable(hess):
+        raise ValueError("minimize: the Hessian of a constraint is exact; leave out hess")
+    if kind.second:
+        hess = parts.hessian
+    return optimize.NonlinearConstraint(
+        parts.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
+    )
+
+
+def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
+    """SciPy's older form of a constraint."""
+    parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
+    made = {**constraint, "fun": parts.value, "args": ()}
+    if callable(constraint.get("jac")):
+        made["jac"] = parts.given(constraint["jac"])
+    elif kind.gradient and constraint.get("jac") in (None, True, False):
+        made["jac"] = parts.jacobian
+    return made
+
+
+class Constraint:
+    """A function that is constrained, as SciPy calls it: with vectors."""
+
+    def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
+        self.f, self.layout, self.args = f, layout, args
+
+    def flat(self, vector: Any) -> Any:
+        """The function of one vector, as a vector."""
+        return np.ravel(self.f(self.layout.tree(vector), *self.args))
+
+    def value(self, x: Any) -> Any:
+        """The plain values."""
+        return np.asarray(to_plain(self.flat(np.array(x))), float)
+
+    def jacobian(self, x: Any) -> Any:
+        """The derivatives: a row for each value."""
+        return np.asarray(to_plain(jacobian(self.flat)(x)), float)
+
+    def hessian(self, x: Any, weights: Any) -> Any:
+        """The Hessian of the weighted sum."""
+        return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
+
+    def given(self, derivative: Function) -> Function:
+        """A Jacobian of the caller's own: a matrix with a column for each number."""
+        return lambda x: derivative(self.layout.tree(np.array(x)), *self.args)
+
+
+def _bar(progress: bool, name: str) -> Any:
+    if not progress:
+        return None
+    from tqdm import tqdm
+
+    return tqdm(desc=name, unit=" iterations")
