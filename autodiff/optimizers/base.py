@@ -15,7 +15,7 @@ Clip = Callable[[list[Any]], list[Any]]
 
 # A step goes through large arrays in blocks of so many elements, which stay in the processor's cache from the first
 # operation to the last.
-BLOCK = 8192
+BLOCK = 32768
 
 
 class Optimizer:

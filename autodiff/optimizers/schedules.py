@@ -166,7 +166,7 @@ class Polynomial:
 
     def __call__(self, step: int) -> float:
         """The rate after so many steps."""
-        return self.final + (self.rate - self.final) * max(1 - step / self.steps, 0.0) ** self.power
+        return self.final + (self.rate - self.final) * math.pow(max(1 - step / self.steps, 0.0), self.power)
 
 
 @dataclass(frozen=True)
@@ -236,4 +236,4 @@ class WarmUp:
     def __call__(self, step: int) -> float:
         """The rate after so many steps."""
         rate = self.schedule(step) if callable(self.schedule) else self.schedule
-        return rate if step >= self.steps else rate * (self.start + (1 - self.start) * step / self.steps)
+        return float(rate if step >= self.steps else rate * (self.start + (1 - self.start) * step / self.steps))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.modes import NoGraph
+from compgraph.modes import NoGraph, recording_on
 from compgraph.operands import to_plain
 
 from ..jacobians import hessian, jacobian, linearize
@@ -85,8 +86,8 @@ def minimize(
         arrays that broadcast to it.
     constraints : dict, scipy.optimize.NonlinearConstraint, LinearConstraint, or sequence of them
         As in SciPy; functions get `x` as `f` does (and their ``"args"``), and return a vector or a number. Their Jacobians,
-        and for ``trust-constr`` Hessians, are supplied, unless ``jac`` is a function, "3-point" or "cs". The matrix of a
-        LinearConstraint has a column for each number in `x0`, in order.
+        and for ``trust-constr`` Hessians, are supplied, unless ``jac`` is a function. The matrix of a LinearConstraint, and
+        such a Jacobian, has a column for each number in `x0`, in order.
     tol, options
         As in SciPy.
     callback : callable, optional
@@ -103,7 +104,8 @@ def minimize(
     Raises
     ------
     ValueError
-        If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar.
+        If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
+        asks for finite differences.
     TypeError
         If `x0` holds complex numbers or longdouble, or `f` returns no node.
 
@@ -144,9 +146,9 @@ def minimize(
             bar.update()
             bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
         if callback is not None:
-            callback(layout.result(x))
+            _called(callback, layout.result(x), name)
 
-    with NoGraph():
+    with NoGraph(), nullcontext() if bar is None else bar:
         found = optimize.minimize(
             problem.both if kind.gradient else problem.alone,
             layout.start,
@@ -160,8 +162,6 @@ def minimize(
             options=options,
             callback=None if callback is None and bar is None else each,
         )
-    if bar is not None:
-        bar.close()
     found.x = layout.result(found.x)
     slope = "grad" if name == "trust-constr" else "jac"
     if kind.gradient and slope in found:
@@ -198,9 +198,10 @@ class Problem:
 
     def product(self, x: Any, vector: Any) -> Any:
         """The Hessian times a vector."""
-        if self._at is None or not np.array_equal(x, self._at):
-            self._at, (_, self._push) = np.array(x), linearize(grad(self.flat), np.array(x))
-        return np.asarray(to_plain(self._push(np.asarray(vector, float).reshape(np.shape(x)))), float)
+        with recording_on():  # where the function writes in place, it runs again for each product, and must record
+            if self._at is None or not np.array_equal(x, self._at):
+                self._at, (_, self._push) = np.array(x), linearize(grad(self.flat), np.array(x))
+            return np.asarray(to_plain(self._push(np.asarray(vector, float))), float)
 
     def hessian(self, x: Any) -> Any:
         """The Hessian."""
@@ -250,13 +251,11 @@ def _constraint(constraint: Any, layout: Layout, kind: Method) -> Any:
     parts = Constraint(constraint.fun, layout)
     jac, hess = constraint.jac, constraint.hess
     if callable(jac):
-        jac = parts.given(jac)
-    elif jac == "2-point":  # SciPy's default, which the caller need not have meant
-        jac = parts.jacobian
-    if callable(hess):
-        raise ValueError("minimize: the Hessian of a constraint is exact; leave out hess")
-    if kind.second:
-        hess = parts.hessian
+        jac, hess = parts.given(jac), parts.given(hess) if callable(hess) else hess
+    elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
+        jac, hess = parts.jacobian, parts.hessian if kind.second else hess
+    else:
+        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
     return optimize.NonlinearConstraint(
         parts.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
     )
@@ -266,9 +265,12 @@ def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dic
     """SciPy's older form of a constraint."""
     parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
     made = {**constraint, "fun": parts.value, "args": ()}
-    if callable(constraint.get("jac")):
-        made["jac"] = parts.given(constraint["jac"])
-    elif kind.gradient and constraint.get("jac") in (None, True, False):
+    jac = constraint.get("jac")
+    if callable(jac):
+        made["jac"] = parts.given(jac)
+    elif jac is not None:
+        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
+    elif kind.gradient:
         made["jac"] = parts.jacobian
     return made
 
@@ -296,8 +298,17 @@ class Constraint:
         return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 
     def given(self, derivative: Function) -> Function:
-        """A Jacobian of the caller's own: a matrix with a column for each number."""
-        return lambda x: derivative(self.layout.tree(np.array(x)), *self.args)
+        """A derivative of the caller's own: a matrix with a column for each number."""
+        return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)
+
+
+def _called(callback: Callable[[Any], object], x: Any, name: str) -> None:
+    try:
+        callback(x)
+    except StopIteration as stop:
+        if name == "tnc":
+            raise RuntimeError("minimize: method 'tnc' cannot be ended by a callback; options={'maxfun': n} ends it") from stop
+        raise
 
 
 def _bar(progress: bool, name: str) -> Any:

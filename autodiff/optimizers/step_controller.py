@@ -41,8 +41,8 @@ class History(NamedTuple):
 class StepController(Optimizer):
     """Gradient descent with inertia that finds the size of its steps from the loss: ArrayFlow's Algorithm 1.
 
-    The loss is averaged over the last `window` steps. As long as the average falls ever faster (its second backward
-    difference is negative) the step grows by 1.02. When it rises, ever faster (both differences are positive), the step
+    The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
+    negative) the step grows by 1.02. When it rises, ever faster (its first and second differences are positive), the step
     shrinks by 0.99, and from then on it never grows again.
 
     Parameters
@@ -56,6 +56,9 @@ class StepController(Optimizer):
         gradient.
     window : int
         Over how many steps the loss is averaged. Before the first, the loss counts as having been what it was then.
+    grow : {"falling", "accelerating"}
+        When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
+        second difference is negative), which is seldom but for rounding in float32.
     fixed : bool
         Whether the size of the step stays as it is.
 
@@ -72,7 +75,7 @@ class StepController(Optimizer):
     Notes
     -----
     A. Nicolae, "Deep learning framework from scratch using NumPy", arXiv:2011.08461, 2020. Differences are over four
-    averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2).
+    averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2), in the precision of the loss.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class StepController(Optimizer):
         *,
         beta: float = 0.05,
         window: int = 10,
+        grow: str = "falling",
         fixed: bool = False,
         clip: Clip | None = None,
     ) -> None:
@@ -104,8 +108,10 @@ class StepController(Optimizer):
             raise ValueError(f"beta must be in (0, 1], not {beta}")
         if not window >= 1:
             raise ValueError(f"window must be at least 1, not {window}")
+        if grow not in ("falling", "accelerating"):
+            raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step as it is")
         super().__init__(parameters, rate, ("direction",), clip)
-        self.beta, self.fixed, self.growing = float(beta), bool(fixed), True
+        self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
         self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
         self._history: list[tuple[float, float, float]] = []
 
@@ -138,22 +144,23 @@ class StepController(Optimizer):
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
         found = self._checked(gradients)
-        self._observe(float(number.reshape(())))
+        self._observe(number.reshape(()))
         self._take(found, self.rate)
 
-    def _observe(self, loss: float) -> None:
+    def _observe(self, loss: Array) -> None:
         """Let a loss into the averages, and change the size of the step."""
         if not self._history:
-            self._losses[:] = self._averages[:] = loss
+            dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
+            self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
         self._losses[:] = [*self._losses[1:], loss]
         self._averages[:] = [*self._averages[1:], np.mean(self._losses)]
-        first, second = FIRST @ self._averages, SECOND @ self._averages
+        first, second = (np.sum(c.astype(self._losses.dtype) * self._averages) for c in (FIRST, SECOND))
         if not self.fixed:
             if first > 0 and second > 0:
                 self.rate, self.growing = self.rate * SHRINK, False
-            elif second < 0 and self.growing:
+            elif self.growing and (first if self.grow == "falling" else second) < 0:
                 self.rate *= GROW
-        self._history.append((loss, float(self._averages[-1]), self.rate))
+        self._history.append((float(loss), float(self._averages[-1]), self.rate))
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (direction,) = kept
@@ -170,11 +177,11 @@ class StepController(Optimizer):
         return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
 
     def _load_more(self, state: Mapping[str, Any]) -> None:
-        losses, averages, history = (np.asarray(state[name], float) for name in ("losses", "averages", "history"))
+        losses, averages, history = (np.array(state[name]) for name in ("losses", "averages", "history"))
         growing = bool(state["growing"])
         if losses.shape != self._losses.shape or averages.shape != self._averages.shape or history.shape[1:] != (3,):
             raise ValueError(f"the state has averages over {losses.size} steps, not over {self._losses.size}")
-        self._losses[:], self._averages[:], self.growing = losses, averages, growing
+        self._losses, self._averages, self.growing = losses, averages, growing
         self._history = [(float(loss), float(average), float(rate)) for loss, average, rate in history]
 
     def plot(self, axes: Any = None) -> Any:
