@@ -376,12 +376,45 @@ def test_large_gradients_are_no_infinities() -> None:
         SGD([np.zeros(3, np.float32)], 1.0).step([np.full(3, 1e300)])
 
 
+@pytest.mark.parametrize("make", [AdaGrad, RMSProp, Adam, AdamW, partial(Adam, amsgrad=True)])
+def test_squares_that_overflow_are_refused(make: Make) -> None:
+    """They would make every later step zero."""
+    for dtype, large, fine in ((np.float32, 1e20, 1e18), (np.float64, 1e160, 1e153)):
+        optimizer = make([np.ones(3, dtype)])
+        before = optimizer.state_dict()
+        with pytest.raises(ValueError, match="Clip it"):
+            optimizer.step([np.array([0, large, 0])])
+        assert_same(optimizer.state_dict(), before)
+        optimizer.step([np.full(3, fine)])
+        assert np.all(np.isfinite(optimizer.parameters[0]))
+        make([np.ones(3, dtype)], clip=partial(clip_by_global_norm, limit=1.0)).step([np.array([0, large, 0])])
+
+
+def test_no_step_within_a_derivative() -> None:
+    """The parameters are plain numbers; what moved them would be lost without a word."""
+    array = np.ones(1)
+    optimizer = SGD([array], 1.0)
+
+    def f(t: Any) -> Any:
+        optimizer.step([np.reshape(2 * t, 1)])
+        return array[0] * t
+
+    with pytest.raises(TypeError, match="being differentiated"):
+        grad(f)(1.0)
+    with pytest.raises(TypeError, match="being differentiated"):
+        autodiff.jvp(f, (1.0,), (1.0,))
+    assert array[0] == 1
+
+
 def test_what_became_read_only_changes_nothing() -> None:
     a, b = np.ones(2), np.ones(2)
     optimizer = SGD([a, b], 0.1)
     b.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         optimizer.step([a, a])
+    assert np.array_equal(a, [1, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        optimizer.load_state_dict(SGD([a * 2, b * 2], 0.1).state_dict())
     assert np.array_equal(a, [1, 1])
 
 

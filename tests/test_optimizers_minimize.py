@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.optimizers import METHODS, minimize
+from autodiff.optimizers.constraints import Constraint
 from autodiff.optimizers.flattening import Layout
-from autodiff.optimizers.scipy_methods import Constraint, Problem
+from autodiff.optimizers.scipy_methods import Problem
 from autodiff.trees import flatten
 
 GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]
@@ -262,6 +264,23 @@ def test_the_graph_around_it_is_not_recorded() -> None:
         assert type(found.jac) is np.ndarray
         assert isinstance(found.fun, float)
     assert isinstance(target * 2, cg.OperationalNode), "recording is still off"
+
+
+def test_inside_a_derivative() -> None:
+    """Its result is plain: the derivative would lose it without a word."""
+    for method in ("bfgs", "nelder-mead"):
+        for closed in (False, True):
+
+            def f(t: Any, method: str = method, closed: bool = closed) -> Any:
+                g = (lambda x: (x - t) ** 2) if closed else (lambda x, s: (x - s) ** 2)
+                return t * minimize(g, 0.0, *(() if closed else (t,)), method=method).x
+
+            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
+                ad.grad(f)(2.0)
+            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
+                ad.jvp(f, (2.0,), (1.0,))
+            assert f(2.0) == pytest.approx(4.0, abs=1e-3)
+            assert f(cg.variable(2.0)) == pytest.approx(4.0, abs=1e-3)
 
 
 def test_a_function_that_writes() -> None:

@@ -156,6 +156,9 @@ def test_what_cannot_be_clipped() -> None:
     for clip in (clip_by_value, clip_by_norm, clip_by_global_norm):
         with pytest.raises(ValueError, match="NaN"):
             clip([np.array([1.0, np.nan])], 1.0)
+        x = cg.variable(1.0, "x")
+        with pytest.raises(TypeError, match="nodes"):
+            clip(gradient(x * x, create_graph=True), 1.0)
         for limit in (0.0, -1.0, np.nan, np.inf):
             with pytest.raises(ValueError, match="limit"):
                 clip([np.ones(2)], limit)

@@ -6,9 +6,10 @@ place. `minimize` hands a function and its derivatives to SciPy.
 
 from __future__ import annotations
 
+from .adam import Adam, AdamW
 from .base import Optimizer
 from .clipping import clip_by_global_norm, clip_by_norm, clip_by_value
-from .rules import SGD, AdaGrad, Adam, AdamW, RMSProp
+from .rules import SGD, AdaGrad, RMSProp
 from .schedules import Constant, Cosine, Exponential, Piecewise, Polynomial, StepDecay, WarmUp
 from .scipy_methods import METHODS, minimize
 from .step_controller import History, StepController

@@ -90,6 +90,11 @@ class Optimizer:
             the parameters nor what the optimiser remembers.
         TypeError
             If a gradient is not real, or belongs to a plain array but was asked of a graph.
+
+        Warns
+        -----
+        RuntimeWarning
+            NumPy's own, if an updated parameter overflows.
         """
         self._take(self._checked(gradients), self.rate)
 
@@ -99,7 +104,8 @@ class Optimizer:
         Returns
         -------
         dict
-            Copies, under names that ``np.savez(file, **state)`` takes. Settings, and schedules, are not among them.
+            Copies, under names that ``np.savez(file, **state)`` takes. The rate is among them if it is a number; schedules
+            and other settings are not.
         """
         state: dict[str, Any] = {"steps": self.steps}
         if isinstance(self._rate, float):
@@ -130,6 +136,8 @@ class Optimizer:
         loaded = {name: state[name] for name in expected}  # a file is read once, and before anything is changed
         names = [f"{slot}.{i}" for i in range(len(self._parameters)) for slot in ("parameter", *self._slots)]
         arrays = {name: _of_the_form(name, loaded[name], expected[name]) for name in names}
+        for parameter in self._parameters:
+            parameter.require_writable()
         steps = _count(loaded["steps"])
         rate = in_range("rate", loaded["rate"], 0) if "rate" in loaded else None
         self._load_more(loaded)
@@ -163,13 +171,14 @@ class Optimizer:
         """The gradients, one for each parameter; raises before anything is changed."""
         for parameter in self._parameters:
             parameter.require_writable()
-        found = gradients_of(gradients, self._parameters, self._structure)
+        squared = "square" in self._slots or "total" in self._slots
+        found = gradients_of(gradients, self._parameters, self._structure, squared and self._clip is None)
         if self._clip is None:
             return found
         clipped = list(self._clip(found))
         if len(clipped) != len(found):
             raise ValueError(f"clip returned {len(clipped)} gradients for {len(found)} parameters")
-        return [gradient_for(g, p) for g, p in zip(clipped, self._parameters, strict=True)]
+        return [gradient_for(g, p, squared) for g, p in zip(clipped, self._parameters, strict=True)]
 
     def _take(self, gradients: list[Array], rate: float) -> None:
         """One step along checked gradients."""

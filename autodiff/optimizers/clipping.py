@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import require_history
-from compgraph.operands import to_plain
+from compgraph.nodes import Node
 
 from ..reverse import Gradients
 from ..trees import flatten, unflatten
@@ -35,7 +34,7 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
     ValueError
         If the limit is not positive, or a gradient is NaN.
     TypeError
-        If a gradient is complex.
+        If a gradient is complex, or a node.
 
     Examples
     --------
@@ -72,6 +71,8 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
     ------
     ValueError
         If the limit is not positive, or a gradient is infinite or NaN.
+    TypeError
+        If a gradient is a node.
 
     Examples
     --------
@@ -102,6 +103,8 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
     ------
     ValueError
         If the limit is not positive, or a gradient is infinite or NaN.
+    TypeError
+        If a gradient is a node.
 
     Notes
     -----
@@ -126,8 +129,11 @@ def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite:
     """The gradients as they were given, with their arrays changed together."""
 
     def checked(leaves: list[Any]) -> list[Any]:
-        require_history(*leaves)
-        arrays = [np.asarray(to_plain(leaf)) for leaf in leaves]
+        if any(isinstance(leaf, Node) for leaf in leaves):
+            raise TypeError(
+                "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph; give values"
+            )
+        arrays = [np.asarray(leaf) for leaf in leaves]
         if any(np.any(np.isnan(a)) if infinite else not np.all(np.isfinite(a)) for a in arrays):
             raise ValueError(f"a gradient is {'NaN' if infinite else 'infinite or NaN'} and cannot be clipped")
         return change(arrays)

@@ -10,9 +10,11 @@ import numpy as np
 
 from compgraph.memory import owner_of
 from compgraph.nodes import Node, VariableNode, describe, require_history, require_unsealed
+from compgraph.operands import to_plain
 
 from ..reverse import Gradients
 from ..trees import flatten
+from .outside import require_outside
 
 Array = np.ndarray[Any, Any]
 
@@ -131,7 +133,7 @@ def _require_apart(parameters: list[Parameter]) -> None:
         open_spans.append((stop, i))
 
 
-def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any) -> list[Array]:
+def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, squared: bool) -> list[Array]:
     """The gradient of each parameter, as a plain array of its shape and dtype.
 
     Parameters
@@ -142,6 +144,8 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any) ->
         The parameters.
     structure : optree.PyTreeSpec
         How they nest.
+    squared : bool
+        Whether they will be squared, which must not overflow.
 
     Returns
     -------
@@ -160,7 +164,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any) ->
         if given != structure:
             raise ValueError(f"the gradients nest as {given}, the parameters as {structure}; a gradient for each is needed")
     owners = {id(owner_of(p.array)) for p in parameters}
-    checked = [gradient_for(g, p) for g, p in zip(found, parameters, strict=True)]
+    checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
     # One parameter may be the other's gradient, as in the product of both; it changes before it is used.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
@@ -179,13 +183,11 @@ def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
     return gradients[parameter.node]
 
 
-def gradient_for(gradient: Any, parameter: Parameter) -> Array:
-    """One gradient as a plain array, checked."""
+def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
+    """One gradient as a plain array, checked; if it will be squared, also that this is no infinity."""
     require_history(gradient)
-    if isinstance(gradient, Node):
-        if gradient.level:
-            raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
-        gradient = gradient.plain
+    require_outside("step", gradient)
+    gradient = to_plain(gradient)
     if isinstance(gradient, np.ma.MaskedArray):
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")
     array = np.asarray(gradient)
@@ -195,10 +197,17 @@ def gradient_for(gradient: Any, parameter: Parameter) -> Array:
         raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore", invalid="ignore"):
         array = array.astype(parameter.array.dtype, copy=False)
-        finite = bool(np.isfinite(np.vdot(array, array)))  # no array of booleans; it may overflow, so ask again
-    if not finite and not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"the gradient of parameter {parameter.name} holds NaN or infinity; nothing was updated. `with cg.debug():` "
-            "finds where they come from"
-        )
+        # This makes no array of booleans as isfinite does. It may be infinite where no element is.
+        if np.isfinite(np.vdot(array, array)):
+            return array
+        if not np.all(np.isfinite(array)):
+            raise ValueError(
+                f"the gradient of parameter {parameter.name} holds NaN or infinity; nothing was updated. `with cg.debug():` "
+                "finds where they come from"
+            )
+        if squared and not np.isfinite(np.max(np.abs(array)) ** 2):
+            raise ValueError(
+                f"the gradient of parameter {parameter.name} is so large that its square is no {array.dtype}; nothing was "
+                "updated. Clip it (clip=lambda g: clip_by_global_norm(g, 1.0))"
+            )
     return array

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from compgraph.modes import NoGraph, recording_on
+from compgraph.modes import NoGraph, is_recording, recording_on
 from compgraph.operands import to_plain
 
-from ..jacobians import hessian, jacobian, linearize
+from ..jacobians import hessian, linearize
 from ..operators import grad, value_and_grad
+from .constraints import Method, listed, on_vectors
 from .flattening import Layout
+from .outside import require_outside
 
 Function = Callable[..., Any]
-
-
-class Method(NamedTuple):
-    """What a method of ``scipy.optimize.minimize`` uses, and what it takes.
-
-    Attributes
-    ----------
-    gradient : bool
-        Whether it uses the gradient.
-    second : {None, "products", "matrix"}
-        Whether it uses products with the Hessian, or the Hessian itself.
-    bounds, constraints : bool
-        Whether it takes them.
-    """
-
-    gradient: bool
-    second: str | None = None
-    bounds: bool = False
-    constraints: bool = False
 
 
 METHODS = {
@@ -107,7 +90,8 @@ def minimize(
         If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
         asks for finite differences.
     TypeError
-        If `x0` holds complex numbers or longdouble, or `f` returns no node.
+        If `x0` holds complex numbers or longdouble, `f` returns no node, or it uses what an outer derivative is taken by: the
+        result is plain, and `autodiff.minimize` is differentiable.
 
     See Also
     --------
@@ -136,9 +120,11 @@ def minimize(
     from scipy import optimize
 
     layout = Layout(x0)
-    given = _list_of(constraints)
+    given = listed(constraints)
     name, kind = _method(method, bounds is not None, bool(given))
     problem = Problem(lambda x: f(x, *args), layout)
+    if is_recording():
+        require_outside("minimize", problem.flat(np.array(layout.start)))
     bar = _bar(progress, name)
 
     def each(x: Any, state: Any = None) -> None:
@@ -157,7 +143,7 @@ def minimize(
             hess=problem.hessian if kind.second == "matrix" else None,
             hessp=problem.product if kind.second == "products" else None,
             bounds=_bounds(bounds, layout),
-            constraints=[_constraint(c, layout, kind) for c in given],
+            constraints=[on_vectors(c, layout, kind) for c in given],
             tol=tol,
             options=options,
             callback=None if callback is None and bar is None else each,
@@ -228,78 +214,6 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
     if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
         return bounds
     return optimize.Bounds(*layout.pairs(bounds))
-
-
-def _list_of(constraints: Any) -> Sequence[Any]:
-    if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
-        return [constraints]
-    return constraints
-
-
-def _constraint(constraint: Any, layout: Layout, kind: Method) -> Any:
-    """A constraint on the vector, with its derivatives if the method uses them."""
-    from scipy import optimize
-
-    if isinstance(constraint, optimize.LinearConstraint):
-        return constraint
-    if isinstance(constraint, dict):
-        return _dictionary(constraint, layout, kind)
-    if not isinstance(constraint, optimize.NonlinearConstraint):
-        raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
-    if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
-        raise ValueError("minimize: the Jacobian of a constraint is exact; leave out finite_diff_jac_sparsity and _rel_step")
-    parts = Constraint(constraint.fun, layout)
-    jac, hess = constraint.jac, constraint.hess
-    if callable(jac):
-        jac, hess = parts.given(jac), parts.given(hess) if callable(hess) else hess
-    elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
-        jac, hess = parts.jacobian, parts.hessian if kind.second else hess
-    else:
-        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
-    return optimize.NonlinearConstraint(
-        parts.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
-    )
-
-
-def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
-    """SciPy's older form of a constraint."""
-    parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
-    made = {**constraint, "fun": parts.value, "args": ()}
-    jac = constraint.get("jac")
-    if callable(jac):
-        made["jac"] = parts.given(jac)
-    elif jac is not None:
-        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
-    elif kind.gradient:
-        made["jac"] = parts.jacobian
-    return made
-
-
-class Constraint:
-    """A function that is constrained, as SciPy calls it: with vectors."""
-
-    def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
-        self.f, self.layout, self.args = f, layout, args
-
-    def flat(self, vector: Any) -> Any:
-        """The function of one vector, as a vector."""
-        return np.ravel(self.f(self.layout.tree(vector), *self.args))
-
-    def value(self, x: Any) -> Any:
-        """The plain values."""
-        return np.asarray(to_plain(self.flat(np.array(x))), float)
-
-    def jacobian(self, x: Any) -> Any:
-        """The derivatives: a row for each value."""
-        return np.asarray(to_plain(jacobian(self.flat)(x)), float)
-
-    def hessian(self, x: Any, weights: Any) -> Any:
-        """The Hessian of the weighted sum."""
-        return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
-
-    def given(self, derivative: Function) -> Function:
-        """A derivative of the caller's own: a matrix with a column for each number."""
-        return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)
 
 
 def _called(callback: Callable[[Any], object], x: Any, name: str) -> None:

@@ -179,6 +179,8 @@ class StepController(Optimizer):
     def _load_more(self, state: Mapping[str, Any]) -> None:
         losses, averages, history = (np.array(state[name]) for name in ("losses", "averages", "history"))
         growing = bool(state["growing"])
+        if any(a.dtype.kind != "f" for a in (losses, averages, history)):
+            raise ValueError("the state's losses, averages and history must be floating-point arrays")
         if losses.shape != self._losses.shape or averages.shape != self._averages.shape or history.shape[1:] != (3,):
             raise ValueError(f"the state has averages over {losses.size} steps, not over {self._losses.size}")
         self._losses, self._averages, self.growing = losses, averages, growing
