@@ -19,6 +19,7 @@ import compgraph as cg
 from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
+from compgraph.escapes import noticing
 
 Make = Callable[[Any], Any]
 
@@ -390,8 +391,8 @@ def test_squares_that_overflow_are_refused(make: Make) -> None:
         make([np.ones(3, dtype)], clip=partial(clip_by_global_norm, limit=1.0)).step([np.array([0, large, 0])])
 
 
-def test_no_step_within_a_derivative() -> None:
-    """The parameters are plain numbers; what moved them would be lost without a word."""
+def test_gradients_with_a_history() -> None:
+    """The parameters are plain numbers: a tangent is refused, and leaving the graph is noticed."""
     array = np.ones(1)
     optimizer = SGD([array], 1.0)
 
@@ -399,11 +400,22 @@ def test_no_step_within_a_derivative() -> None:
         optimizer.step([np.reshape(2 * t, 1)])
         return array[0] * t
 
-    with pytest.raises(TypeError, match="being differentiated"):
-        grad(f)(1.0)
-    with pytest.raises(TypeError, match="being differentiated"):
+    with pytest.raises(TypeError, match="carries tangents"):
         autodiff.jvp(f, (1.0,), (1.0,))
     assert array[0] == 1
+    with noticing() as escapes:
+        optimizer.step([np.reshape(cg.variable(2.0), 1)])
+    assert [escape.what for escape in escapes] == ["step()"]
+    assert "test_optimizers.py" in str(escapes[0])
+
+
+def test_variables_and_arrays_together() -> None:
+    w, b = cg.variable(np.ones(2), "w"), np.ones(2)
+    optimizer = SGD([w, b], 0.5)
+    for _ in range(2):
+        optimizer.step(grad(lambda p: np.sum(p[0] ** 2 * p[1] + p[1]))([w, b]))
+    assert np.array_equal(w.value, [0, 0])
+    assert np.array_equal(b, [-0.5, -0.5])
 
 
 def test_what_became_read_only_changes_nothing() -> None:

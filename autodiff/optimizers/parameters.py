@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.escapes import notice_saved
 from compgraph.memory import owner_of
 from compgraph.nodes import Node, VariableNode, describe, require_history, require_unsealed
-from compgraph.operands import to_plain
 
 from ..reverse import Gradients
 from ..trees import flatten
-from .outside import require_outside
 
 Array = np.ndarray[Any, Any]
 
@@ -186,8 +185,11 @@ def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
 def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     """One gradient as a plain array, checked; if it will be squared, also that this is no infinity."""
     require_history(gradient)
-    require_outside("step", gradient)
-    gradient = to_plain(gradient)
+    if isinstance(gradient, Node):
+        if gradient.level:
+            raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
+        notice_saved("step")
+        gradient = gradient.plain
     if isinstance(gradient, np.ma.MaskedArray):
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")
     array = np.asarray(gradient)

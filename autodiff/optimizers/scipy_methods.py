@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from compgraph.modes import NoGraph, is_recording, recording_on
+from compgraph.nodes import InputNode, Node
 from compgraph.operands import to_plain
 
 from ..jacobians import hessian, linearize
 from ..operators import grad, value_and_grad
+from ..sweep import collect
 from .constraints import Method, listed, on_vectors
 from .flattening import Layout
-from .outside import require_outside
 
 Function = Callable[..., Any]
 
@@ -124,7 +125,7 @@ def minimize(
     name, kind = _method(method, bounds is not None, bool(given))
     problem = Problem(lambda x: f(x, *args), layout)
     if is_recording():
-        require_outside("minimize", problem.flat(np.array(layout.start)))
+        _require_outside(problem.flat(np.array(layout.start)))
     bar = _bar(progress, name)
 
     def each(x: Any, state: Any = None) -> None:
@@ -214,6 +215,15 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
     if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
         return bounds
     return optimize.Bounds(*layout.pairs(bounds))
+
+
+def _require_outside(value: Any) -> None:
+    """Raise if the function depends on what a derivative is being taken by, which would be lost without a word."""
+    if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
+        raise TypeError(
+            "minimize: the function uses what a derivative is being taken by, but the result would be plain numbers without "
+            "a derivative. autodiff.minimize is differentiable; node.value is a plain array"
+        )
 
 
 def _called(callback: Callable[[Any], object], x: Any, name: str) -> None:
