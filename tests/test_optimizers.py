@@ -599,5 +599,6 @@ def test_another_optimizers_state() -> None:
 
 def test_it_is_reached_from_the_package() -> None:
     assert autodiff.optimizers is optimizers
-    assert sorted(optimizers.__all__) == sorted(name for name in optimizers.__all__ if hasattr(optimizers, name))
+    for name in optimizers.__all__:
+        assert name == "METHODS" or getattr(optimizers, name).__doc__
     assert repr(Adam([1.0])) == "Adam(1 parameters, rate=0.001, steps=0)"

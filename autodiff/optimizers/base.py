@@ -25,8 +25,9 @@ class Optimizer:
     ----------
     parameters : tree
         Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
-        nested in any way. Variables and arrays are updated in place and keep their dtype. Numbers cannot be: after a step
-        they stand in `parameters`.
+        nested in any way. Variables and arrays are updated in place and keep their dtype; a new value is put into one by
+        ``a[...] = value``, for another array in its place is not seen. Numbers cannot be updated in place: after a step they
+        stand in `parameters`.
     rate : float or callable
         The learning rate, or a function of the number of steps taken so far, such as `Cosine`.
     slots : tuple of str
