@@ -554,6 +554,17 @@ def test_copies_go_on_by_themselves(name: str) -> None:
         assert_same(other.state_dict(), whole.state_dict())
 
 
+@pytest.mark.parametrize("again", [copy.deepcopy, through_pickle])
+def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
+    """Whatever the layout of the memory."""
+    column, fortran = cg.variable(np.ones((4, 4))[:, 1], copy=False), cg.variable(np.asfortranarray(np.ones((2, 3))))
+    optimizer = again(SGD([column, fortran], 1.0))
+    optimizer.step([np.ones(4), np.ones((2, 3))])
+    assert not any(np.any(x.value) for x in optimizer.parameters)
+    assert np.all(column.value == 1)
+    assert len(pickle.dumps(Adam([np.ones(1000)]))) < 4 * 8000  # the value and two averages, no scratch
+
+
 def test_states_are_copies() -> None:
     optimizer, tree = fresh(partial(SGD, rate=0.1, momentum=0.9), np.float64)
     trained(optimizer, 0, 2)
