@@ -168,6 +168,11 @@ def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: floa
     TypeError
         As `root` does.
 
+    See Also
+    --------
+    autodiff.optimizers.minimize : nested arguments, bounds, constraints and all of SciPy's methods, without a derivative of
+        the minimiser.
+
     Notes
     -----
     The derivative is that of the root of the gradient; see `root`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,12 @@ class Gradients(Mapping[str, Any]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._adjoints if isinstance(key, Node) else key in self._named
+
+    def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
+        """The same variables with what `change` makes of the list of their adjoints."""
+        made = Gradients(dict(zip(self._adjoints, change(list(self._adjoints.values())), strict=True)), None)
+        made._output = self._output
+        return made
 
     def __repr__(self) -> str:
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
