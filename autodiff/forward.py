@@ -18,8 +18,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.escapes import noticing, told
 from compgraph.memory import overlaps_itself, owner_of, window
-from compgraph.modes import buffers_wrapped, is_recording
-from compgraph.modes import default_float, of_numbers
+from compgraph.modes import buffers_wrapped, default_float, is_recording, of_numbers
 from compgraph.nodes import (
     INERT,
     NO_OPTIONS,

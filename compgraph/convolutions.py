@@ -74,9 +74,7 @@ def cross_correlate(
 
 
 @primitive
-def conv(
-    x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
-) -> Any:
+def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1) -> Any:
     """Convolve an array with a kernel: `cross_correlate` with the kernel backwards along its lengths.
 
     Parameters

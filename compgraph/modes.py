@@ -33,7 +33,8 @@ wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", 
 
 
 # What Python numbers become where an array is made of them.
-_number: ContextVar[np.dtype[Any]] = ContextVar("number", default=np.dtype(float))
+FLOAT64: np.dtype[Any] = np.dtype(float)
+_number: ContextVar[np.dtype[Any]] = ContextVar("number", default=FLOAT64)
 default_float = _number.get
 
 
@@ -151,7 +152,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     return DefaultDtype(found)
 
 
-def of_numbers(array: Any, value: Any) -> Any:
+def of_numbers(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
     """`array`, made of `value`, in the default precision if `value` is made of Python's floats or complex numbers."""
     default = default_float()
     if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):

@@ -6,6 +6,7 @@ Each operation goes through the places of a window, and takes all windows togeth
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,8 +160,10 @@ def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any
 def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
     """The windows along the last axes of a shape; none of them is empty."""
     try:
-        window = tuple(map(int, window)) if isinstance(window, Sequence) or np.ndim(window) else (window.__index__(),)
-    except (TypeError, ValueError, AttributeError) as error:
+        window = (
+            tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
+        )
+    except TypeError as error:
         raise ValueError(f"{opname}: window must be an integer, or one for each of the last axes, not {window!r}") from error
     if not 0 < len(window) <= len(shape):
         raise ValueError(f"{opname}: a window of shape {window} needs as many axes; x has shape {shape}")

@@ -132,9 +132,7 @@ def _each(opname: str, what: str, given: Any, axes: int) -> Lengths:
     return found
 
 
-def _pads_called(
-    opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths
-) -> tuple[tuple[int, int], ...]:
+def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
     """The padding that has a name."""
     if padding == "valid":
         return tuple([(0, 0) for _ in spans])
