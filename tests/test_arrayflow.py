@@ -15,7 +15,7 @@ import compgraph as cg
 from autodiff.reverse import check_gradient
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "arrayflow.md").read_text()
-LINES: dict[str, str] = {theirs: ours for theirs, ours in re.findall(r"^\| `(.+)` \| `(.+)` \|$", PAGE, re.MULTILINE)}
+LINES: dict[str, str] = dict(re.findall(r"^\| `(.+)` \| `(.+)` \|$", PAGE, re.MULTILINE))
 VALUES = {"a": positive(12, seed=1), "b": positive(12, seed=2), "k": positive(3, seed=3), "m": positive(3, 4, seed=4)}
 
 # What each gives, in plain NumPy.
