@@ -18,7 +18,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.escapes import noticing, told
 from compgraph.memory import overlaps_itself, owner_of, window
-from compgraph.modes import buffers_wrapped, is_recording
+from compgraph.modes import buffers_wrapped, default_float, is_recording, of_numbers
 from compgraph.nodes import (
     INERT,
     NO_OPTIONS,
@@ -348,12 +348,16 @@ def _connected(tangent: Any, primal: Any) -> Any:
 def as_argument(value: Any, name: str = "an argument") -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
     require_history(value)
-    array = value if isinstance(value, Node) else np.asarray(value)
+    array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(float)
     raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums")
+        return array.astype(default_float())
+    raise TypeError(
+        f"an argument of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums"
+    )
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:

@@ -37,6 +37,8 @@ class Task:
         For a peer that needs another function, by its name.
     peers : tuple of str
         Who takes part; everybody if empty.
+    tolerance : float
+        By how much results may differ, relatively.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Task:
     rate: float = 0.0
     special: dict[str, Callable[[Peer], Callable[..., Any]]] = field(default_factory=dict)
     peers: tuple[str, ...] = ()
+    tolerance: float = 1e-8
 
     def start(self, name: str, peer: Peer) -> Run:
         """Make the function to be timed for a peer."""
@@ -241,6 +244,52 @@ def _layers_by_hand(x: Array, count: int) -> tuple[Any, list[Array]]:
     return x.sum(), [adjoint]
 
 
+# ---------------------------------------------------------------------------------------- convolution
+
+
+def convolution(batch: int = 32, channels: int = 16, results: int = 32, side: int = 28) -> Task:
+    """A padded 3 x 3 cross-correlation of images with channels, in single precision; its results are weighted and summed."""
+    rng = np.random.default_rng(6)
+    shapes = (batch, channels, side, side), (results, channels, 3, 3), (batch, results, side, side)
+    x, kernel, weights = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    return Task(
+        "convolution",
+        f"3 x 3 convolution of {batch} x {channels} x {side} x {side}, float32",
+        [x, kernel],
+        [weights],
+        _convolution_by_hand,
+        _convolution,
+        special={"torch": _convolution_torch},
+        peers=("numpy", "compgraph", "torch"),
+        tolerance=1e-3,
+    )
+
+
+def _convolution(peer: Peer) -> Callable[..., Any]:
+    import compgraph as cg
+
+    return lambda x, kernel, weights: np.sum(cg.cross_correlate(x, kernel, padding=1) * weights)
+
+
+def _convolution_torch(peer: Peer) -> Callable[..., Any]:
+    conv2d = peer.xp.nn.functional.conv2d
+    return lambda x, kernel, weights: (conv2d(x, kernel, padding=1) * weights).sum()
+
+
+def _convolution_by_hand(x: Array, kernel: Array, weights: Array) -> tuple[Any, list[Array]]:
+    batch, channels, height, width = x.shape
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).transpose(0, 1, 4, 5, 2, 3)
+    columns = windows.reshape(batch, channels * 9, height * width)
+    matrix, flat = kernel.reshape(len(kernel), -1), weights.reshape(batch, len(kernel), -1)
+    value = np.sum((matrix @ columns).reshape(weights.shape) * weights)
+    back = (matrix.T @ flat).reshape(batch, channels, 3, 3, height, width)
+    adjoint = np.zeros_like(padded)
+    for i, j in np.ndindex(3, 3):
+        adjoint[:, :, i : i + height, j : j + width] += back[:, :, i, j]
+    return value, [adjoint[:, :, 1:-1, 1:-1], (flat @ columns.swapaxes(1, 2)).sum(axis=0).reshape(kernel.shape)]
+
+
 # ----------------------------------------------------------------------------------- more derivatives
 
 
@@ -382,6 +431,8 @@ def all_tasks() -> list[Task]:
         layers(1000, checkpointed=True),
         loop(2000),
         loop(4000, peers=OURS),
+        loop(4000, peers=("numpy", "compgraph")),
+        convolution(),
         rosenbrock(100, "hessian"),
         vector_map(50),
         *(chain_derivative(n, operator, OURS) for n in (1, 100, 1000) for operator in ("gradient", "hvp")),

@@ -18,8 +18,8 @@ def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | No
     Parameters
     ----------
     value : array_like
-        Its value, of any shape. Integers and booleans become float64, since only real and complex numbers have
-        derivatives; float16, float32, longdouble and complex stay what they are.
+        Its value, of any shape. Integers and booleans become float64, or what `default_dtype` says, since only
+        real and complex numbers have derivatives; float16, float32, longdouble and complex stay what they are.
     name : str, optional
         Its name; ``var_0``, ``var_1`` ... if not given.
     dtype : dtype, optional

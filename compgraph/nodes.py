@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import is_recording, recording_on, sealed_until
+from .modes import default_float, is_recording, of_numbers, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
 
@@ -173,7 +173,7 @@ class VariableNode(Node):
         if not copy and isinstance(value, Node):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
         array = _plain_array(value)
-        target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
+        target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":
             raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
         if not copy and isinstance(value, ndarray) and target != array.dtype:
@@ -576,7 +576,7 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
-    array = np.asarray(value)
+    array = of_numbers(np.asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
     return array
