@@ -352,12 +352,8 @@ def as_argument(value: Any, name: str = "an argument") -> Any:
     if array.dtype.kind in "fc":
         return array
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
-        return array.astype(float)
-    raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums")
         return array.astype(default_float())
-    raise TypeError(
-        f"an argument of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums"
-    )
+    raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums")
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:

@@ -431,7 +431,6 @@ def all_tasks() -> list[Task]:
         layers(1000, checkpointed=True),
         loop(2000),
         loop(4000, peers=OURS),
-        loop(4000, peers=("numpy", "compgraph")),
         convolution(),
         rosenbrock(100, "hessian"),
         vector_map(50),

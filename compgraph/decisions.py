@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import lines, operations
+from . import lines
 from .nodes import ConstantNode, Joint, Node, attach, next_tick
 
 KEPT = 10_000  # decisions that are remembered

@@ -83,7 +83,12 @@ class Storage:
         early = ending if len(unit) == 1 and self._may_overwrite(unit[0], ending) else set()
         self._release(early, place)
         for node in unit:
-            if isinstance(node, Node) and node not in self._inputs and has_buffer(node) and place < self._last.get(node, -1) < inf:
+            if (
+                isinstance(node, Node)
+                and node not in self._inputs
+                and has_buffer(node)
+                and place < self._last.get(node, -1) < inf
+            ):
                 free = self._free[_layout(node.plain)]
                 self.buffer[node] = free.pop() if free else np.empty_like(node.plain)
         self._release(ending - early, place)
