@@ -262,7 +262,7 @@ def moved(function: Callable[..., Any]) -> Formula:
     """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
 
     def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        return function(np.arange(math.prod(x.shape)).reshape(x.shape), *others, **options)
+        return record(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
 
     return positions
 
