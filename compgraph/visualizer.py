@@ -151,46 +151,81 @@ def visualize_at(
     >>> print(picture.source)  # doctest: +ELLIPSIS
     digraph {
         ...
-        n0 [label="mul\nsquare" fillcolor=purple3 fontcolor=white shape=box]
-        n1 [label=x fillcolor=lightblue shape=ellipse]
-        n1 -> n0
-        n1 -> n0
+        n0 [label="mul\nsquare" fillcolor=purple3 fontcolor=white id="node-0" shape=box]
+        n1 [label=x fillcolor=lightblue id="node-1" shape=ellipse]
+        n1 -> n0 [id="edge-0"]
+        n1 -> n0 [id="edge-1"]
     }
     """
-    require_history(node)
-    # The annotation is wider than this, since to a type checker x * 3 is an array.
-    if not isinstance(node, Node):
-        raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    _require_drawable(node, direction, limit)
     if format is not None and filename is None:
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
-    picture = GraphPicture(_dot(node, direction, limit, mark))
+    picture = identified_picture(node, direction, limit=limit, mark=mark)[0]
     if filename is not None:
         picture.save(filename, format)
     return picture
 
 
-def _dot(output: Node, direction: str, limit: int | None, mark: GraphNode | None) -> str:
-    """The graph in DOT. Nodes are told apart by their place in the order, since names need not be unique."""
+def identified_picture(
+    node: np.ndarray[Any, Any], direction: str = "LR", *, limit: int | None = 1000, mark: GraphNode | None = None
+) -> tuple[GraphPicture, dict[GraphNode, str], dict[tuple[GraphNode, int], str]]:
+    """As `visualize_at`, with the ids that the elements of the SVG have, for programs that color or animate them.
+
+    Parameters
+    ----------
+    node, direction, limit, mark
+        As in `visualize_at`.
+
+    Returns
+    -------
+    picture : GraphPicture
+        In its SVG, nodes and edges are ``<g>`` elements with these ids.
+    nodes : dict
+        From each node drawn to its id, ``"node-0"``, ``"node-1"``, ...
+    edges : dict
+        From ``(operation, position among its operands)`` to the edge's id, ``"edge-0"``, ``"edge-1"``, ...
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.visualizer import identified_picture
+    >>> x = cg.variable(3.0, "x")
+    >>> y = cg.sin(x)
+    >>> picture, nodes, edges = identified_picture(y)
+    >>> nodes[x], edges[y, 0]
+    ('node-1', 'edge-0')
+    """
+    _require_drawable(node, direction, limit)
     import graphviz
 
-    order = breadth_first(output)
+    order = breadth_first(node)
     shown = order[:limit]
-    places = {node: f"n{place}" for place, node in enumerate(shown)}
+    places = {each: f"n{place}" for place, each in enumerate(shown)}
     # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
-    labels = {node: _label(node) for node in sorted(shown, key=lambda node: node.tick)}
+    labels = {each: _label(each) for each in sorted(shown, key=lambda node: node.tick)}
     dot = graphviz.Digraph(graph_attr={"rankdir": direction, **GRAPH_STYLE}, node_attr=NODE_STYLE, edge_attr=EDGE_STYLE)
-    for node, place in places.items():
-        dot.node(place, _escaped(labels[node]), **_style(node), **(MARKED_STYLE if node is mark else {}))
+    ids = {each: f"node-{place}" for place, each in enumerate(shown)}
+    for each, place in places.items():
+        dot.node(place, _escaped(labels[each]), **_style(each), **(MARKED_STYLE if each is mark else {}), id=ids[each])
     if len(order) > len(shown):
         dot.node("rest", f"… {len(order) - len(shown)} more", **REST_STYLE)
-    for node, place in places.items():
-        for operand in operands_of(node):
-            dot.edge(places.get(operand, "rest"), place)
-    return str(dot.source)
+    edges: dict[tuple[GraphNode, int], str] = {}
+    for each, place in places.items():
+        for position, operand in enumerate(operands_of(each)):
+            edges[each, position] = f"edge-{len(edges)}"
+            dot.edge(places.get(operand, "rest"), place, id=edges[each, position])
+    return GraphPicture(str(dot.source)), ids, edges
+
+
+def _require_drawable(node: object, direction: str, limit: int | None) -> None:
+    require_history(node)
+    # To a type checker x * 3 is an array; what has no graph is found out here.
+    if not isinstance(node, Node):
+        raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
 
 
 def _label(node: GraphNode) -> str:

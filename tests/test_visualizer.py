@@ -63,7 +63,7 @@ def declared(picture: GraphPicture) -> list[str]:
 
 def edges(picture: GraphPicture) -> list[tuple[str, str]]:
     """The edges of the DOT text, as pairs of the nodes' places."""
-    return re.findall(r"^\t(\w+) -> (\w+)$", picture.source, re.MULTILINE)
+    return re.findall(r"^\t(\w+) -> (\w+)", picture.source, re.MULTILINE)
 
 
 # ------------------------------------------------------------------------------------------ what is drawn
