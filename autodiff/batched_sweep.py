@@ -85,7 +85,7 @@ def pull_together(
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
                 if create_graph:
-                    made_since(adjoints[operand], before, node.code, node.instruction)
+                    made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
     return found
 
 
@@ -141,7 +141,7 @@ def _pushed(node: Any, given: list[Any], create_graph: bool, count: int | None) 
         tangent = push_batch(rule, given, out, node.function, operands, node.options)
         tangent = None if tangent is None else conform_all(tangent, node.plain, count)
     if create_graph and tangent is not None:
-        made_since(tangent, before, node.code, node.instruction)
+        made_since(tangent, before, node.code, node.instruction, node.scope)
     return tangent
 
 

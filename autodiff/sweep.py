@@ -135,7 +135,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
                 if create_graph:
-                    lines.made_since(adjoints[operand], before, node.code, node.instruction)
+                    lines.made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
     return found
 
 

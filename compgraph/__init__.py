@@ -36,6 +36,7 @@ from .names import reset
 from .nodes import ConstantNode, Node, OperationalNode, VariableNode
 from .patching import patched_numpy
 from .primitives import named, primitive
+from .scopes import scope
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "relu",
     "require",
     "reset",
+    "scope",
     "sigmoid",
     "sigmoid_cross_entropy",
     "softmax",
