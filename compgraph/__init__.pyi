@@ -15,6 +15,7 @@ from .names import reset as reset
 from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, VariableNode as VariableNode
 from .patching import patched_numpy as patched_numpy
 from .primitives import primitive as primitive
+from .scopes import scope as scope
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...

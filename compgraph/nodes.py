@@ -82,6 +82,7 @@ class Node(np.ndarray):
     code: Any
     instruction: int
     _name: str | None
+    _scope: tuple[str, ...]  # unset where no scope was open
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -315,6 +316,7 @@ class Joint:
     instruction: int
 
     _operands: tuple[Node, ...] | None
+    _scope: tuple[str, ...]
 
     plain: Any
     function: Any

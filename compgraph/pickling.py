@@ -117,7 +117,9 @@ class Log:
 
     def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
         self.root = root
-        self.code = [(arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log]
+        self.code = [
+            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log
+        ]
 
     def __reduce__(self) -> Any:
         return _log, (self.root, self.code)

@@ -13,7 +13,7 @@ from ..graph import GraphNode, operands_of
 from ..memory import Write
 from ..nodes import ConstantNode, Joint, Node
 from . import words
-from .folding import Fold, Uses, folds_of
+from .folding import Fold, Uses, folds_of, shared
 
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
 REST = -1  # in the place of an entry: the nodes that are not drawn
@@ -64,7 +64,7 @@ class Box:
 
 @dataclass
 class Drawing:
-    """The whole picture. `places` and `positions` are empty once the graph is let go."""
+    """The whole picture; `rest` counts the nodes that are left out."""
 
     entries: list[Entry] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
@@ -101,7 +101,7 @@ def traced_drawing(
     visible = [node for node in uses if node not in images]
     places = {node: place for place, node in enumerate(visible[:limit])}
     drawing = Drawing(rest=len(visible) - len(places))
-    drawing.entries = _entries(places, uses, shown, mark)
+    drawing.entries = _entries(places, uses, shown, mark, _first_leaves(folds, parts, uses))
     paths = _paths(places, folds, parts)
     _add_boxes(drawing, paths, folds, _closed(scopes, visible))
     arrows = _add_arrows(drawing, uses, places, images, folds)
@@ -111,8 +111,8 @@ def traced_drawing(
 
 
 def _uses(output: GraphNode) -> Uses:
-    """All nodes behind `output`, the nearest first, and their operands: each looked up once, since a raw value that was
-    written becomes a new constant each time."""
+    """All nodes behind `output`, the nearest first, and their operands."""
+    # Operands are looked up once: a raw value that was written becomes a new constant each time.
     uses: Uses = {}
     queue: dict[GraphNode, None] = {output: None}
     order = [output]
@@ -133,10 +133,19 @@ def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[GraphNode]:
 # ---------------------------------------------------------------------------------------------- entries
 
 
-def _entries(places: dict[GraphNode, int], uses: Uses, shown: Shown, mark: GraphNode | None) -> list[Entry]:
+def _entries(
+    places: dict[GraphNode, int], uses: Uses, shown: Shown, mark: GraphNode | None, firsts: dict[GraphNode, GraphNode]
+) -> list[Entry]:
     # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
     labels = {node: words.label_of(node) for node in sorted(places, key=lambda node: node.tick)}
+    labels |= {node: f"{words.label_of(first)} … {labels[node]}" for node, first in firsts.items() if node in places}
     return [_entry(node, uses[node], labels[node], shown, node is mark) for node in places]
+
+
+def _first_leaves(folds: list[Fold], parts: list[list[GraphNode]], uses: Uses) -> dict[GraphNode, GraphNode]:
+    """For the variables of a part that stands for several, the same of the first part: they are shown as ``W_1 … W_9``."""
+    pairs = [pair for fold, part in zip(folds, parts, strict=True) for pair in zip(part, fold.parts[0], strict=True)]
+    return {node: first for node, first in pairs if node is not first and _kind(node) == "variable" and not uses[node]}
 
 
 def _entry(node: GraphNode, operands: tuple[GraphNode, ...], label: str, shown: Shown, marked: bool) -> Entry:
@@ -173,17 +182,12 @@ def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[Gra
     """For each entry in a box, the boxes around it; a fold stands inside the scopes that all of its parts are in."""
     paths: dict[int, Path] = {place: node.scope for node, place in places.items() if node.scope}
     for number, (fold, part) in enumerate(zip(folds, parts, strict=True)):
-        common = _common([node.scope for each in fold.parts for node in each])
+        scopes = [node.scope for each in fold.parts for node in each]
+        common = shared(min(scopes), max(scopes))
         for node in part:
             if node in places:
                 paths[places[node]] = (*node.scope[:common], number, *node.scope[common:])
     return paths
-
-
-def _common(scopes: list[tuple[str, ...]]) -> int:
-    """How many of the outermost names all scopes share."""
-    low, high = min(scopes), max(scopes)
-    return next((i for i, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), min(len(low), len(high)))
 
 
 def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool) -> None:

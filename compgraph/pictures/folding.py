@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -92,7 +93,7 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
     """Start, period and count of the runs, none of which overlap."""
     candidates = []
     for period in range(1, min(LONGEST, len(marks) // FEWEST) + 1):
-        for start, length in _stretches(marks[period:] == marks[:-period]):
+        for start, length in _stretches(marks[period:] == marks[:-period], period * (FEWEST - 1)):
             start, count = _aligned(start, length + period, period, scopes)
             if count >= FEWEST:
                 candidates.append(((count - 1) * period, -period, start, count))
@@ -106,16 +107,25 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
     return chosen
 
 
-def _stretches(equal: np.ndarray[Any, Any]) -> Iterator[tuple[int, int]]:
-    """Start and length of the runs of True."""
+def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
+    """Start and length of the runs of True that are long enough."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
-    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        yield start, stop - start
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    long = lengths >= least
+    yield from zip(starts[long].tolist(), lengths[long].tolist(), strict=True)
 
 
 def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
-    """Let the parts begin where a scope does, if one begins in the first part."""
-    for shift in range(min(period, length)):
-        if start + shift and scopes[start + shift] != scopes[start + shift - 1]:
-            return start + shift, (length - shift) // period
-    return start, length // period
+    """Let the parts begin where the outermost of the scopes does that begin in the first part."""
+    best, fewest = 0, math.inf
+    for shift in range(min(period, length) if start else 0):
+        here, before = scopes[start + shift], scopes[start + shift - 1]
+        if here != before and shared(here, before) < fewest:
+            best, fewest = shift, shared(here, before)
+    return start + best, (length - best) // period
+
+
+def shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many of the outermost names two scopes have in common."""
+    differing = (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    return next(differing, min(len(one), len(other)))

@@ -4,7 +4,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const graph = byId("graph"), view = byId("view"), panel = byId("panel"), hint = byId("hint"), query = byId("query");
-const across = data.direction === "TB";
+let across = data.direction === "TB"; // whether layers lie one below the other
 const REST = -1;
 const KINDS = { variable: "variable", constant: "constant", operation: "operation", write: "write in place" };
 
@@ -65,7 +65,7 @@ function boxItem(number) {
   const item = { id: "b" + number, number, box };
   if (box.closed) {
     const count = data.entries.filter((entry) => boxesAround(entry.box).includes(number)).length;
-    item.lines = ["+ " + box.title, `${count} ${count === 1 ? "node" : "nodes"}`];
+    item.lines = ["▸ " + box.title, `${count} ${count === 1 ? "node" : "nodes"}`];
     return sized(item, Math.max(width, 90), 52);
   }
   item.children = [];
@@ -145,7 +145,7 @@ function drawTitle(item) {
   const closed = !item.children;
   const inside = closed
     ? [draw("rect", { class: "shape", x, y, width: w, height: h, rx: 8 }), ...texts(item.lines, x + w / 2, y + h / 2)]
-    : [draw("rect", { class: "hit", x, y, width: w, height: TITLE + 4 }), draw("text", { x: x + 12, y: y + 15, class: "first" }, "− " + box.title)];
+    : [draw("rect", { class: "hit", x, y, width: w, height: TITLE + 4 }), draw("text", { x: x + 12, y: y + 15, class: "first" }, "▾ " + box.title)];
   item.node = draw("g", {
     id: `box-${item.number}`, class: `title${closed ? " closed" : ""}`, tabindex: 0, role: "button", "aria-expanded": String(!closed),
     "aria-label": `${box.count > 1 ? `part repeated ${box.count} times` : `scope ${box.title}`}${closed ? `, ${item.lines[1]}` : ""}`,
@@ -433,14 +433,15 @@ view.addEventListener("pointerover", (event) => {
   if (placeOf(event.target) !== undefined && event.pointerType !== "touch") hintAt(+placeOf(event.target), event.clientX, event.clientY);
 });
 view.addEventListener("pointerout", () => { hint.hidden = true; });
-view.addEventListener("focusin", ({ target }) => {
-  if (!target.matches(":focus-visible")) return;
+// Not on the view: a listener for the focus would make it one of the stops of Tab.
+graph.addEventListener("focusin", ({ target }) => {
+  if (target === graph || !target.matches(":focus-visible")) return;
   const item = placeOf(target) !== undefined ? items[+placeOf(target)] : boxItems[+boxOf(target)];
   bringIn(item.children ? { ...item, h: TITLE, w: 60 } : item);
   const frame = target.getBoundingClientRect();
   if (item.entry && panel.hidden) hintAt(item.number, frame.left, frame.bottom - 10);
 });
-view.addEventListener("focusout", () => { hint.hidden = true; });
+graph.addEventListener("focusout", () => { hint.hidden = true; });
 
 const KEYS = {
   "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: fit,
@@ -470,6 +471,11 @@ query.addEventListener("input", search);
 byId("smaller").addEventListener("click", () => zoom(0.8));
 byId("larger").addEventListener("click", () => zoom(1.25));
 byId("fit").addEventListener("click", fit);
+byId("turn").addEventListener("click", () => {
+  across = !across;
+  show();
+  fit();
+});
 byId("open").addEventListener("click", () => all(false));
 byId("close").addEventListener("click", () => all(true));
 
@@ -482,6 +488,11 @@ byId("theme").addEventListener("click", () => {
 
 if (!data.boxes.length) byId("open").hidden = byId("close").hidden = true;
 nameTheme();
+/* All of it if that can be read, else the result. */
+function start() {
+  fit();
+  if (eye.scale < 0.3) bringIn(items[0], true);
+}
 show();
-fit();
-addEventListener("resize", fit);
+start();
+addEventListener("resize", start);

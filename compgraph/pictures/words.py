@@ -27,7 +27,9 @@ INFIX = {
     "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@",
     "greater": ">", "greater_equal": "≥", "less": "<", "less_equal": "≤", "equal": "=", "not_equal": "≠",
 }  # fmt: skip
+SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 PREFIX = {"neg": "−", "sqrt": "√"}
+AUTOMATIC = re.compile(r"const_\d+")
 LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*?)(?:: (?P<text>.*))?', re.DOTALL)
 
 
@@ -61,7 +63,8 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
     names = [_operand(operand) for operand in operands if not isinstance(operand, Write)]
     name = node.opname
     if name == "pow" and len(names) == 2:
-        return f"{names[0]} ^ {names[1]}"
+        whole = re.fullmatch(r"−?\d+", names[1])
+        return names[0] + names[1].translate(SUPERSCRIPTS) if whole else f"{names[0]} ^ {names[1]}"
     if name in INFIX and len(names) == 2:
         return f"{names[0]} {INFIX[name]} {names[1]}"
     if name in PREFIX and len(names) == 1:
@@ -73,11 +76,11 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
 
 
 def _operand(node: GraphNode) -> str:
-    """An operand in a formula: its name; a number that has none stands for itself."""
+    """An operand in a formula: its name; a number that nobody named stands for itself."""
     if isinstance(node, (Joint, Write)):
         return node.opname
-    if isinstance(node, ConstantNode) and node._name is None and node.size == 1:
-        return f"{node.value.item():.6g}" if node.dtype.kind in "iuf" else str(node.value.item())
+    if isinstance(node, ConstantNode) and node.size == 1 and AUTOMATIC.fullmatch(node.name):
+        return _number(node.value.reshape(())[()], 6)
     return as_mathematics(node.name)
 
 
