@@ -126,6 +126,13 @@ def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str)
             assert source[along] + source[along + 2] < target[along]
             assert points[0][along] == pytest.approx(source[along] + source[along + 2])
             assert points[-1][along] == pytest.approx(target[along])
+        ends = """[...document.querySelectorAll(".arrow:not(.again)")].map((path) => {
+            const [end, near] = [0, 0.5].map((back) => path.getPointAtLength(path.getTotalLength() - back));
+            return [end.x - near.x, end.y - near.y]; })"""
+        heads = page.evaluate(ends)
+        assert len(heads) == len(links)
+        assert all(head[along] > abs(head[1 - along]) for head in heads)
+        assert not re.search(r"([\d.]+ [\d.]+)L\1(?![\d.])", page.locator(".arrow").first.get_attribute("d"))
         boxes = page.evaluate("items.map(i => [i.x, i.y, i.w, i.h])")
         for k, (x, y, w, h) in enumerate(boxes):
             for a, b, c, d in boxes[:k]:

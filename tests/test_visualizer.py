@@ -285,6 +285,13 @@ def test_adjoints_stand_on_the_arrows() -> None:
     assert visualize_at(z, adjoints={y: 7.25}).source.count("label=7.25") == 1
 
 
+def test_adjoints_of_large_arrays_are_brief() -> None:
+    """They stand beside an arrow, in one line."""
+    x = variable(np.arange(12.0).reshape(3, 4), "x")
+    y = x * 2
+    assert 'label="[0 … 11]"' in visualize_at(np.sum(y), adjoints={y: np.arange(12.0).reshape(3, 4)}).source
+
+
 def test_adjoints_of_another_graph_are_refused() -> None:
     """Adjoints that would not be seen are a mistake."""
     with pytest.raises(ValueError, match="none of the adjoints belongs"):

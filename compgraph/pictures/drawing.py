@@ -285,6 +285,6 @@ def _add_adjoints(
             drawing.entries[places[node]].details["adjoint"] = words.shown(value, elements=24, digits=6)
         out = ways.get(node, [])
         if len(out) == 1 and out[0] in arrows and node in places:
-            drawing.arrows[arrows[out[0]]].label = words.shown(value)
+            drawing.arrows[arrows[out[0]]].label = words.brief(value)
         elif node in places:
-            drawing.entries[places[node]].label += f"\n∂ = {words.shown(value)}"
+            drawing.entries[places[node]].label += f"\n∂ = {words.brief(value)}"

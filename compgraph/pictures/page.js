@@ -158,6 +158,7 @@ function pathOf({ points }) {
   let path = `M${points[0]}`, [px, py] = points[0];
   for (const [x, y] of points.slice(1)) {
     const [mx, my] = [(px + x) / 2, (py + y) / 2];
+    if (px === x && py === y) continue; // a path that ends in no direction has no head
     if (px === x || py === y) path += `L${x} ${y}`;
     else path += across ? `C${px} ${my} ${x} ${my} ${x} ${y}` : `C${mx} ${py} ${mx} ${y} ${x} ${y}`;
     [px, py] = [x, y];
@@ -178,10 +179,9 @@ function drawLink(link) {
   link.node = draw("path", { class: `arrow${link.again ? " again" : ""}`, d: path, "marker-end": "url(#head)", id: `edge-${link.number}` });
   if (!link.label) return [link.node];
   const [[x, y], [nx, ny]] = [link.points[0], link.points[1]];
-  const label = link.label.replace(/\s+/g, " ");
   const text = draw("text", across
     ? { x: (x + nx) / 2 + 6, y: Math.max(y, ny) + 12, class: "adjoint", style: "text-anchor: start" }
-    : { x: Math.max(x, nx) + 6, y: y - 8, class: "adjoint", style: "text-anchor: start" }, label);
+    : { x: Math.max(x, nx) + 6, y: y - 8, class: "adjoint", style: "text-anchor: start" }, link.label);
   return [link.node, text];
 }
 

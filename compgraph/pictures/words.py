@@ -104,12 +104,24 @@ def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
     return "[" + "\n ".join(parts) + "]"
 
 
+def brief(value: Any) -> str:
+    """An array in one line: of a large one the first element and the last.
+
+    Examples
+    --------
+    >>> brief(0.25), brief([1.0, 2.0]), brief(np.ones((8, 4)))
+    ('0.25', '[1 2]', '[1 … 1]')
+    """
+    array = np.asarray(value)
+    return shown(array.ravel() if array.ndim > 1 else array, elements=3)
+
+
 def _row(array: np.ndarray[Any, Any], elements: int, digits: int) -> str:
     if array.ndim > 1:
         return "[" + "\n ".join(_row(each, elements, digits) for each in array) + "]"
     if array.size <= elements:
         return "[" + " ".join(_number(each, digits) for each in array) + "]"
-    half = elements // 2 if elements < 6 else 2
+    half = 1 if elements < 4 else 2
     ends = [*array[:half], None, *array[-half:]]
     return "[" + " ".join("…" if each is None else _number(each, digits) for each in ends) + "]"
 
