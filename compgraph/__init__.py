@@ -43,6 +43,7 @@ from .pooling import max_pool, mean_pool
 from .primitives import named, primitive
 from .replay import GuardError
 from .simplification import simplified
+from .scopes import scope
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "relu",
     "require",
     "reset",
+    "scope",
     "sigmoid",
     "sigmoid_cross_entropy",
     "simplified",

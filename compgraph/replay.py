@@ -169,7 +169,7 @@ class _Replay:
         """Record a node or joint."""
         made = self._again(item)
         if made is not item:
-            made.code, made.instruction = item.code, item.instruction
+            made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
             if isinstance(item, Node):
                 made._name = item._name
         self.made[item] = made

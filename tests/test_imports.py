@@ -18,6 +18,7 @@ COMPGRAPH = {
     "names": set(),
     "modes": set(),
     "lines": set(),
+    "scopes": {"modes"},
     "memory": {"lines"},
     "nodes": {"operations", "names", "modes", "lines", "memory"},
     "escapes": {"operations", "lines", "modes", "nodes"},
@@ -56,7 +57,8 @@ COMPGRAPH = {
     "joining": {"nodes", "operands", "creation"},
     "functions": {"operations", "nodes", "operands", "primitives"},
     "graph": {"operations", "memory", "nodes"},
-    "visualizer": {"operations", "memory", "nodes", "graph"},
+    "pictures": {"operations", "memory", "nodes", "graph"},
+    "visualizer": {"memory", "nodes", "graph", "pictures"},
     "debugging": {"operations", "memory", "modes", "nodes", "visualizer"},
     "executor": {"operations", "nodes", "graph"},
 }
