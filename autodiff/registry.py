@@ -62,12 +62,15 @@ class Rule:
         Of a gather, where in the first operand each element comes from.
     batch : tuple of callables or None
         How the rule takes many directions together; see `batched`.
+    texts : sequence of str
+        For each operand, its derivative in words of mathematics; see `said`.
     """
 
     weights: Sequence[Formula | None] = ()
     initial: int | None = None
     positions: Formula | None = None
     batch: tuple[Formula, Formula] | None = None
+    texts: Sequence[str] = ()
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -139,6 +142,25 @@ class Rule:
             Both may return NotImplemented; the directions are then gone through one by one.
         """
         self.batch = (pull, push)
+        return self
+
+    def said(self, *texts: str) -> Rule:
+        """Say the derivative as one would write it, for those who look at a sweep; returns the rule.
+
+        Parameters
+        ----------
+        *texts : str
+            For each operand, an expression in NumPy's functions and these letters: ``a``, ``b``, ``c`` for the operands,
+            ``y`` for the result, ``n`` for how many elements of the first operand each element of the result is made of.
+            It is the factor at the adjoint, ``"cos(a)"``, or, where ``g``, the adjoint, stands in it, the whole
+            contribution, ``"g @ b.T"``.
+
+        Returns
+        -------
+        Rule
+            Nothing is computed with the texts, and one is shown only where it gives the number that the formula gives.
+        """
+        self.texts = texts
         return self
 
 
