@@ -142,7 +142,7 @@ def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-sum_grad = reduction("sum", _sum, initial=_sum_initial).said("1", "1")
+sum_grad = reduction("sum", _sum, initial=_sum_initial).said("1")
 mean_grad = reduction("mean", _mean).said("1 / n")
 max_grad = reduction("max", _max, initial=_max_initial)
 min_grad = reduction("min", _min, initial=_min_initial)

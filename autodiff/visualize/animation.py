@@ -165,7 +165,7 @@ def animate(
     mode: str = "reverse",
     seed: Any = None,
     direction: str = "LR",
-    limit: int = 100,
+    limit: int = 60,
 ) -> Animation:
     """Follow a derivative through a graph, one edge at a time.
 
@@ -187,7 +187,7 @@ def animate(
     direction : {"LR", "TB"}
         Whether the graph is drawn from left to right or from top to bottom.
     limit : int
-        How many nodes may be drawn.
+        How many nodes may be drawn; the layout of more than some hundred takes minutes.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def animate(
             "to the variables, or say limit=; visualize_at draws large graphs"
         )
     sweep = (backward if mode == "reverse" else forward)(node, wrt, seed)
-    return Animation(sweep, lay_out(sweep.output, direction))
+    return Animation(sweep, lay_out(sweep, direction))
 
 
 def _frames(sweep: Pass, layout: Layout) -> tuple[str, list[Frame]]:
@@ -242,7 +242,7 @@ def _frames(sweep: Pass, layout: Layout) -> tuple[str, list[Frame]]:
         work = boxes[step.node]
         frames.append(
             Frame(
-                writer.words(step), writer.step(step), work, layout.arrow(step), on_node(step.part), target, on_node(step.total)
+                writer.words(step), writer.step(step), work, layout.arrow(step), on_node(step.passed), target, on_node(step.total)
             )
         )
     frames.append(Frame("The gradient is complete" if back else "The tangent has arrived", writer.result(sweep)))

@@ -122,6 +122,8 @@ class Writer:
             zip("abc", names, strict=False)
         )
         line = [_text("with "), *([given, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]
+        if step.local is None and "g" not in used:
+            return [*line, _text(" for each element")]
         if step.local is None or not used:
             return line
         ends = [_text(outer(step.local))]
@@ -166,12 +168,16 @@ def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, 
     if isinstance(step.node.function, operations.Output):
         return [given], []
     if step.local is None:
-        sign = " · " if scalar else " @ "
+        # Of complex numbers a derivative may be no factor: conj has a Jacobian of real and imaginary parts.
+        sign = " · " if scalar and not np.iscomplexobj(step.given) else " @ "
         return ([given, _text(sign), local] if back else [local, _text(sign), given]), []
     sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
     first, second = (given, local) if back else (local, given)
     one, two = (step.given, step.local) if back else (step.local, step.given)
-    symbols, numbers = [first, _text(sign), second], [_text(f"{outer(one)}{times}{inner(two)}")]
+    symbols, numbers = (
+        [first, _text(sign), second],
+        [_text(f"{inner(one) if np.iscomplexobj(one) else outer(one)}{times}{inner(two)}")],
+    )
     if back and np.shape(step.part) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]
     elif np.iscomplexobj(step.given * step.local) and not np.iscomplexobj(step.part):

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import breadth_first, operands_of
-from compgraph.nodes import ConstantNode, Node
+from compgraph.nodes import ConstantNode
 from compgraph.visualizer import _render
 
 from .names import chosen, named, on_node, short
-from .steps import Step
+from .steps import Pass, Step
 
 Point = tuple[float, float]
 CHARACTER = 7.4  # of a text of 13 pixels
 ROW = 20.0
-LABEL = 12  # characters of what stands on an edge
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class Box:
         How it is drawn.
     title, value, full : str
         Its name, its value, and both unabridged.
+    slot : bool
+        Whether it has room for a derivative.
     x, y : float
         The centre.
     width, height : float
@@ -45,6 +46,7 @@ class Box:
     title: str
     value: str
     full: str
+    slot: bool
     x: float
     y: float
     width: float
@@ -97,19 +99,29 @@ class Layout:
 
     def arrow(self, step: Step) -> Arrow:
         """The edge of a step."""
-        earlier = sum(step.node.args[k] is step.operand for k in step.node.edges if k < step.position)
-        places = [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand]
-        return self.arrows[step.node, places[earlier]]
+        return self.arrows[step.node, _place(step)]
 
 
-def lay_out(output: Node, direction: str) -> Layout:
-    """Lay out the graph that ends at a node."""
-    order = breadth_first(output)
+def lay_out(sweep: Pass, direction: str) -> Layout:
+    """Lay out the graph of a sweep, with room for what will arrive at nodes and edges."""
+    order = breadth_first(sweep.output)
     names = named(order)
-    texts = {node: _texts(node, names[node]) for node in order}
     keys = {node: f"n{place}" for place, node in enumerate(order)}
+    arriving = _arriving(sweep)
+    texts = {node: _texts(node, names[node]) for node in order}
+    sizes = {node: _size(texts[node], arriving.get(node)) for node in order}
     edges = [(node, place, operand) for node in order for place, operand in enumerate(operands_of(node))]
-    found = json.loads(_render(_dot(direction, keys, texts, edges), "json"))
+    labels = {(step.node, _place(step)): on_node(step.passed) for step in sweep.steps}
+    found = json.loads(
+        _render(
+            _dot(
+                direction,
+                [(keys[node], *sizes[node]) for node in order],
+                [(keys[operand], keys[node], labels.get((node, place), "")) for node, place, operand in edges],
+            ),
+            "json",
+        )
+    )
     height = float(found["bb"].split(",")[3])
 
     def point(text: str) -> Point:
@@ -120,28 +132,42 @@ def lay_out(output: Node, direction: str) -> Layout:
     boxes = {}
     for node in order:
         kind, (title, value, full) = _kind(node), texts[node]
-        boxes[node] = Box(keys[node], kind, title, value, full, *point(placed[keys[node]]["pos"]), *_size(kind, title, value))
+        center = point(placed[keys[node]]["pos"])
+        boxes[node] = Box(keys[node], kind, title, value, full, node in arriving, *center, *sizes[node])
     arrows = {}
     drawn = {thing["id"]: thing for thing in found.get("edges", ())}
     for count, (node, place, _) in enumerate(edges):
         thing = drawn[f"e{count}"]
         tip, *curve = thing["pos"].removeprefix("e,").split(" ")
-        arrows[node, place] = Arrow(thing["id"], tuple(map(point, curve)), point(tip), point(thing["lp"]))
+        arrows[node, place] = Arrow(thing["id"], tuple(map(point, curve)), point(tip), point(thing.get("lp", "0,0")))
     return Layout(float(found["bb"].split(",")[2]), height, names, boxes, arrows)
 
 
-def _dot(direction: str, keys: dict[Any, str], texts: dict[Any, Any], edges: list[Any]) -> str:
+def _place(step: Step) -> int:
+    """Which of the operands that are drawn a step is about; raw numbers among them are drawn too."""
+    earlier = sum(step.node.args[k] is step.operand for k in step.node.edges if k < step.position)
+    return [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand][earlier]
+
+
+def _arriving(sweep: Pass) -> dict[Any, str]:
+    """For each node at which something arrives, the longest text that will stand there."""
+    texts = {node: on_node(seed) for node, seed in sweep.start.items()}
+    for step in sweep.steps:
+        target = step.operand if sweep.mode == "reverse" else step.node
+        texts[target] = max(texts.get(target, ""), on_node(step.total), key=len)
+    return texts
+
+
+def _dot(direction: str, nodes: list[tuple[str, float, float]], edges: list[tuple[str, str, str]]) -> str:
     """The graph in DOT, with nothing but sizes. ordering=in tells x - y from y - x."""
     lines = [
-        f"digraph {{ rankdir={direction} ordering=in nodesep=0.22 ranksep=0.3 margin=0 dpi=72",
-        'node [shape=box fixedsize=true label=""] edge [fontsize=11 fontname=Helvetica arrowsize=0.8]',
+        f"digraph {{ rankdir={direction} ordering=in nodesep=0.22 ranksep=0.4 margin=0 dpi=72",
+        'node [shape=box fixedsize=true label=""] edge [fontsize=12 fontname=Helvetica arrowsize=0.8]',
     ]
-    for node, key in keys.items():
-        title, value, _ = texts[node]
-        width, height = _size(_kind(node), title, value)
+    for key, width, height in nodes:
         lines.append(f"{key} [width={width / 72:.4f} height={height / 72:.4f}]")
-    for count, (node, _, operand) in enumerate(edges):
-        lines.append(f'{keys[operand]} -> {keys[node]} [id=e{count} label="{"0" * LABEL}"]')
+    for count, (tail, head, label) in enumerate(edges):
+        lines.append(f'{tail} -> {head} [id=e{count} label="{"0" * (len(label) + 2 if label else 0)}"]')
     return "\n".join([*lines, "}"])
 
 
@@ -161,10 +187,11 @@ def _texts(node: Any, name: str) -> tuple[str, str, str]:
     return title, value, f"{title} = {full}"
 
 
-def _size(kind: str, title: str, value: str) -> tuple[float, float]:
-    """How large a node is: its words, and below them, but for a constant, room for its derivative."""
-    words = max(_length(title) * 1.06, _length(value), 3 if kind == "constant" else 11)
-    return words * CHARACTER + 18, 12 + ROW * (1 + bool(value) + (kind != "constant"))
+def _size(texts: tuple[str, str, str], arriving: str | None) -> tuple[float, float]:
+    """How large a node is: its words, and below them room for what arrives."""
+    title, value, _ = texts
+    words = max(_length(title) * 1.06, _length(value), 3 if arriving is None else _length(arriving) * 1.06 + 4)
+    return words * CHARACTER + 18, 12 + ROW * (1 + bool(value) + (arriving is not None))
 
 
 def _length(text: str) -> float:

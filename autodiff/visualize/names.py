@@ -49,12 +49,12 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def number(value: Any) -> str:
-    """A number of five digits."""
+def number(value: Any, digits: int = 5) -> str:
+    """A number of some digits."""
     value = np.asarray(value)[()]
     if isinstance(value, np.complexfloating):
-        return f"{number(value.real)}{'' if np.signbit(value.imag) else '+'}{number(value.imag)}i"
-    text = f"{float(value):.5g}" if value.dtype.kind == "f" else str(value)
+        return f"{number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{number(value.imag, digits)}i"
+    text = f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
     return text.replace("-", "−")
 
 
@@ -66,7 +66,7 @@ def inner(value: Any) -> str:
     if value.ndim == 0:
         text = number(value)
         return f"({text})" if text.startswith("−") or text.endswith("i") else text
-    return rows(value, 3 if value.ndim == 1 else 2)
+    return rows(value, 3, 4)
 
 
 def outer(value: Any) -> str:
@@ -74,13 +74,13 @@ def outer(value: Any) -> str:
     return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
 
 
-def rows(value: Any, most: int) -> str:
+def rows(value: Any, most: int, digits: int) -> str:
     """An array, the middle of which is left out."""
     if value.ndim == 0:
-        return number(value)
+        return number(value, digits)
     length = len(value)
     there = range(length) if length <= most + 1 else [*range(most - 1), -1]
-    words = [rows(value[k], most) for k in there]
+    words = [rows(value[k], most, digits) for k in there]
     if len(words) < length:
         words.insert(-1, "…")
     return "[" + " ".join(words) + "]"
@@ -97,5 +97,5 @@ def on_node(value: Any) -> str:
     """A value as it stands in a node: a number, a short array, or its shape."""
     if isinstance(value, tuple):
         return short(f"{len(value)} results")
-    text = outer(value)
-    return text if len(text) <= 18 else f"array {shape(value)}"
+    text = number(value) if np.ndim(value) == 0 else rows(np.asarray(value), 3, 3)
+    return text if len(text) <= 20 else f"array {shape(value)}"

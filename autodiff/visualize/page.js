@@ -30,7 +30,7 @@
       node.classList.toggle("target", node.id === now.target);
       const derivative = get(`${node.id}-derivative`);
       if (!derivative) continue;
-      derivative.toggleAttribute("hidden", !(node.id in derivatives));
+      derivative.classList.toggle("empty", !(node.id in derivatives));
       derivative.querySelector("text").textContent = derivatives[node.id] ? `∂ ${derivatives[node.id]}` : "";
     }
     steps.forEach((step, place) => { step.hidden = place !== at; });

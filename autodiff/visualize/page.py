@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .equations import plain
 from .layout import ROW, Arrow, Box, Layout
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def page(title: str, layout: Layout, frames: Sequence[Frame], mode: str, seconds
         "drawing": _drawing(title, layout, mode),
         "steps": "\n".join(_step(frame) for frame in frames),
         "mode": mode,
+        "derivative": "adjoint" if mode == "reverse" else "tangent",
         "last": str(len(frames) - 1),
         "data": json.dumps(_data(frames, seconds)).replace("<", "\\u003c"),
     }
@@ -58,8 +60,11 @@ def _data(frames: Sequence[Frame], seconds: float) -> dict[str, Any]:
 
 
 def _step(frame: Frame) -> str:
-    lines = "".join(f'<p class="math">{"".join(token.html() for token in line)}</p>' for line in frame.lines)
-    return f'<li><p class="words">{html.escape(frame.words)}</p>{lines}</li>'
+    lines = [
+        f'<p class="math" role="math" aria-label="{html.escape(plain(line))}">{"".join(token.html() for token in line)}</p>'
+        for line in frame.lines
+    ]
+    return f'<li><p class="words">{html.escape(frame.words)}</p>{"".join(lines)}</li>'
 
 
 def _drawing(title: str, layout: Layout, mode: str) -> str:
@@ -67,7 +72,7 @@ def _drawing(title: str, layout: Layout, mode: str) -> str:
     inside = [*(_arrow(a) for a in layout.arrows.values()), *(_box(b, mode) for b in layout.boxes.values())]
     labels = [_label(a) for a in layout.arrows.values()]
     return (
-        f'<svg id="drawing" role="img" aria-label="{html.escape(title)}: the graph" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg id="drawing" role="img" aria-label="{html.escape(title)}: the graph" style="--width:{width:.0f}px" '
         f'viewBox="{-MARGIN} {-MARGIN} {width:.1f} {height:.1f}">\n' + "\n".join([*inside, *labels]) + "\n</svg>"
     )
 
@@ -89,7 +94,7 @@ def head_of(arrow: Arrow) -> list[tuple[float, float]]:
 
 def _label(arrow: Arrow) -> str:
     x, y = arrow.label
-    return f'<text class="label" id="{arrow.key}-label" x="{x:.1f}" y="{y + 4:.1f}"></text>'
+    return f'<text class="label" id="{arrow.key}-label" x="{x:.1f}" y="{y + 2:.1f}"></text>'
 
 
 def _box(box: Box, mode: str) -> str:
@@ -99,10 +104,10 @@ def _box(box: Box, mode: str) -> str:
     if box.value:
         rows.append(f'<text x="{box.x:.1f}" y="{top + 20 + ROW:.1f}">{html.escape(box.value)}</text>')
     strip = f'x="{left + 7:.1f}" y="{top + box.height - ROW - 7:.1f}" width="{box.width - 14:.1f}" height="{ROW}"'
-    if box.kind != "constant":
+    if box.slot:
         corner = ROW / 2 if box.kind != "operation" else 3
         rows.append(
-            f'<g class="derivative" id="{box.key}-derivative" hidden><rect {strip} rx="{corner}"/>'
+            f'<g class="derivative" id="{box.key}-derivative"><rect {strip} rx="{corner}"/>'
             f'<text x="{box.x:.1f}" y="{top + box.height - 12:.1f}"></text></g>'
         )
     return (

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 FILLS = {"variable": "#add8e6", "constant": "#ffa500", "operation": "#7d26cd"}
 ACTIVE, DERIVATIVE, LINE, SOFT = "#1a7f37", "#116329", "#6b7480", "#57606a"
 TEXT_ROW = 27  # pixels from one equation to the next
-SCALE = 1.5  # pixels of a picture for each of the layout
+SCALE, WIDEST = 1.5, 1800  # pixels of a picture for each of the layout, and of its width
+FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # whatever the user has set
 
 
 def draw(title: str, layout: Layout, frames: Sequence[Frame], mode: str) -> Iterator[Any]:
     """Each frame as a ``PIL.Image.Image``, all of the same size."""
     try:
+        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         from PIL import Image
@@ -35,15 +37,15 @@ def draw(title: str, layout: Layout, frames: Sequence[Frame], mode: str) -> Iter
     width = max(layout.width, min(longest * 8.4, 1100)) + 2 * MARGIN
     height = layout.height + 2 * MARGIN + 40 + TEXT_ROW * (rows + 1) + 12
     for count in range(len(frames)):
-        figure = Figure(figsize=(width / 100, height / 100), dpi=100 * SCALE)
-        canvas = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, width), ylim=(height, 0))
-        axes.axis("off")
-        painter = _Painter(axes, (width - layout.width) / 2, 40 + MARGIN)
-        painter.frame(title, layout, frames[: count + 1], f"{count + 1} of {len(frames)}", width)
-        with warnings.catch_warnings():
+        with rc_context(FONT), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")  # a name in letters that the font lacks
+            figure = Figure(figsize=(width / 100, height / 100), dpi=min(100 * SCALE, 100 * WIDEST / width))
+            canvas = FigureCanvasAgg(figure)
+            axes = figure.add_axes((0, 0, 1, 1))
+            axes.set(xlim=(0, width), ylim=(height, 0))
+            axes.axis("off")
+            painter = _Painter(axes, (width - layout.width) / 2, 40 + MARGIN)
+            painter.frame(title, layout, frames[: count + 1], f"{count + 1} of {len(frames)}", width)
             drawn: Any = canvas.print_to_buffer()  # type: ignore[no-untyped-call]
         yield Image.frombuffer("RGBA", drawn[1], drawn[0]).convert("RGB")
 
@@ -100,8 +102,9 @@ class _Painter:
         self.axes.add_patch(Polygon(moved(head_of(arrow)), facecolor=color, edgecolor="none"))
         if label is not None:
             weight = "bold" if active else "normal"
-            plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-            self.text(*arrow.label, label, fontsize=7.6, color=DERIVATIVE, weight=weight, bbox=plate)
+            plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.1}
+            x, y = arrow.label
+            self.text(x, y - 2, label, fontsize=7.6, color=DERIVATIVE, weight=weight, bbox=plate)
 
     def box(self, box: Box, derivative: str | None, active: bool, target: bool) -> None:
         """A node, with its derivative if that has arrived."""
@@ -120,9 +123,10 @@ class _Painter:
         self.text(box.x, top + 16, box.title, fontsize=8.4, weight="bold", color=color)
         if box.value:
             self.text(box.x, top + 16 + ROW, box.value, fontsize=8.4, color=color)
-        if derivative is not None:
+        if box.slot:
             y = top + box.height - ROW - 7
-            rectangle(
-                left + 7, y, box.width - 14, ROW, 3 if box.kind == "operation" else ROW / 2, facecolor="white", edgecolor=ACTIVE
-            )
-            self.text(box.x, y + ROW / 2, f"∂ {derivative}", fontsize=8.2, weight="bold", color=DERIVATIVE)
+            slot: Any = {"facecolor": "white", "edgecolor": "none" if derivative is None else ACTIVE}
+            alpha = 0.25 if derivative is None else 1
+            rectangle(left + 7, y, box.width - 14, ROW, 3 if box.kind == "operation" else ROW / 2, alpha=alpha, **slot)
+            if derivative is not None:
+                self.text(box.x, y + ROW / 2, f"∂ {derivative}", fontsize=8, weight="bold", color=DERIVATIVE)

@@ -65,6 +65,11 @@ class Step:
         """The node at the other end."""
         return self.node.args[self.position]
 
+    @property
+    def passed(self) -> Any:
+        """What passes along the edge: of a result of several, its own part."""
+        return self.given if isinstance(self.node.function, operations.Output) else self.part
+
 
 @dataclass(frozen=True, eq=False)
 class Pass:
@@ -106,8 +111,8 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
         formulas, values = by_function[event.function].formulas, _values(event)
         for position in event.edges:
             operand = event.args[position]
-            formula = formulas[position]
-            if operand not in needed or formula is None:
+            formula = formulas[position] if operand in needed else None
+            if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has warned
                 part = formula(adjoints[event], event.plain, *values, **event.options)
@@ -146,6 +151,8 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
 
 def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
     """What the operands of an operation add to its tangent."""
+    if event.function in operations.PIECEWISE:  # of several outputs, of which some are numbers
+        return []
     positions = [k for k in event.edges if event.args[k] in tangents]
     given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
     if isinstance(event.function, operations.Output):
@@ -190,16 +197,14 @@ def _tangent(start: Any, seed: Any) -> Any:
 def _still(node: Any) -> list[Any]:
     """The graph of a node, in the order of a sweep, if all its nodes still have the values that were computed with."""
     nodes = collect(node)
-    for event in nodes:
-        late = [event.args[k] for k in event.edges if event.args[k].tick > event.tick]
-        if isinstance(event, Write) or (late and event.args):
-            what = "an array was written into" if isinstance(event, Write) else f"the {describe(late[0])} was updated after use"
-            raise ValueError(
-                f"animate: {what}, so the nodes no longer hold the values of the steps. Compute the graph again after an "
-                "update; instead of writing use np.stack, np.where or np.concatenate. gradient(node) takes writes"
-            )
-    if any(isinstance(event, Write) for event in breadth_first(node)):
-        raise ValueError("animate: an array of the graph was written into; instead of writing use np.stack or np.where")
+    written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
+    late = [event.args[k] for event in nodes for k in event.edges if event.args[k].tick > event.tick]
+    if written or late:
+        what = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
+        raise ValueError(
+            f"animate: {what}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
+            "instead of writing use np.stack, np.where or np.concatenate. gradient(node) takes writes"
+        )
     return nodes
 
 
@@ -231,11 +236,11 @@ def _explained(step: Step, along: bool = False) -> Step:
     with np.errstate(all="ignore"):
         local = None
         formula = rule.formulas[at]
-        if formula is not None and (rule.kind == "elementwise" or event.plain.size == operand.plain.size == 1):
+        if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
             local = formula(np.ones_like(event.plain), event.plain, *values, **event.options)
             local = local.settle(operand) if local.__class__ in DEFERRED else local
-            if not _gives(step.given * local, step.part, to):
-                local = None
+            wide = step.given * local if np.shape(local) == event.shape else np.nan
+            local = local if _gives(wide, step.part, to) else None
         said = evaluate(text, event, values, step.given) if text and not (along and "g" in letters(text)) else None
         if said is None or not _gives(said if "g" in letters(text) else step.given * said, step.part, to):
             text = ""
@@ -250,7 +255,7 @@ def letters(text: str) -> set[str]:
 def evaluate(text: str, event: Any, values: list[Any], given: Any) -> Any:
     """The number that a rule's text gives for an operation; None where its shapes do not fit."""
     known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
-    known |= {"y": event.plain, "g": given, "n": np.size(values[0]) / max(np.size(event.plain), 1)}
+    known |= {"y": event.plain, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.plain), 1)}
     names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
     try:
         return eval(text, {"__builtins__": {}}, names)
