@@ -208,10 +208,11 @@ def animate(
     >>> import compgraph as cg
     >>> from autodiff.visualize import animate
     >>> x = cg.variable(3.0, "x")
-    >>> for frame in animate(x * cg.sin(x)).frames:
-    ...     print(frame)  # doctest: +ELLIPSIS
-    The adjoint of the result is 1. ∂f/∂mul_... = 1
-    ...
+    >>> for frame in animate(cg.multiply(x, 5.0, name="f")).frames:
+    ...     print(frame)
+    The adjoint of the result is the start. ∂f/∂f = 1
+    f passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂f · ∂f/∂x = 1 × 5 = 5. with ∂f/∂x = 5
+    The gradient is complete. ∂f/∂x = 5
     """
     if mode not in ("reverse", "forward"):
         raise ValueError(f"mode must be 'reverse' or 'forward', not {mode!r}")

@@ -98,9 +98,8 @@ class Writer:
         target = operand if back else node
         local = Token("partial", self.names[node], self.names[operand])
         given = self.derivative(node if back else operand)
-        sign, numbers = _product(step, local, given, back)
-        # += says that other parts may come; = in the numbers, what this one is.
-        lines = [[self.derivative(target), _text(" += "), *sign, *numbers, _text(" = "), _text(outer(step.part))]]
+        symbols, numbers = _product(step, local, given, back)
+        lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.part))]]
         said = self._said(step, local, given)
         if said:
             lines.append(said)
@@ -112,15 +111,14 @@ class Writer:
 
     def _said(self, step: Step, local: Token, given: Token) -> Line:
         """What the rule says of the local derivative, with names and, of numbers, with the numbers."""
-        used = letters(step.text)
         if not step.text:
             return []
+        used = letters(step.text)
         operands = [a.plain if isinstance(a, Node) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
         names = [Token("name", self.names[a]) if isinstance(a, Node) else _text(inner(a)) for a in step.node.args]
-        known = {"y": Token("name", self.names[step.node]), "g": given, "n": _text(f"{count:g}")} | dict(
-            zip("abc", names, strict=False)
-        )
+        known = {"y": Token("name", self.names[step.node]), "g": given, "n": _text(f"{count:g}")}
+        known |= dict(zip("abc", names, strict=False))
         line = [_text("with "), *([given, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]
         if step.local is None and "g" not in used:
             return [*line, _text(" for each element")]
@@ -137,11 +135,10 @@ class Writer:
     def words(self, step: Step) -> str:
         """What happens in a step, in a sentence."""
         node, operand = self.names[step.node], self.names[step.operand]
-        several = len(set(step.node.edges)) > 1 or len(step.node.args) > 1
         if isinstance(step.node.function, operations.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
             return f"{node}, {which}, hands its adjoint over" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
-        place = f"its {ORDINALS[step.position]} operand, " if several and step.position < len(ORDINALS) else ""
+        place = f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
         if self.mode == "reverse":
             return f"{node} passes its adjoint back to {place}{operand}"
         return f"{node} takes the tangent of {place}{operand}"
