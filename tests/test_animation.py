@@ -447,6 +447,7 @@ NAMES = [
     "<script>alert('x')</script>",
     "</script><img src=x>",
     "$a_b^{2}$",
+    "$\\frac$",
     "\\frac",
     "a & b",
     '"',
