@@ -42,8 +42,8 @@ from .patching import patched_numpy
 from .pooling import max_pool, mean_pool
 from .primitives import named, primitive
 from .replay import GuardError
-from .simplification import simplified
 from .scopes import scope
+from .simplification import simplified
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [

@@ -136,7 +136,7 @@ ravel_grad = linear("ravel", _reshaped).batched(_reshaped_batch, _reshaped_push)
 flatten_grad = linear("flatten", _reshaped).batched(_reshaped_batch, _reshaped_push)
 squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
 expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
-transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push)
+transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push).said("g.T")
 swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).batched(
     _swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2)
 )
