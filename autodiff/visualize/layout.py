@@ -11,7 +11,7 @@ import numpy as np
 
 from compgraph.graph import breadth_first, operands_of
 from compgraph.nodes import ConstantNode
-from compgraph.visualizer import _render
+from compgraph.pictures.rendering import render
 
 from .names import chosen, named, on_node, short
 from .steps import Pass, Step
@@ -113,7 +113,7 @@ def lay_out(sweep: Pass, direction: str) -> Layout:
     edges = [(node, place, operand) for node in order for place, operand in enumerate(operands_of(node))]
     labels = {(step.node, _place(step)): on_node(step.passed) for step in sweep.steps}
     found = json.loads(
-        _render(
+        render(
             _dot(
                 direction,
                 [(keys[node], *sizes[node]) for node in order],

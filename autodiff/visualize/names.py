@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.nodes import ConstantNode, Joint
-from compgraph.visualizer import UNSHOWABLE
+from compgraph.pictures.dot import UNSHOWABLE
 
 LONGEST = 24
 
