@@ -15,10 +15,10 @@ from compgraph.nodes import INERT, Joint, next_tick
 from .batching import batch_like, conform_all, pull_batch, push_batch
 from .broadcasting import conform, conform_batch
 from .deferred import DEFERRED
-from .forward import push
 from .registry import Work, by_function, plain_operands
 from .rewind import as_node
 from .sweep import _depending_on, _sum
+from .tangents import push
 
 
 def _as_seen(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:

@@ -17,8 +17,8 @@ from compgraph.nodes import ConstantNode, Joint, Node, record
 
 from .broadcasting import conform, conform_batch, spread
 from .deferred import DEFERRED, scatter
-from .forward import push
 from .registry import Rule, Variadic
+from .tangents import push
 
 
 def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:

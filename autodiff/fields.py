@@ -11,7 +11,7 @@ import numpy as np
 from compgraph.nodes import Node
 from compgraph.operands import to_plain
 
-from .forward import as_argument, jvp
+from .along import as_argument, jvp
 from .operators import grad, vjp
 
 Function = Callable[..., Any]

@@ -19,8 +19,8 @@ import numpy as np
 
 from compgraph.nodes import Node, describe
 
+from .along import as_argument, jvp
 from .broadcasting import conform
-from .forward import as_argument, jvp
 from .operators import Function, Trace, _positions
 from .recorded import Recorded, gradient_nodes, with_tangents, without_tangents
 from .sparsity import sparse_hessian, sparse_jacobian

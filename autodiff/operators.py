@@ -20,9 +20,11 @@ from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, record
 from compgraph.operations import input_of
 
+from .along import as_argument, jvp, lost_graph, warn_of_zeros
+from .carried import refuse_carried
 from .detached import require_known, verify_gradient
-from .forward import TangentNode, as_argument, jvp, lost_graph, warn_of_zeros
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+from .tangents import TangentNode
 from .trees import Argnums, Arguments, flatten, unflatten
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -55,6 +57,7 @@ class Trace:
         with recording_on():
             for position in argnums:
                 argument = as_argument(args[position])
+                refuse_carried(operator, argument)
                 if isinstance(argument, Node) and not self.outer:
                     argument = argument.plain
                 full[position], primal = _input(argument)
@@ -65,6 +68,7 @@ class Trace:
 
     def output(self, result: Any) -> Any:
         """`result`, if it is a node that can be differentiated."""
+        refuse_carried(self.operator, result)
         if not isinstance(result, Node):
             raise TypeError(lost_graph(self.operator, result, self.escapes))
         if result.dtype.kind not in "fc":
@@ -73,6 +77,7 @@ class Trace:
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
+        refuse_carried(self.operator, adjoint)
         if isinstance(out, TangentNode):
             return self._pull_both(out, adjoint)
         if isinstance(adjoint, TangentNode):
@@ -125,7 +130,7 @@ class Trace:
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
         if isinstance(out, TangentNode):
-            return TangentNode.create_using(self.value(out.primal), out.tangent, out.level)
+            return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
             return out
         return out if self._live(collect(out, stop=self.inputs)) else out.plain

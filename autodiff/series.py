@@ -21,11 +21,12 @@ from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import INERT, InputNode, Joint, Node, VariableNode, leaf, record
 from compgraph.operands import to_plain
 
+from .along import as_argument, jvp, lost_graph
 from .broadcasting import conform
-from .forward import as_argument, jvp, lost_graph, push
 from .registry import by_function
 from .rewind import Events
 from .sweep import collect
+from .tangents import push
 
 Function = Callable[..., Any]
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
