@@ -78,6 +78,11 @@ def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
         return out.primal, connected(out.tangent, out.primal)
     if not isinstance(out, Node):
         raise TypeError(lost_graph("jvp", out, escapes))
+    if out.level > level:
+        raise TypeError(
+            "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
+            "inside it; return its .jacobian, or its .primal where the value is meant"
+        )
     return out, connected(np.zeros(out.shape, out.dtype)[()], out)
 
 
@@ -89,7 +94,7 @@ def connected(tangent: Any, primal: Any) -> Any:
     return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
 
 
-def as_argument(value: Any) -> Any:
+def as_argument(value: Any, instead: str = "leave it out of argnums") -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
     require_history(value)
     array = value if isinstance(value, Node) else np.asarray(value)
@@ -97,9 +102,7 @@ def as_argument(value: Any) -> Any:
         return array
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(float)
-    raise TypeError(
-        f"an argument of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or leave it out of argnums"
-    )
+    raise TypeError(f"an argument of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:

@@ -192,7 +192,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one for each input")
     found = []
     for position, value in enumerate(values):
-        array = as_argument(value)
+        array = as_argument(value, "use it as it is: what is no input is a constant")
         if array.dtype.kind == "c":
             raise TypeError(
                 f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "
