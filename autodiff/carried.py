@@ -155,12 +155,11 @@ def _no_directions(out: Any) -> Any:
 
 
 def _carried(value: Any) -> JacobianNode | None:
-    """The value, or what it is above other derivatives, if that carries Jacobians."""
-    while isinstance(value, TangentNode):
-        if isinstance(value, JacobianNode):
-            return value
-        value = value.primal
-    return None
+    """The value, or one among its primals and tangents of other derivatives, if that carries Jacobians."""
+    if isinstance(value, JacobianNode) or not isinstance(value, TangentNode):
+        return value if isinstance(value, JacobianNode) else None
+    found = _carried(value.primal)
+    return _carried(value.derivative()) if found is None else found
 
 
 def _refuse_others(level: int, values: Sequence[Any]) -> None:
