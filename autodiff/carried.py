@@ -24,8 +24,6 @@ from .registry import Rule
 from .shadow import Shadow
 from .tangents import TangentNode, next_level
 
-__all__ = ["JacobianNode", "jacobian", "real_inputs", "refuse_carried", "variables"]
-
 
 class Inputs(NamedTuple):
     """The inputs of one call of `variables`: their shapes, and how many elements they have together."""
@@ -41,10 +39,18 @@ class JacobianNode(TangentNode):
     ----------
     inputs : Inputs
         The shapes of the inputs. The tangent has the shape ``(inputs.size, *self.shape)``.
+
+    Examples
+    --------
+    >>> x = variables(0.5, names=["x"])
+    >>> x
+    JacobianNode(0.5, name='x', dtype=float64)
+    >>> print((x * x).jacobian)
+    1.0
     """
 
     __slots__ = ("inputs",)
-    kind = "input"
+    kind = "carried"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs

@@ -13,8 +13,6 @@ from .carried import real_inputs
 from .detached import require_differentiable
 from .recorded import Recorded, Sources
 
-__all__ = ["jacobian", "variables"]
-
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
     """Make several variables at once, as `autodiff.forward.variables` makes inputs.

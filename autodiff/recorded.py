@@ -27,6 +27,7 @@ class Sources(NamedTuple):
 
     operator: str
     inputs: list[Any]
+    outer: bool = False
 
 
 class Recorded:
@@ -54,9 +55,7 @@ class Recorded:
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
         inputs = set(trace.inputs)
-        self.live = (
-            isinstance(trace, Trace) and trace.outer and any(_goes_on(n, inputs) for n in self.nodes) if live is None else live
-        )
+        self.live = trace.outer and any(_goes_on(n, inputs) for n in self.nodes) if live is None else live
 
     @functools.cached_property
     def needed(self) -> set[Any]:

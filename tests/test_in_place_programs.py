@@ -35,6 +35,7 @@ FORM = settings(
 
 # ------------------------------------------------------------------------------------------- the language
 
+
 def buffer_like(v: Any) -> Any:
     """Zeros to be written into; NumPy's ``like=`` does not make them carry a Jacobian."""
     return np.zeros_like(v, shape=(3,)) if isinstance(v, JacobianNode) else np.zeros(3, like=v[...])
