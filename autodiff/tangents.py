@@ -224,9 +224,9 @@ def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """If values meet nodes of a graph, let what is written into them from now on be recorded: the graph reads them."""
     parts = [part for a in carried for part in (a.primal, a.derivative())]
     nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
-    if not nodes or not is_recording():
+    like: Any = max(nodes, key=lambda n: n.level, default=None)
+    if like is None or not (like.level or is_recording()):  # tangents are carried also where no graph is recorded
         return
-    like = max(nodes, key=lambda n: n.level)
     for node in carried:
         root = node if node.root is None else node.root
         if root.is_scalar:

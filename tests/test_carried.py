@@ -393,6 +393,27 @@ def test_writing_in_place_within_jvp() -> None:
         close(a, e, 1e-6)
 
 
+def test_tangents_are_carried_where_no_graph_is_recorded() -> None:
+    """In buffers too, of this derivative and of others around it."""
+
+    def filled(x: Any, make: Function) -> Any:
+        b = make(x)
+        b[0] = x
+        b[1] = 1.0
+        return b * x
+
+    t = forward.variables(2.0)
+    for make in (lambda x: cg.zeros(2), lambda x: np.zeros_like(x, shape=(2,))):
+        with cg.no_graph():
+            one = jvp(lambda x: filled(x, make), (2.0,), (1.0,))[1]  # noqa: B023
+            two = jvp(lambda y: jvp(lambda x: filled(x * y, make), (2.0,), (1.0,))[1], (2.0,), (1.0,))[1]  # noqa: B023
+            both = jvp(lambda x: filled(x * t, make), (2.0,), (1.0,))[1].jacobian  # noqa: B023
+        assert [one.tolist(), two.tolist(), both.tolist()] == [[4, 1], [16, 1], [16, 1]]
+    with cg.no_graph():
+        assert (t**2).jacobian == 4
+        assert type(cg.zeros(2)) is np.ndarray
+
+
 def test_variables_of_a_graph_outside() -> None:
     w = cg.variable([1.0, 2.0, 3.0], "w")
     x = forward.variables(V)
