@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from compgraph.functions import stop_gradient
 
-from . import checks, forward, grads, numeric, reverse
+from . import checks, forward, grads, numeric, optimizers, reverse
 from .checkpointing import checkpoint, checkpointed_chain
 from .checks import check_grads
 from .custom import custom_gradient
@@ -53,6 +53,7 @@ __all__ = [
     "minimize",
     "numeric",
     "odeint",
+    "optimizers",
     "reverse",
     "root",
     "rule",

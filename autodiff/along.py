@@ -10,15 +10,15 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.escapes import noticing, told
-from compgraph.modes import buffers_wrapped
+from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, record, require_history
 
 from .broadcasting import conform
 from .tangents import TangentNode, next_level
-from .trees import flatten, unflatten
+from .trees import flatten, unflatten, with_aux
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
 
     Parameters
@@ -29,6 +29,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         The arguments, which may nest; Python numbers become floats, integer arrays are refused.
     tangents : sequence of array_like
         The direction: for each argument, an array of its shape, nested as it is.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
 
     Returns
     -------
@@ -56,20 +58,29 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
     level = next_level()
     inputs = []
-    for position, (primal, tangent) in enumerate(zip(map(as_argument, points), map(as_argument, directions), strict=True)):
+    for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
+        primal, tangent = as_argument(primal, f"jvp: primal {position}"), as_argument(tangent, f"jvp: tangent {position}")
         if np.shape(tangent) != np.shape(primal):
             raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
         own = record(operations.input_of, (primal,))  # the function may write into it
         inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
     with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
         result = f(*unflatten(structure, inputs))
+    result, aux = with_aux("jvp", result) if has_aux else (result, None)
     outs, results = flatten(result)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes))
     parts = [_parted(out, level, escapes) for out in outs]
     if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
         warn_of_zeros("jvp", "its arguments", escapes)
-    return unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
+    both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
+    return (*both, _without(level, aux)) if has_aux else both
+
+
+def _without(level: int, tree: Any) -> Any:
+    """Nested values without their tangents at a level."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves])
 
 
 def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
@@ -94,15 +105,15 @@ def connected(tangent: Any, primal: Any) -> Any:
     return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
 
 
-def as_argument(value: Any, instead: str = "leave it out of argnums") -> Any:
+def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
     require_history(value)
-    array = value if isinstance(value, Node) else np.asarray(value)
+    array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
-        return array.astype(float)
-    raise TypeError(f"an argument of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
+        return array.astype(default_float())
+    raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:

@@ -1,6 +1,6 @@
 """Sweeps over a recorded graph with many directions together: adjoints back, tangents forward.
 
-Both take what `sweep.collect` found, where nothing was written in place, and ask `batching` for each operation.
+Both take what `sweep.collect` found, where nothing was written in place, and ask `following` for each operation.
 """
 
 from __future__ import annotations
@@ -10,22 +10,14 @@ from typing import Any
 
 from compgraph import operations
 from compgraph.lines import made_since
-from compgraph.nodes import INERT, Joint, next_tick
+from compgraph.nodes import INERT, next_tick
 
-from .batching import batch_like, conform_all, pull_batch, push_batch
-from .broadcasting import conform, conform_batch
+from .batching import batch_like
+from .broadcasting import conform_batch
 from .deferred import DEFERRED
-from .registry import Work, by_function, plain_operands
-from .rewind import as_node
+from .following import as_seen, of_operands, pull_batch, pushed_on
+from .registry import Work, by_function
 from .sweep import _depending_on, _sum
-from .tangents import push
-
-
-def _as_seen(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
-    """The output and the operands of a node, as its rule is given them."""
-    if create_graph:
-        return as_node(node), [as_node(a) for a in node.args]
-    return node.plain, [a.plain if a.__class__ is Joint else a for a in plain_operands(node)]
 
 
 def pull_together(
@@ -70,7 +62,7 @@ def pull_together(
                 continue
             work.at = node
             rule = by_function[node.function]
-            out, operands = _as_seen(node, create_graph)
+            out, operands = as_seen(node, create_graph)
             before = next_tick() if create_graph else 0
             for position in node.edges:
                 operand = node.args[position]
@@ -118,39 +110,15 @@ def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, creat
                 given = of_operands(node, waiting)
                 if any(t is not None for t in given):
                     work.at = node
-                    tangent = _pushed(node, given, create_graph, count)
+                    before = next_tick() if create_graph else 0
+                    tangent = pushed_on(node, given, create_graph, count)
                     if tangent is not None:
                         waiting[node] = tangent
+                        if create_graph:
+                            made_since(tangent, before, node.code, node.instruction)
             for finished in done.get(node, ()):
                 waiting.pop(finished, None)
     return waiting.get(output)
-
-
-def _pushed(node: Any, given: list[Any], create_graph: bool, count: int | None) -> Any:
-    """The tangent of one node, from those of its operands."""
-    if isinstance(node.function, operations.Output):
-        tangent = given[0][node.function.index]
-        return tangent if tangent is None or count is not None else conform(tangent, node.plain)
-    rule = by_function[node.function]
-    out, operands = _as_seen(node, create_graph)
-    before = next_tick() if create_graph else 0
-    if count is None:
-        tangent = push(rule, given, out, node.function, tuple(operands), node.options)
-        tangent = tangent if tangent is None or node.__class__ is Joint else conform(tangent, node.plain)
-    else:
-        tangent = push_batch(rule, given, out, node.function, operands, node.options)
-        tangent = None if tangent is None else conform_all(tangent, node.plain, count)
-    if create_graph and tangent is not None:
-        made_since(tangent, before, node.code, node.instruction)
-    return tangent
-
-
-def of_operands(node: Any, known: dict[Any, Any]) -> list[Any]:
-    """What is known of each operand of a node; None of others."""
-    found: list[Any] = [None] * len(node.args)
-    for position in node.edges:
-        found[position] = known.get(node.args[position])
-    return found
 
 
 def _last_uses(nodes: list[Any], kept: Iterable[Any]) -> dict[Any, list[Any]]:

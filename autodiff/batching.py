@@ -3,45 +3,29 @@
 The adjoints, or tangents, of several directions are stacked along a first axis: those of an array of shape ``s`` have
 shape ``(count, *s)``. NumPy aligns shapes at their ends, so the formula of an elementwise rule takes them unaided; a
 reduction follows from its weights, a gather from its positions; other rules may say how they are batched
-(`Rule.batched`). For all the rest each direction is passed by itself, and the results are stacked.
+(`Rule.batched`). What is done for all the rest stands in `following`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from compgraph.nodes import ConstantNode, Joint, Node, record
 
-from .broadcasting import conform, conform_batch, spread
-from .deferred import DEFERRED, scatter
-from .registry import Rule, Variadic
-from .tangents import push
+from .broadcasting import spread
+from .deferred import scatter
+from .registry import Formula, Rule, Variadic
 
 
-def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """The contributions of many adjoints to those of one operand, with broadcasting not yet undone.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rule of the operation; it has a formula for the operand.
-    position : int
-        Which operand.
-    adjoints : array_like or Node
-        Those of the output, of shape ``(count, *out.shape)``; of an operation with several outputs a tuple of such.
-    out, operands, options
-        The output, the operands, and the options of the operation.
-
-    Returns
-    -------
-    array, Node, Scatter or Parts
-        The first axis is that of the directions.
-    """
+def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    """As `following.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
-    if rule.batch is not None:
+    if rule.batch[0] is not None:
         found = rule.batch[0](position, adjoints, out, *operands, **options)
     elif _is_elementwise(rule):
         found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
@@ -51,40 +35,34 @@ def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: lis
     elif rule.positions is not None:
         places = rule.positions(out, *operands, **options)
         found = np.reshape(put_at(adjoints, operands[0], places), (adjoints.shape[0], *operands[0].shape))
-    return _pull_each(rule, position, adjoints, out, operands, options) if found is NotImplemented else found
+    return found
 
 
-def push_batch(rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """The tangents of an output in many directions, from those of the operands.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rule of the operation.
-    tangents : list
-        For each operand, tangents of shape ``(count, *operand.shape)``, or None where they are zero.
-    out, function, operands, options
-        The output, the operation, its operands and options.
-
-    Returns
-    -------
-    array, Node, tuple or None
-        The first axis is that of the directions; a tuple for several outputs; None where the tangents are zero.
-    """
-    found: Any = NotImplemented
-    if rule.batch is not None:
-        found = rule.batch[1](tangents, out, *operands, **options)
-    elif _is_elementwise(rule):
-        found = _total(rule.tangents, [None if t is None else padded(t, out.ndim) for t in tangents], out, operands, options)
-    elif rule.weights:
-        found = _push_reduction(rule, tangents, out, *operands, **options)
-    elif rule.positions is not None:
-        found = found_at(tangents[0], rule.positions(out, *operands, **options))
-    return _push_each(rule, tangents, out, function, operands, options) if found is NotImplemented else found
+def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    """As `following.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    if rule.batch[1] is not None:
+        return rule.batch[1](tangents, out, *operands, **options)
+    if _is_elementwise(rule):
+        return _total(rule.tangents, [None if t is None else padded(t, out.ndim) for t in tangents], out, operands, options)
+    if rule.weights:
+        return _push_reduction(rule, tangents, out, *operands, **options)
+    if rule.positions is not None:
+        return found_at(tangents[0], rule.positions(out, *operands, **options))
+    return NotImplemented
 
 
 def _is_elementwise(rule: Rule) -> bool:
     return rule.kind == "elementwise" and rule.formulas.__class__ is not Variadic
+
+
+def by_parts(part: Formula) -> Formula:
+    """The push of a rule, from ``part(position, tangents, out, *operands, **options)`` for each operand that has tangents."""
+
+    def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        found = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
+        return NotImplemented if any(f is NotImplemented for f in found) else functools.reduce(operator.add, found)
+
+    return push
 
 
 def padded(tangents: Any, ndim: int) -> Any:
@@ -181,48 +159,7 @@ def batch_like(node: Any, count: int) -> Any:
     return node if node.__class__ is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
 
 
-# -------------------------------------------------------------------------------------------- the rest
-
-
 def count_of(stacked: Any) -> int:
     """How many directions are stacked; of several outputs, those that have them."""
     first = next(part for part in stacked if part is not None) if isinstance(stacked, (tuple, list)) else stacked
     return int(first.shape[0])
-
-
-def _direction(stacked: Any, i: int) -> Any:
-    if isinstance(stacked, tuple):
-        return tuple([None if part is None else part[i] for part in stacked])
-    return None if stacked is None else stacked[i]
-
-
-def _pull_each(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    formula: Any = rule.formulas[position]
-    operand = operands[position]
-    found = []
-    for i in range(count_of(adjoints)):
-        contribution = formula(_direction(adjoints, i), out, *operands, **options)
-        if contribution.__class__ in DEFERRED:
-            contribution = contribution.settle(operand if isinstance(operand, Node) else ConstantNode.hold(operand))
-        found.append(conform(contribution, operand))
-    return np.stack(found)
-
-
-def _push_each(rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    given = tuple(operands)
-    along = [[_direction(t, i) for t in tangents] for i in range(count_of(tangents))]
-    found = [push(rule, one, out, function, given, options) for one in along]
-    if isinstance(out, (tuple, list)):
-        return tuple([_stacked([part[k] for part in found], out[k]) for k in range(len(out))])
-    return _stacked(found, out)
-
-
-def _stacked(found: list[Any], out: Any) -> Any:
-    return None if any(part is None for part in found) else np.stack([conform(part, out) for part in found])
-
-
-def conform_all(tangents: Any, out: Any, count: int) -> Any:
-    """Tangents in the shapes and dtypes of an output, or of several."""
-    if isinstance(out, (tuple, list)):
-        return tuple([t if t is None else conform_batch(t, part, count) for t, part in zip(tangents, out, strict=True)])
-    return conform_batch(tangents, out, count)

@@ -18,8 +18,8 @@ from compgraph.escapes import noticed, told
 from compgraph.nodes import Node, describe, record, require_history
 
 from .along import as_argument, connected
-from .batching import push_batch
 from .broadcasting import conform_batch
+from .following import push_batch
 from .registry import Rule
 from .shadow import Shadow
 from .tangents import TangentNode, next_level
@@ -197,7 +197,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one for each input")
     found = []
     for position, value in enumerate(values):
-        array = as_argument(value, "use it as it is: what is no input is a constant")
+        array = as_argument(value, f"variables: input {position}", "use it as it is: what is no input is a constant")
         if array.dtype.kind == "c":
             raise TypeError(
                 f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
 from compgraph.memory import memory_of
 from compgraph.modes import NoGraph, is_recording, wrappers
@@ -17,6 +16,7 @@ from compgraph.operands import to_plain
 from .opaque import Opaque, is_recorded
 from .tangents import TangentNode
 from .tracing import Traced
+from .trees import flatten, unflatten
 
 Function = Callable[..., Any]
 
@@ -63,11 +63,10 @@ def checkpoint(f: Function) -> Function:
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given: Any = (args, kwargs)
-        leaves, structure = optree.tree_flatten(given, none_is_leaf=True)
+        leaves, structure = flatten((args, kwargs))
 
         def flat(leaves: Sequence[Any]) -> Any:
-            args, kwargs = optree.tree_unflatten(structure, leaves)
+            args, kwargs = unflatten(structure, leaves)
             return f(*args, **kwargs)
 
         return _checkpointed(flat, leaves) if is_recording() else f(*args, **kwargs)
@@ -98,7 +97,7 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
         made = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
         for i, node in zip(traced.outs, made if len(values) > 1 else [made], strict=True):
             found[i] = node
-    return optree.tree_unflatten(traced.structure, found)
+    return unflatten(traced.structure, found)
 
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
@@ -112,13 +111,13 @@ def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
         joined = list(given[: len(leaves)])
         for i, tangent in zip(carried, given[len(leaves) :], strict=True):
             joined[i] = leaves[i].like(joined[i], tangent)
-        found, structure = optree.tree_flatten(f(joined), none_is_leaf=True)
+        found, structure = flatten(f(joined))
         pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in found]
         return pairs, Structure(structure)
 
     pairs, held = _checkpointed(both, split)
     found = [leaves[carried[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
-    return optree.tree_unflatten(held.of_results, found)
+    return unflatten(held.of_results, found)
 
 
 class Structure:
@@ -160,7 +159,7 @@ class Checkpoint:
     def compute(self, *operands: Any) -> Any:
         """The values of the results."""
         with NoGraph():
-            found, _ = optree.tree_flatten(self.f(self._given(operands)), none_is_leaf=True)
+            found, _ = flatten(self.f(self._given(operands)))
         values = tuple(to_plain(found[i]) for i in self.outs)
         return values if len(values) > 1 else values[0]
 

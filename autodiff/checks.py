@@ -20,6 +20,7 @@ from .operators import vjp
 from .registry import by_function, plain_operands, plain_result
 from .sweep import collect
 from .tangents import push
+from .trees import Arguments, flatten
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,9 @@ def check_grads(
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array.
+        A function of arrays that returns an array, or several, nested in any way.
     args : sequence of array_like
-        The point.
+        The point: the arguments, which may nest. Numbers and arrays of integers become floats.
     order : int
         Up to which order derivatives are checked.
     modes : sequence of {"fwd", "rev"}
@@ -194,17 +195,37 @@ def check_grads(
     AssertionError
         If the recorded value differs from NumPy's, or a derivative from the central difference; the message names the
         mode, the order, and the operations whose rules are off.
+    TypeError
+        If `args` is no sequence, or holds no array.
     ValueError
         If a mode is unknown, or the order is less than 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> check_grads(lambda x, y: np.sin(x) * y, [0.5, [1.0, 2.0]], order=3)
+    >>> check_grads(lambda x, y: np.sin(x) * y, [0.5, np.array([1.0, 2.0])], order=3)
+    >>> check_grads(lambda p: {"a": p["w"] ** 2, "b": np.sum(p["w"])}, [{"w": np.ones(3)}], modes=("rev",))
     """
-    if order < 1 or not set(modes) <= {"fwd", "rev"}:
+    if order < 1 or not modes or not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
-    args = [numeric.plain(a) for a in args]
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"check_grads: args is the list of the arguments of the function, not a {type(args).__name__}")
+    arguments = Arguments("check_grads", f, args, {}, range(len(args)))
+    leaves = [numeric.plain(leaf) for leaf in arguments.leaves]
+    _check(lambda *leaves: _whole(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
+
+
+def _whole(result: Any) -> Any:
+    """A result; nested ones in a row."""
+    leaves, structure = flatten(result)
+    return result if structure.is_leaf() or not leaves else np.concatenate([np.ravel(leaf) for leaf in leaves])
+
+
+def _check(
+    f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int
+) -> None:
+    """Check the derivatives of a function of arrays that returns an array."""
+    rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_direction(a, rng) for a in args]
     expected = np.asarray(f(*args))
@@ -213,16 +234,17 @@ def check_grads(
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = numeric.directional(f, args, directions)
     weights = _direction(expected, rng)
+    wanted = _product(weights, slope)
     for mode in modes:
         if mode == "fwd":
-            found, wanted = _product(weights, tangent), _product(weights, slope)
+            found = _product(weights, tangent)
         else:
             adjoints = vjp(f, *args)[1](weights)
-            found, wanted = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True)), _product(weights, slope)
+            found = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True))
         if not abs(found - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
             raise AssertionError(_explanation(f, args, mode, found, wanted))
         if order > 1:
-            check_grads(_derivative(f, mode, directions, weights), args, order - 1, (mode,), rtol, atol, seed + 1)
+            _check(_derivative(f, mode, directions, weights), args, order - 1, (mode,), tolerances, seed + 1)
 
 
 def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: Any) -> Callable[..., Any]:

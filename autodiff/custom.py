@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from compgraph.modes import NoGraph, recording_on
-from compgraph.nodes import INERT, Node, record
+from compgraph.nodes import INERT, ConstantNode, Node, record
 from compgraph.operands import as_operands, to_plain
 
 from .opaque import Opaque, is_recorded, transposed, zeros_for
+from .sweep import connected_zeros
+from .trees import flatten, unflatten
 
 Function = Callable[..., Any]
 
@@ -23,10 +25,10 @@ def custom_gradient(f: Function) -> Function:
     Parameters
     ----------
     f : callable
-        A function of arrays that returns ``(value, pull)``. The value is an array or a tuple of arrays; ``pull(adjoint)``
-        returns the adjoints of the arguments, given that of the value (a tuple, if the value is one): for one argument an
-        array, for several a sequence, with None where the derivative is zero. Keyword arguments are handed on; they have
-        no derivative.
+        A function of arrays, which may nest, that returns ``(value, pull)``. The value is an array, or several, nested in
+        any way; ``pull(adjoint)`` returns the adjoints of the arguments, given that of the value, nested as it is: for one
+        argument its adjoint, nested as the argument, for several a sequence of such, with None, for an array or a whole
+        argument, where the derivative is zero. Keyword arguments are handed on; they have no derivative.
 
     Returns
     -------
@@ -36,11 +38,11 @@ def custom_gradient(f: Function) -> Function:
     Raises
     ------
     TypeError
-        When called: if `f` returns no such pair, or uses an outer node; when differentiated: in forward mode, if `pull`
-        is not made of recorded operations.
+        When called: if `f` returns no such pair, or uses an outer node; when differentiated: in forward mode and in higher
+        orders, if `pull` is not made of recorded operations.
     ValueError
         When differentiated: if `pull` returns another number of adjoints than there are arguments, or one of another
-        shape; in forward mode, if it is not linear.
+        shape or nested otherwise; in forward mode, if it is not linear.
 
     Notes
     -----
@@ -63,7 +65,10 @@ def custom_gradient(f: Function) -> Function:
 
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
-        return record(_custom, as_operands(args), {"call": Custom(f, options)})
+        leaves, structure = flatten(list(args))
+        made = Custom(f, options, structure)
+        found = record(_custom, as_operands(tuple(leaves)), {"call": made})
+        return unflatten(made.results, found if isinstance(found, (tuple, list)) else [found])
 
     return call
 
@@ -71,9 +76,11 @@ def custom_gradient(f: Function) -> Function:
 class Custom:
     """One call of a function with a derivative of its own."""
 
-    def __init__(self, f: Function, options: dict[str, Any]) -> None:
+    def __init__(self, f: Function, options: dict[str, Any], structure: Any) -> None:
         self.f = f
         self.options = options
+        self.structure = structure  # how the arguments nest
+        self.results: Any = None  # how the value does
         self.name = getattr(f, "__name__", "the function")
         self.operands: tuple[Any, ...] = ()
         self.pulled: Any = None
@@ -81,60 +88,93 @@ class Custom:
     def compute(self, *operands: Any) -> Any:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
-            value, pulled = self._pair(operands)
-        parts = value if isinstance(value, tuple) else (value,)
+            parts, pulled = self._pair(operands)
         if any(isinstance(p, Node) and p.__class__ not in INERT for p in parts):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
         self.operands, self.pulled = operands, pulled
-        parts = tuple(np.asarray(to_plain(p))[()] for p in parts)
-        return parts if isinstance(value, tuple) else parts[0]
+        values = tuple(np.asarray(to_plain(p))[()] for p in parts)
+        return values[0] if self.results.is_leaf() else values
 
-    def _pair(self, operands: tuple[Any, ...]) -> tuple[Any, Any]:
-        found = self.f(*operands, **self.options)
+    def _pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
+        """The leaves of the value, and the function that takes their adjoints to those of the arguments' leaves."""
+        found = self.f(*unflatten(self.structure, operands), **self.options)
         if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
             raise TypeError(
                 f"custom_gradient: {self.name} must return a pair (value, pull), where pull is a function of the adjoint"
             )
-        return found
+        leaves, results = flatten(found[0])
+        if not leaves:
+            raise TypeError(f"custom_gradient: the value of {self.name} is {found[0]!r}, which holds no array")
+        self.results = results
+
+        def pull(adjoint: Any) -> list[Any]:
+            adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
+            seed = next((a for a in adjoints if isinstance(a, Node)), None)
+            if seed is not None:
+                adjoints = tuple(a if isinstance(a, Node) else ConstantNode.hold(a) for a in adjoints)
+            return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
+
+        return leaves, pull
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands."""
         if isinstance(out, tuple):
             adjoint = zeros_for(adjoint, out)
         if is_recorded(adjoint, *operands):
-            return self._checked(self._pair(operands)[1](adjoint), operands)
+            return self._pair(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
-            return [to_plain(a) for a in self._checked(self.pulled(adjoint), operands)]
+            return [to_plain(a) for a in self.pulled(adjoint)]
 
-    def _checked(self, found: Any, operands: tuple[Any, ...]) -> list[Any]:
-        adjoints = list(found) if isinstance(found, (tuple, list)) else [found]
-        if len(adjoints) != len(operands):
+    def _checked(self, found: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
+        """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
+        arguments = self.structure.children()
+        several = len(arguments) > 1 or (isinstance(found, (tuple, list)) and arguments[0].is_leaf())
+        trees = found if several and isinstance(found, (tuple, list)) else [found]
+        if len(trees) != len(arguments):
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} returned {len(adjoints)} adjoints for {len(operands)} arguments"
+                f"custom_gradient: the pull of {self.name} returned {len(trees)} adjoints for {len(arguments)} arguments"
             )
+        adjoints = [leaf for tree, argument in zip(trees, arguments, strict=True) for leaf in self._leaves(tree, argument)]
         for position, (adjoint, operand) in enumerate(zip(adjoints, operands, strict=True)):
             shape = np.shape(operand)
             if adjoint is None:
-                adjoints[position] = np.zeros(shape, np.result_type(operand, np.float16))[()]
+                zeros = np.zeros(shape, np.result_type(operand, np.float16))[()]
+                adjoints[position] = zeros if seed is None else connected_zeros(zeros, seed)
             elif np.shape(adjoint) != shape:
                 raise ValueError(
                     f"custom_gradient: the pull of {self.name} returned shape {np.shape(adjoint)} for argument {position}, "
                     f"which has shape {shape}"
                 )
+            elif seed is not None and not isinstance(adjoint, Node):
+                raise TypeError(
+                    f"custom_gradient: the pull of {self.name} returned a plain {type(adjoint).__name__} for argument "
+                    f"{position}, which does not remember how it depends on the adjoint; return None where it is zero"
+                )
             elif not isinstance(adjoint, np.ndarray):
                 adjoints[position] = np.asarray(adjoint)[()]
         return adjoints
 
+    def _leaves(self, tree: Any, argument: Any) -> list[Any]:
+        """The adjoints of the leaves of one argument; None for those that are zero."""
+        if tree is None:
+            return [None] * argument.num_leaves
+        try:
+            return argument.flatten_up_to(tree)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise ValueError(
+                f"custom_gradient: the pull of {self.name} returned an adjoint that does not nest as its argument: {error}"
+            ) from error
+
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
-        pulled = self._pair(operands)[1]
+        together = self._pair(operands)[1]
 
         def pull(adjoint: Any) -> Any:
-            return self._checked(pulled(adjoint), operands)[position]
+            return together(adjoint)[position]
 
         self._require_linear(pull, out)
         try:

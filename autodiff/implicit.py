@@ -16,6 +16,7 @@ from compgraph.nodes import INERT, Node, describe, record
 from compgraph.operands import as_operands, to_plain
 
 from .along import as_argument, jvp
+from .jacobians import jacrev
 from .opaque import Opaque
 from .operators import grad, value_and_grad, vjp
 from .tracing import Traced
@@ -167,6 +168,11 @@ def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: floa
     TypeError
         As `root` does.
 
+    See Also
+    --------
+    autodiff.optimizers.minimize : nested arguments, bounds, constraints and all of SciPy's methods, without a derivative of
+        the minimiser.
+
     Notes
     -----
     The derivative is that of the root of the gradient; see `root`.
@@ -274,11 +280,10 @@ def require_closed(name: str, g: Function, values: list[Any]) -> None:
 def _jacobian(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
     """The Jacobian of `g` with respect to x, as a matrix."""
     x = x if isinstance(x, Node) else np.asarray(x)[()]
-    value, pulled = vjp(lambda z: np.ravel(g(z, *params)), x)
-    if value.size != x.size:
-        raise ValueError(f"the function gives {value.size} numbers for an x of {x.size}; as many are needed")
-    rows = [np.ravel(pulled(unit)[0]) for unit in np.eye(value.size, dtype=value.dtype)]
-    return np.stack(rows) if rows else np.zeros((0, 0))
+    matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
+    if matrix.shape[0] != x.size:
+        raise ValueError(f"the function gives {matrix.shape[0]} numbers for an x of {x.size}; as many are needed")
+    return np.reshape(matrix, (x.size, x.size))
 
 
 def laid_out(flat: Any, shape: tuple[int, ...]) -> Any:

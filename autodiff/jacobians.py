@@ -12,48 +12,55 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from compgraph.modes import recording_on
 from compgraph.nodes import Node, describe
 
 from .along import as_argument, jvp
 from .broadcasting import conform
-from .operators import Function, Trace, _positions
+from .operators import Function, Trace, in_a_row
 from .recorded import Recorded, gradient_nodes, with_tangents, without_tangents
 from .sparsity import sparse_hessian, sparse_jacobian
+from .sweep import collect
+from .trees import Argnums, unflatten
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
 
-def _differentiated(operator: str, f: Function, argnums: int | Sequence[int], has_aux: bool, derive: Function) -> Function:
-    """The function that calls `f` once and returns what `derive` makes of the trace and the result."""
+def _differentiated(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
+    """The function that calls `f` once and returns what `derive` makes of the trace."""
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace(operator, f, args, _positions(operator, argnums, len(args)), kwargs)
-        result, aux = trace.result if has_aux else (trace.result, None)
-        found = derive(trace, trace.output(result))
-        return (found, aux) if has_aux else found
+        trace = Trace(operator, f, args, kwargs, argnums, has_aux)
+        found = derive(trace)
+        _warn_of_zeros(trace)
+        return trace.answer(found)
 
     return differentiated
 
 
-def _one_or_all(argnums: int | Sequence[int], found: Sequence[Any]) -> Any:
-    return found[0] if isinstance(argnums, (int, np.integer)) else tuple(found)
+def _warn_of_zeros(trace: Trace) -> None:
+    """Warn if the graph does not reach an argument, and values were seen to leave it."""
+    if trace.escapes:
+        parts = [part for out in trace.leaves for part in without_tangents(out)]
+        trace.warn_of_zeros({node for part in parts for node in collect(part, stop=trace.inputs)})
 
 
-def jacrev(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in reverse mode: good for more arguments than results.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or with `has_aux` a pair of it and anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
 
@@ -61,7 +68,8 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     -------
     callable
         ``(*args, **kwargs) -> jacobian``: an array of the shape of the result followed by that of the argument, and of
-        the argument's precision; a tuple of them if `argnums` is a sequence.
+        the argument's precision; a tuple of them if `argnums` is a sequence. Of nested results with respect to nested
+        arguments, it nests as the results do, with trees that nest as the arguments do for leaves.
 
     Raises
     ------
@@ -77,23 +85,26 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     >>> jacrev(lambda x: x[:2] * x[1:])(np.array([1.0, 2.0, 3.0]))
     array([[2., 1., 0.],
            [0., 3., 2.]])
+    >>> jacrev(lambda p, x: {"y": p["w"] * x, "z": p["b"]}, "p")({"w": 2.0, "b": 1.0}, 3.0)["y"]
+    {'w': np.float64(3.0), 'b': np.float64(0.0)}
     """
 
-    def derive(trace: Trace, out: Any) -> Any:
-        return _one_or_all(argnums, with_tangents(out, [], lambda o, _: Recorded(trace, o).rows()))
+    def derive(trace: Trace) -> Any:
+        return trace.each(lambda out: with_tangents(out, [], lambda o, _: Recorded(trace, o).rows()))
 
     return _differentiated("jacrev", f, argnums, has_aux, derive)
 
 
-def jacfwd(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in forward mode: good for more results than arguments.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or with `has_aux` a pair of it and anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
 
@@ -115,21 +126,22 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     array([-0.,  1.])
     """
 
-    def derive(trace: Trace, out: Any) -> Any:
-        return _one_or_all(argnums, with_tangents(out, [], lambda o, _: Recorded(trace, o).columns()))
+    def derive(trace: Trace) -> Any:
+        return trace.each(lambda out: with_tangents(out, [], lambda o, _: Recorded(trace, o).columns()))
 
     return _differentiated("jacfwd", f, argnums, has_aux, derive)
 
 
-def jacobian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in the mode that needs fewer directions.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or with `has_aux` a pair of it and anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
     sparse : bool
@@ -158,33 +170,42 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     1998
     """
 
-    def derive(trace: Trace, out: Any) -> Any:
+    def derive(trace: Trace) -> Any:
         if sparse:
-            return _one_or_all(argnums, sparse_jacobian(trace, out))
-        forward = sum(math.prod(x.shape) for x in trace.inputs) <= math.prod(out.shape)
+            _flat(trace)
+            return trace.each(lambda out: sparse_jacobian(trace, out))
+        size = sum(math.prod(x.shape) for x in trace.inputs)
 
         def dense(o: Any, _: Any) -> Any:
-            return Recorded(trace, o).columns() if forward else Recorded(trace, o).rows()
+            return Recorded(trace, o).columns() if size <= math.prod(o.shape) else Recorded(trace, o).rows()
 
-        return _one_or_all(argnums, with_tangents(out, [], dense))
+        return trace.each(lambda out: with_tangents(out, [], dense))
 
     return _differentiated("jacobian", f, argnums, has_aux, derive)
 
 
-def _scalar(operator: str, trace: Trace, out: Any) -> Any:
-    """A result of which second derivatives are taken."""
-    if out.shape != ():
-        raise ValueError(f"{operator}: the function returned shape {out.shape}, not a scalar; sum it, or take jacobian twice")
+def _flat(trace: Trace) -> None:
+    """Refuse a sparse matrix of what nests."""
+    if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
+        raise ValueError(
+            f"{trace.operator}: sparse=True needs a single array for argument and result, not nested ones; join the arrays "
+            "in them (np.concatenate), or leave it out"
+        )
+
+
+def _scalar(trace: Trace) -> Any:
+    """The result of which second derivatives are taken."""
+    out = trace.scalar("sum it, or take jacobian twice")
     for node in (out, *trace.inputs):
         if node.dtype.kind == "c":
             raise TypeError(
-                f"{operator}: of complex numbers, here the {describe(node)}, second derivatives are not one matrix; give real "
-                "and imaginary parts as real arguments"
+                f"{trace.operator}: of complex numbers, here the {describe(node)}, second derivatives are not one matrix; give "
+                "real and imaginary parts as real arguments"
             )
     return out
 
 
-def hessian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Hessian of `f`: its second derivatives.
 
     The gradient is recorded once, and swept for all directions together.
@@ -193,8 +214,8 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
     ----------
     f : callable
         A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
-    argnums : int or sequence of int
-        The positions of the arguments to differentiate with respect to.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(hessian, aux)``.
     sparse : bool
@@ -204,13 +225,14 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
     -------
     callable
         ``(*args, **kwargs) -> hessian``: an array of twice the shape of the argument; if `argnums` is a sequence, a tuple
-        of tuples, with rows by the first derivative. If `sparse`, a ``scipy.sparse.csr_array``.
+        of tuples, with rows by the first derivative; of a nested argument, a tree as it nests, with such trees for
+        leaves. If `sparse`, a ``scipy.sparse.csr_array``.
 
     Raises
     ------
     TypeError, ValueError
         When called, as `grad` does; TypeError also for complex numbers, or if `sparse` is asked for inside another
-        derivative; ValueError if it is asked for with respect to several arguments.
+        derivative; ValueError if it is asked for with respect to several or nested arguments.
 
     Examples
     --------
@@ -219,98 +241,116 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
     array([[4., 2.],
            [2., 0.]])
     """
-    single = isinstance(argnums, (int, np.integer))
-    if sparse and not single:
+    if sparse and not isinstance(argnums, (int, str, np.integer)):
         raise ValueError("hessian: sparse=True needs a single argument; concatenate the arguments into one")
 
     def blocks(trace: Trace, out: Any) -> list[Any]:
         return [block for g in gradient_nodes(trace, out) for block in Recorded(trace, g).rows()]
 
-    def derive(trace: Trace, out: Any) -> Any:
-        _scalar("hessian", trace, out)
+    def derive(trace: Trace) -> Any:
+        out = _scalar(trace)
         if sparse:
+            _flat(trace)
             return sparse_hessian(trace, out)
         found = with_tangents(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
-        return found[0] if single else tuple([tuple(found[i * count : (i + 1) * count]) for i in range(count)])
+        shaped = trace.arguments.shaped
+        return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
 
     return _differentiated("hessian", f, argnums, has_aux, derive)
 
 
-def hvp(f: Function) -> Function:
+def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns a scalar.
+        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
+    argnums : int, str, or sequence of them
+        The arguments of `f` to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(product, aux)``.
 
     Returns
     -------
     callable
         ``(x, v, *args, **kwargs) -> product``: that of the second derivatives of ``f(x, *args, **kwargs)`` with respect
-        to `x` with `v`, which has the shape of `x`; so has the product.
+        to the arguments asked for, which is `x` by default, with `v`. This has the shape of the argument, and nests as it
+        does, or is a tuple of such if `argnums` is a sequence; so does the product.
 
     Raises
     ------
     TypeError, ValueError
-        When called, as `hessian` does; ValueError also if `v` has another shape than `x`.
+        When called, as `hessian` does; ValueError also if `v` has another shape than the argument, or nests otherwise.
 
     Examples
     --------
     >>> import numpy as np
     >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
+    >>> hvp(lambda p: p["a"] ** 2 * p["b"])({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 0.0})
+    {'a': np.float64(2.0), 'b': np.float64(6.0)}
     """
 
-    @functools.wraps(f)
-    def product(x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        trace = Trace("hvp", f, (x, *args), [0], kwargs)
-        out = _scalar("hvp", trace, trace.output(trace.result))
-        (along,) = _directions("hvp", trace, [v])
-        return with_tangents(out, [along], lambda o, vs: [_second(trace, o, vs[0])])[0]
+    def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+        trace = Trace("hvp", f, (x, *args), kwargs, argnums, has_aux)
+        out = _scalar(trace)
+        along = _directions(trace, v)
+        found = with_tangents(out, along, lambda o, vs: _second(trace, o, vs))
+        _warn_of_zeros(trace)
+        return trace.answer(trace.arguments.shaped(found))
 
+    functools.update_wrapper(product, f)
+    del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
     return product
 
 
-def _second(trace: Trace, out: Any, v: Any) -> Any:
-    """The adjoint of the input from that of the gradient."""
-    (gradient,) = gradient_nodes(trace, out)
+def _second(trace: Trace, out: Any, along: list[Any]) -> list[Any]:
+    """The adjoints of the inputs from those of the gradient."""
+    with recording_on():
+        gradient = in_a_row(gradient_nodes(trace, out))
+    v = in_a_row(along)
     if isinstance(v, Node):
-        return trace.pull(gradient, v)[0]
+        return trace.pull(gradient, v)
     recorded = Recorded(trace, gradient)
-    (found,) = recorded.pull_one(v)
-    return found if recorded.live else np.array(found)[()]  # it may be v itself
+    found = recorded.pull_one(v)
+    return found if recorded.live else [np.array(x)[()] for x in found]  # they may be parts of v itself
 
 
-def _directions(operator: str, trace: Trace, tangents: Sequence[Any]) -> list[Any]:
-    """Tangents of the inputs, in their dtypes."""
-    if len(tangents) != len(trace.inputs):
-        raise ValueError(f"{operator}: {len(tangents)} tangents were given for {len(trace.inputs)} arguments")
-    found = list(map(as_argument, tangents))
+def _directions(trace: Trace, tree: Any) -> list[Any]:
+    """Tangents of the inputs, in their dtypes, from what nests as the arguments do."""
+    name = f"{trace.operator}: a tangent"
+    found = [as_argument(t, name) for t in trace.arguments.tangents(tree)]
     for position, (tangent, x) in enumerate(zip(found, trace.inputs, strict=True)):
         if np.shape(tangent) != x.shape:
-            raise ValueError(f"{operator}: tangent {position} has shape {np.shape(tangent)}, its argument {x.shape}")
+            raise ValueError(f"{trace.operator}: tangent {position} has shape {np.shape(tangent)}, its argument {x.shape}")
     return [conform(tangent, x) for tangent, x in zip(found, trace.inputs, strict=True)]
 
 
-def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and its derivative there as a linear function of tangents.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array.
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
     *primals : array_like
-        The arguments.
+        The arguments, which may nest too.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
     value : array
         ``f(*primals)``.
     push : callable
-        ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), given those of the arguments.
-        It passes them through the recorded graph, and calls `f` again only where that wrote in place.
+        ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), nested as it is, given those of
+        the arguments, nested as they are. It passes them through the recorded graph, and calls `f` again only where that
+        wrote in place.
+    aux : object
+        Only with `has_aux`.
 
     Raises
     ------
@@ -326,19 +366,20 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> push(np.array([1.0, 10.0]))
     array([ 2., 40.])
     """
-    trace = Trace("linearize", f, primals, range(len(primals)), {})
-    out = trace.output(trace.result)
-    recorded = {o: Recorded(trace, o) for o in without_tangents(out)}
+    trace = Trace("linearize", f, primals, {}, range(len(primals)), has_aux)
+    recorded = {o: Recorded(trace, o) for out in trace.outs() for o in without_tangents(out)}
     written = any(r.written for r in recorded.values())
+    _warn_of_zeros(trace)
 
     def along(o: Any, tangents: list[Any]) -> list[Any]:
         return [recorded[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
-        directions = _directions("linearize", trace, tangents)
+        directions = _directions(trace, tangents)
         if written:
-            return jvp(f, primals, directions)[1]
-        (pushed,) = with_tangents(out, directions, along)
-        return pushed if isinstance(pushed, Node) else np.array(pushed)[()]  # the tangent itself may have come through
+            return jvp(trace.function, trace.arguments.leaves, directions)[1]
+        pushed = [with_tangents(out, directions, along)[0] for out in trace.leaves]
+        # the tangent itself may have come through
+        return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
 
-    return trace.value(out), push
+    return trace.answer(trace.values(trace.result), push)

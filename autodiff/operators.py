@@ -10,22 +10,22 @@ the gradient of the tangent.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from compgraph.escapes import noticing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, record
+from compgraph.nodes import InputNode, Node, describe, leaf, next_tick, record
 from compgraph.operations import input_of
 
 from .along import as_argument, jvp, lost_graph, warn_of_zeros
 from .carried import refuse_carried
 from .detached import require_known, verify_gradient
-from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+from .sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
 from .tangents import TangentNode
-from .trees import Argnums, Arguments, flatten, unflatten
+from .trees import Argnums, Arguments, flatten, unflatten, with_aux
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -35,45 +35,114 @@ Function = Callable[..., Any]
 class Trace:
     """One call of a function on input nodes, and the graph it left.
 
+    Parameters
+    ----------
+    operator : str
+        Who calls, for messages.
+    f : callable
+        The function.
+    args, kwargs : sequence, mapping
+        Its arguments.
+    argnums : int, str, or sequence of them
+        Which to differentiate by: positions, or names of parameters.
+    has_aux : bool
+        Whether it returns a pair of a result and anything else.
+
     Attributes
     ----------
+    arguments : Arguments
+        How the arguments that are differentiated by nest.
     inputs : list of Node
-        What stood in for the arguments, tangents of outer derivatives stripped.
-    out : Node
+        What stood in for their leaves, tangents of outer derivatives stripped.
+    result, aux : object
         What the function returned.
+    leaves, structure : list, PyTreeSpec
+        The arrays in the result, and how they nest.
     escapes : list
         The conversions of nodes to plain numbers that were noticed.
     outer : bool
         Whether operations around this trace are recorded, so that derivatives may have to be nodes.
     """
 
-    def __init__(self, operator: str, f: Function, args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any]) -> None:
-        self.operator = operator
-        self.outer = is_recording()
-        self.argnums = argnums
-        full = list(args)
+    def __init__(
+        self,
+        operator: str,
+        f: Function,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        argnums: Argnums,
+        has_aux: bool = False,
+    ) -> None:
+        self.operator, self.has_aux, self.outer = operator, has_aux, is_recording()
+        self.arguments = Arguments(operator, f, args, kwargs, argnums)
         self.inputs: list[Any] = []
-        self.arguments: list[Any] = []
+        given = []
         with recording_on():
-            for position in argnums:
-                argument = as_argument(args[position])
-                refuse_carried(operator, argument)
-                if isinstance(argument, Node) and not self.outer:
-                    argument = argument.plain
-                full[position], primal = _input(argument)
+            for argument in self._checked():
+                stand_in, primal = _input(argument if self.outer or not isinstance(argument, Node) else argument.plain)
+                given.append(stand_in)
                 self.inputs.append(primal)
-                self.arguments.append(argument)
             with noticing() as self.escapes:
-                self.result = f(*full, **kwargs)
+                result = self.arguments(*given)
+        self.result: Any = result
+        self.aux: Any = None
+        if has_aux:
+            self.result, self.aux = with_aux(operator, result)
+        self.leaves, self.structure = flatten(self.result)
 
-    def output(self, result: Any) -> Any:
-        """`result`, if it is a node that can be differentiated."""
-        refuse_carried(self.operator, result)
-        if not isinstance(result, Node):
-            raise TypeError(lost_graph(self.operator, result, self.escapes))
-        if result.dtype.kind not in "fc":
-            raise TypeError(f"{self.operator}: the {describe(result)} that the function returned is not floating or complex")
-        return result
+    def _checked(self) -> list[Any]:
+        """The leaves of the arguments, as arrays or nodes that have derivatives."""
+        leaves = self.arguments.leaves
+        try:
+            arguments = list(map(as_argument, leaves))
+        except TypeError:
+            for name, leaf in zip(self.arguments.names, leaves, strict=True):
+                as_argument(leaf, f"{self.operator}: {name}")  # the same, with a name that takes time to find
+            raise
+        for argument in arguments:
+            refuse_carried(self.operator, argument)
+        return arguments
+
+    def function(self, *leaves: Any) -> Any:
+        """What the function gives for other leaves of its arguments, without auxiliary results."""
+        result = self.arguments(*leaves)
+        return result[0] if self.has_aux else result
+
+    def outs(self) -> list[Any]:
+        """The leaves of the result, if they are nodes that can be differentiated."""
+        if not self.leaves and self.result is not None:
+            raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
+        for position, out in enumerate(self.leaves or [self.result]):
+            refuse_carried(self.operator, out)
+            if not isinstance(out, Node):
+                paths = self.structure.accessors()
+                where = paths[position].codify(", result") if paths and paths[position] else ""
+                raise TypeError(lost_graph(self.operator + where, out, self.escapes) + self.arguments.advice)
+            if out.dtype.kind not in "fc":
+                raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
+        return self.leaves
+
+    def scalar(self, advice: str) -> Any:
+        """The result, if it is a single number."""
+        if self.leaves and not self.structure.is_leaf():
+            raise TypeError(
+                f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar; {advice}. Of a pair "
+                "(value, aux) has_aux=True differentiates the value"
+            )
+        (out,) = self.outs()
+        if out.shape != ():
+            raise ValueError(f"{self.operator}: the function returned shape {out.shape}, not a scalar; {advice}")
+        return out
+
+    def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
+        """Nested as the result is: for each leaf of it what `derive` gives for the arguments, nested as they are."""
+        return unflatten(self.structure, [self.arguments.shaped(derive(out)) for out in self.outs()])
+
+    def answer(self, *found: Any) -> Any:
+        """What an operator returns: what it found, and auxiliary results if there are any."""
+        if self.has_aux:
+            found = (*found, self.values(self.aux))
+        return found if len(found) > 1 else found[0]
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
@@ -84,26 +153,27 @@ class Trace:
             parts = zip(self.pull(out, adjoint.primal), self.pull(out, adjoint.tangent), strict=True)
             return [TangentNode.create_using(p, t, adjoint.level) for p, t in parts]
         nodes = collect(out, stop=self.inputs)
-        if not self._live(nodes) and not (isinstance(adjoint, Node) and self.outer):
+        if not self.live(nodes) and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
-            self._warn_of_zeros(swept)
+            self.warn_of_zeros(swept)
             found = owned(swept, self.inputs, adjoint)
             return [found[x] for x in self.inputs]
         with recording_on():
             since = next_tick()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
             swept = sweep(nodes, out, seed, set(self.inputs), True)
-            self._warn_of_zeros(swept)
+            self.warn_of_zeros(swept)
             adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
             return list(owned_nodes(adjoints, since).values())
 
-    def _warn_of_zeros(self, swept: dict[Any, Any]) -> None:
+    def warn_of_zeros(self, reached: Container[Any]) -> None:
         """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
         if self.escapes:
-            unreached = [str(p) for p, x in zip(self.argnums, self.inputs, strict=True) if x not in swept]
+            names = zip(self.arguments.names, self.inputs, strict=True)
+            unreached = [name for name, x in names if x not in reached]
             if unreached:
-                warn_of_zeros(self.operator, f"argument {', '.join(unreached)}", self.escapes)
+                warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
 
     def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
         """The gradient of a value with a tangent: both parts have one."""
@@ -121,11 +191,9 @@ class Trace:
             return self.pull(out, adjoint)
         return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
 
-    def _live(self, nodes: list[Any]) -> bool:
+    def live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
-        inputs = set(self.inputs)
-        leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
-        return self.outer and any((n in inputs) == bool(n.args) for n in leaves)
+        return self.outer and goes_on(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
@@ -133,7 +201,7 @@ class Trace:
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
             return out
-        return out if self._live(collect(out, stop=self.inputs)) else out.plain
+        return out if self.live(collect(out, stop=self.inputs)) else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""
@@ -154,12 +222,9 @@ def _input(argument: Any) -> tuple[Any, Any]:
     return node, node
 
 
-def _positions(operator: str, argnums: int | Sequence[int], count: int) -> list[int]:
-    positions = [argnums] if isinstance(argnums, (int, np.integer)) else list(argnums)
-    for position in positions:
-        if not -count <= position < count:
-            raise ValueError(f"{operator}: argnums asks for argument {position}, but {count} were given by position")
-    return [p % count for p in positions]
+def in_a_row(parts: Sequence[Any]) -> Any:
+    """Several arrays as one; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
@@ -212,31 +277,16 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        arguments = Arguments("grad", f, args, kwargs, argnums)
-        trace = Trace("grad", arguments, arguments.leaves, range(len(arguments.leaves)), {})
-        result, aux = _with_aux(trace.result) if has_aux else (trace.result, None)
-        out = trace.output(result)
-        if out.shape != ():
-            raise ValueError(
-                f"grad: the function returned shape {out.shape}, not a scalar; sum it, or use vjp or jvp for "
-                "functions of several results"
-            )
+        trace = Trace("grad", f, args, kwargs, argnums, has_aux)
+        out = trace.scalar("sum it, or use vjp or jvp for functions of several results")
         adjoints = trace.pull(out)
         if unverified[0]:
-            alone = (lambda *leaves: arguments(*leaves)[0]) if has_aux else arguments
-            verify_gradient(alone, arguments.leaves, out, adjoints, trace.escapes)
+            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes)
             unverified[0] = verify == "always"
-        found, value = arguments.shaped(adjoints), trace.value(out)
-        return ((value, trace.values(aux)), found) if has_aux else (value, found)
+        found, value = trace.arguments.shaped(adjoints), trace.value(out)
+        return ((value, trace.values(trace.aux)), found) if has_aux else (value, found)
 
     return differentiated
-
-
-def _with_aux(result: Any) -> tuple[Any, Any]:
-    """What a function with auxiliary results returned."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise TypeError(f"has_aux=True, but the function returned a {type(result).__name__}, not a pair (value, aux)")
-    return result[0], result[1]
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
@@ -283,15 +333,18 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str |
     return differentiated
 
 
-def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function, and the function that takes adjoints back through it.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or several, nested in any way.
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
     *primals : array_like
         The arguments, which may nest too.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
@@ -300,6 +353,8 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     pull : callable
         ``pull(adjoint)`` returns the tuple of the arguments' adjoints (vector-Jacobian products), given that of the
         value, of its shape and nested as it is. It can be called again.
+    aux : object
+        Only with `has_aux`.
 
     Raises
     ------
@@ -315,25 +370,19 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    arguments = Arguments("vjp", f, primals, {}, range(len(primals)))
-    trace = Trace("vjp", arguments, arguments.leaves, range(len(arguments.leaves)), {})
-    outs, structure = flatten(trace.result)
-    if not outs:
-        raise TypeError(lost_graph("vjp", trace.result, trace.escapes))
-    for out in outs:
-        trace.output(out)
+    trace = Trace("vjp", f, primals, {}, range(len(primals)), has_aux)
+    outs = trace.outs()
     with recording_on():
-        out = outs[0] if len(outs) == 1 else np.concatenate([np.ravel(o) for o in outs])
+        out = in_a_row(outs)
 
     def pull(adjoint: Any) -> tuple[Any, ...]:
         adjoints, given = flatten(adjoint)
-        if given != structure:
-            raise ValueError(f"vjp: the adjoint nests as {given}, the value as {structure}")
-        adjoints = [as_argument(a) for a in adjoints]
+        if given != trace.structure:
+            raise ValueError(f"vjp: the adjoint nests as {given}, the value as {trace.structure}")
+        adjoints = [as_argument(a, "vjp: an adjoint") for a in adjoints]
         for a, o in zip(adjoints, outs, strict=True):
             if a.shape != o.shape:
                 raise ValueError(f"vjp: the adjoint has shape {a.shape}, the value {o.shape}")
-        together = adjoints[0] if len(outs) == 1 else np.concatenate([np.ravel(a) for a in adjoints])
-        return arguments.shaped(trace.pull(out, together))  # type: ignore[no-any-return]
+        return trace.arguments.shaped(trace.pull(out, in_a_row(adjoints)))  # type: ignore[no-any-return]
 
-    return trace.values(trace.result), pull
+    return trace.answer(trace.values(trace.result), pull)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph.modes import recording_on
-from compgraph.nodes import ConstantNode, InputNode, Node, VariableNode
+from compgraph.nodes import ConstantNode, Node
 
 from .batched_sweep import pull_together, push_together
 from .operators import Trace
 from .rewind import Events
-from .sweep import _depending_on, collect, connected_zeros, sweep
+from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
 from .tangents import TangentNode
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
@@ -54,8 +54,7 @@ class Recorded:
         self.trace, self.out = trace, out
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
-        inputs = set(trace.inputs)
-        self.live = trace.outer and any(_goes_on(n, inputs) for n in self.nodes) if live is None else live
+        self.live = trace.outer and goes_on(self.nodes, trace.inputs) if live is None else live
 
     @functools.cached_property
     def needed(self) -> set[Any]:
@@ -113,7 +112,7 @@ class Recorded:
         if self.out.dtype.kind == "c":
             with self.recording():
                 both = zip(self.trace.inputs, found, self._all_rows(-1j), strict=True)
-                found = [_joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+                found = [joined(self.trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
         return found
 
     def _all_rows(self, unit: complex) -> list[Any]:
@@ -140,7 +139,7 @@ class Recorded:
                     across = self._all_columns(x, 1j)
                     real = self.out.dtype.kind != "c"
                     once, other = along - 1j * across, along + 1j * across
-                    along = once if real else _joined(self.trace.operator, x, once, other)
+                    along = once if real else joined(self.trace.operator, x, once, other)
                 found.append(along)
         return found
 
@@ -154,13 +153,6 @@ class Recorded:
 
     def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
         return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
-
-
-def _goes_on(node: Any, inputs: set[Any]) -> bool:
-    """Whether a node, or what an input was computed from, belongs to a graph outside."""
-    if node.__class__ is InputNode:
-        return bool(node.args) is (node in inputs)  # that of an inner derivative is computed from something
-    return node.__class__ is VariableNode and node not in inputs
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1) -> Any:
@@ -183,7 +175,7 @@ def _own(parts: list[Any], taken: set[int]) -> Any:
     return only
 
 
-def _joined(operator: str, x: Any, once: Any, other: Any) -> Any:
+def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
     """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once

@@ -61,13 +61,17 @@ class Rule:
     positions : callable or None
         Of a gather, where in the first operand each element comes from.
     batch : tuple of callables or None
-        How the rule takes many directions together; see `batched`.
+        How the rule takes many adjoints, and many tangents, together; see `batched`.
+    followed : bool
+        Whether a formula that is recorded for one direction can be passed by all others: it consists of NumPy's functions,
+        and takes no decision by the numbers of the adjoint or tangent.
     """
 
     weights: Sequence[Formula | None] = ()
     initial: int | None = None
     positions: Formula | None = None
-    batch: tuple[Formula, Formula] | None = None
+    batch: tuple[Formula | None, Formula | None] = (None, None)
+    followed: bool = False
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -122,7 +126,7 @@ class Rule:
         self.tangents = formulas
         return self
 
-    def batched(self, pull: Formula, push: Formula) -> Rule:
+    def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
         """Say how the rule takes many adjoints or tangents together, stacked along a first axis; returns the rule.
 
         Parameters
@@ -136,9 +140,19 @@ class Rule:
         Returns
         -------
         Rule
-            Both may return NotImplemented; the directions are then gone through one by one.
+            Both may be None, or return NotImplemented: as if nothing were said.
         """
         self.batch = (pull, push)
+        return self
+
+    def following(self) -> Rule:
+        """Say that all directions may follow a formula that is recorded for one; returns the rule."""
+        self.followed = True
+        return self
+
+    def one_by_one(self) -> Rule:
+        """Say that formulas look at the numbers of the adjoint or tangent, so that none follows another; returns the rule."""
+        self.followed = False
         return self
 
 
@@ -191,12 +205,12 @@ def elementwise(opname: str, *formulas: Formula | None) -> Rule:
 
 def linear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
     """Declare an operation that is linear in all its operands together."""
-    return declare(Rule(opname, "linear", Variadic(variadic) if variadic else formulas, ()))
+    return declare(Rule(opname, "linear", Variadic(variadic) if variadic else formulas, ()).following())
 
 
 def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
     """Declare an operation that is linear in each of its operands."""
-    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()))
+    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()).following())
 
 
 def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
@@ -279,7 +293,7 @@ def gather(opname: str, positions: Formula) -> Rule:
 
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
-    return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()))
+    return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()).following())
 
 
 # -------------------------------------------------------------------------------------------- look-up
@@ -327,7 +341,8 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
 
         return Variadic(call)
 
-    return Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
+    made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
+    return made.following() if rule.followed else made
 
 
 def _output_rule(index: int) -> Rule:

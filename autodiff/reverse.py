@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from compgraph.escapes import noticed, noticing, told
 from compgraph.modes import recording_on
-from compgraph.nodes import InputNode, Node, VariableNode, describe, leaf, next_tick, require_history
+from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -59,6 +59,12 @@ class Gradients(Mapping[str, Any]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._adjoints if isinstance(key, Node) else key in self._named
+
+    def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
+        """The same variables with what `change` makes of the list of their adjoints."""
+        made = Gradients(dict(zip(self._adjoints, change(list(self._adjoints.values())), strict=True)), None)
+        made._output = self._output
+        return made
 
     def __repr__(self) -> str:
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
@@ -120,8 +126,11 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         since = next_tick()
         seed = _recorded_seed(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), True)
-        adjoints = {v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}
-        return Gradients(owned_nodes(adjoints, since), node.opname)
+        adjoints = owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
+    if adjoint is None:
+        for place, v in enumerate(wanted):
+            adjoints[v].origin = Origin(gradients, node, tuple(wanted), place)
+    return Gradients(adjoints, node.opname)
 
 
 def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:

@@ -18,15 +18,16 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import INERT, InputNode, Joint, Node, VariableNode, leaf, record
+from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
 from compgraph.operands import to_plain
 
 from .along import as_argument, jvp, lost_graph
 from .broadcasting import conform
 from .registry import by_function
 from .rewind import Events
-from .sweep import collect
+from .sweep import collect, goes_on
 from .tangents import push
+from .trees import flatten, unflatten
 
 Function = Callable[..., Any]
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
@@ -38,26 +39,26 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     Parameters
     ----------
     f : callable
-        A function of one array that returns an array.
+        A function of one argument that returns an array, or several, nested in any way.
     x : array_like
-        The point.
+        The point, which may nest.
     order : int
         The highest order.
     direction : array_like, optional
-        Of the shape of `x`; ones by default.
+        Of the shape of `x`, and nested as it is; ones by default.
 
     Returns
     -------
     list of array
-        ``c`` with ``f(x + t * direction) = c[0] + c[1] * t + ... + c[order] * t ** order + ...``; the k-th derivative is
-        ``math.factorial(k) * c[k]``.
+        ``c`` with ``f(x + t * direction) = c[0] + c[1] * t + ... + c[order] * t ** order + ...``, each nested as the
+        result is; the k-th derivative is ``math.factorial(k) * c[k]``.
 
     Raises
     ------
     TypeError
         If `x` is an integer array, or `f` returns no node.
     ValueError
-        If `order` is negative, or the direction has another shape than `x`.
+        If `order` is negative, or the direction has another shape than `x`, or nests otherwise.
 
     Notes
     -----
@@ -74,30 +75,66 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     """
     if order < 0:
         raise ValueError(f"taylor: the order must not be negative, {order} was given")
-    x = as_argument(x)
-    direction = np.ones(x.shape, x.dtype)[()] if direction is None else as_argument(direction)
-    if np.shape(direction) != np.shape(x):
-        raise ValueError(f"taylor: the direction has shape {np.shape(direction)}, the argument {np.shape(x)}")
-    if any(isinstance(a, Node) and a.level for a in (x, direction)):
-        return _nested(f, x, direction, order)
+    leaves, structure = flatten(x)
+    if not leaves:
+        raise TypeError(f"taylor: the argument, {x}, holds no array and has no derivatives")
+    points = [as_argument(leaf, "taylor: the argument") for leaf in leaves]
+    directions = _directions(points, structure, direction)
+
+    def flat(*given: Any) -> Any:
+        return f(unflatten(structure, given))
+
+    if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
+        return _nested(flat, points, directions, order)
     live = is_recording()
     with recording_on():
-        given = _stand_in(x if live else to_plain(x))
-        out = f(given)
-        if not isinstance(out, Node):
-            raise TypeError(lost_graph("taylor", out))
-        if out.level:
-            return _nested(f, x, direction, order)
-        nodes = collect(out, stop=[given])
-        live = live and (isinstance(direction, Node) or any(_is_outer(n, given) for n in nodes))
-        first = given if live else given.plain
+        inputs = [_stand_in(p if live else to_plain(p)) for p in points]
+        result = flat(*inputs)
+        outs, results = flatten(result)
+        for out in outs or [result]:
+            if not isinstance(out, Node):
+                raise TypeError(lost_graph("taylor", out))
+        if any(out.level for out in outs):
+            return _nested(flat, points, directions, order)
         try:
-            _require_simple(nodes)
-            expansion = Expansion(nodes, {given: [first, direction if live else to_plain(direction)]}, live)
-            found = expansion.up_to(order, out)
+            nodes = _all_nodes(outs, inputs)
+            live = live and (any(isinstance(d, Node) for d in directions) or goes_on(nodes, inputs))
+            given = {i: [i, d] if live else [i.plain, to_plain(d)] for i, d in zip(inputs, directions, strict=True)}
+            expansion = Expansion(nodes, given, live)
+            found = [expansion.up_to(order, out) for out in outs]
         except NotSimple:
-            return _nested(f, x, direction, order)
-    return [np.zeros(out.shape, out.dtype)[()] if c is None else c for c in found]
+            return _nested(flat, points, directions, order)
+    full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, found, strict=True)]
+    return [unflatten(results, [of_out[k] for of_out in full]) for k in range(order + 1)]
+
+
+def _own(coefficient: Any, out: Any) -> Any:
+    """A coefficient for the caller: no part of the graph, nor of the direction."""
+    if isinstance(coefficient, Node):
+        return coefficient
+    return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
+
+
+def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
+    """The direction as one row of leaves; ones by default."""
+    if direction is None:
+        return [np.ones(p.shape, p.dtype)[()] for p in points]
+    leaves, given = flatten(direction)
+    if given != structure:
+        raise ValueError(f"taylor: the direction nests as {given}, the argument as {structure}")
+    found = [as_argument(leaf, "taylor: the direction") for leaf in leaves]
+    for d, p in zip(found, points, strict=True):
+        if d.shape != p.shape:
+            raise ValueError(f"taylor: the direction has shape {d.shape}, the argument {p.shape}")
+    return found
+
+
+def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
+    """The graph of several results, youngest first."""
+    graphs = [collect(out, stop=inputs) for out in outs]
+    for nodes in graphs:
+        _require_simple(nodes)
+    return sorted({node for nodes in graphs for node in nodes}, key=lambda node: -node.tick) if len(graphs) > 1 else graphs[0]
 
 
 class NotSimple(Exception):  # noqa: N818
@@ -109,13 +146,6 @@ def _require_simple(nodes: Sequence[Any]) -> None:
         raise NotSimple
 
 
-def _is_outer(node: Any, given: Any) -> bool:
-    """Whether something recorded outside can change the value of a node without operands."""
-    if node.__class__ is InputNode:
-        return bool(node.args) if node is given else not node.args and node.tick < given.tick
-    return node.__class__ is VariableNode
-
-
 def _stand_in(value: Any) -> Any:
     """An input with a value, and its history if it is a node."""
     if isinstance(value, Node):
@@ -123,16 +153,20 @@ def _stand_in(value: Any) -> Any:
     return leaf(np.array(value), InputNode, None)
 
 
-def _nested(f: Function, x: Any, direction: Any, order: int) -> list[Any]:
+def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients by nested forward mode."""
-    return [f(x), *(_derivative(f, k, direction)(x) / math.factorial(k) for k in range(1, order + 1))]
+    coefficients = [f(*points)]
+    for k in range(1, order + 1):
+        leaves, structure = flatten(_derivative(f, k, directions)(*points))
+        coefficients.append(unflatten(structure, [leaf / math.factorial(k) for leaf in leaves]))
+    return coefficients
 
 
-def _derivative(f: Function, k: int, direction: Any) -> Function:
+def _derivative(f: Function, k: int, directions: list[Any]) -> Function:
     if k == 0:
         return f
-    inner = _derivative(f, k - 1, direction)
-    return lambda x: jvp(inner, (x,), (direction,))[1]
+    inner = _derivative(f, k - 1, directions)
+    return lambda *points: jvp(inner, points, directions)[1]
 
 
 class Expansion:

@@ -16,9 +16,9 @@ import numpy as np
 from compgraph.nodes import INERT, Joint, describe
 from compgraph.operations import Keyworded, Output, opname_of
 
-from .batched_sweep import of_operands
 from .broadcasting import spread
 from .coloring import color_columns, longest_row
+from .following import of_operands
 from .operators import Trace
 from .patterns import Patterns
 from .recorded import Recorded, gradient_nodes

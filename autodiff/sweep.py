@@ -7,7 +7,7 @@ operands are older than what is computed from them, so when a node is reached al
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph import lines, operations
 from compgraph.memory import owner_of, root_of
-from compgraph.nodes import ACTIVE, INERT, Node, next_tick, record, watched
+from compgraph.nodes import ACTIVE, INERT, InputNode, Node, VariableNode, next_tick, record, watched
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -90,12 +90,15 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
+    reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
     with Work() as work:
         for node in nodes:
             adjoint = take(node, None)
             if adjoint is None:
                 continue
             if adjoint.__class__ in DEFERRED:
+                if create_graph:
+                    reached.append((next_tick(), node))
                 adjoint = adjoint.settle(node)
             if node in wanted:
                 found[node] = adjoint
@@ -108,11 +111,15 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
             formulas = by_function[node.function].formulas
             options = node.options
             if create_graph:
-                out, operands = as_node(node), [as_node(a) for a in args]
-                before = next_tick()
+                out = as_node(node)
+                operands = args
+                reached.append((next_tick(), node))
+            elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
+                out, (a, b) = node.plain, args
+                operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
             else:
                 out = node.plain
-                operands = [args[0].plain] if len(args) == 1 else [a.plain if a.__class__ in KINDS else a for a in args]
+                operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
             for position in node.edges:
                 operand = args[position]
                 if operand not in needed:
@@ -126,16 +133,19 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 if kind in DEFERRED:
                     adjoints[operand] = contribution if earlier is None else earlier + contribution
                     continue
+                plain = operand.plain
                 if kind is ndarray:
-                    plain = operand.plain
-                    if contribution.dtype is not plain.dtype or contribution.shape != plain.shape:
-                        contribution = conform(contribution, plain)
-                elif kind is not operand.plain.__class__:
-                    contribution = conform(contribution, operand.plain)
+                    fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
+                elif kind in ACTIVE:
+                    fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
+                else:
+                    fits = kind is plain.__class__
+                if not fits:
+                    contribution = conform(contribution, plain)
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
-                if create_graph:
-                    lines.made_since(adjoints[operand], before, node.code, node.instruction)
+    if reached:
+        lines.made_for(found.values(), reached)
     return found
 
 
@@ -187,6 +197,22 @@ def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
                 add(node)
                 break
     return needed
+
+
+def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
+    """Whether something recorded outside can change a value in a graph.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        The graph, as `collect` gives it with the inputs for `stop`.
+    inputs : sequence of Node
+        The inputs of the function that recorded it, oldest first. That of an outer derivative was made before them; that of
+        an inner one after them, and is a constant if it was computed from nothing.
+    """
+    given, first = set(inputs), inputs[0].tick
+    leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ is VariableNode or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

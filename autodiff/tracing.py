@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
 from compgraph import operations
 from compgraph.memory import root_of
@@ -17,6 +16,7 @@ from compgraph.operations import input_of
 from .deferred import Parts
 from .registry import Rule, Variadic, makers
 from .sweep import collect, connected_zeros, owned, sweep
+from .trees import flatten
 
 Function = Callable[..., Any]
 
@@ -59,7 +59,7 @@ class Traced:
             self.start = next_tick()
             with sealed_up_to(self.start, wrappers.get() if wrapped is None else wrapped):
                 result = f(given)
-        self.leaves, self.structure = optree.tree_flatten(result, none_is_leaf=True)
+        self.leaves, self.structure = flatten(result)
         self.outs = [i for i, x in enumerate(self.leaves) if isinstance(x, Node)]
         self.level = max([self.leaves[i].level for i in self.outs], default=0)
         self.closed: list[Any] = [] if self.level else self._closed()

@@ -94,6 +94,7 @@ def compgraph() -> Peer:
             "hessian": lambda: autodiff.hessian(value)(x),
             "sparse hessian": lambda: autodiff.hessian(value, sparse=True)(x).data,
             "hvp": lambda: autodiff.hvp(value)(x, x),
+            "jvp": lambda: autodiff.jvp(value, (x,), (x,))[1],
         }[operator]
 
     # Looked up when called, so that a task without them runs on a package without them.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from peers import Arrays, Peer, Run
+from peers import PEERS, Arrays, Peer, Run
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +37,8 @@ class Task:
         For a peer that needs another function, by its name.
     peers : tuple of str
         Who takes part; everybody if empty.
+    tolerance : float
+        By how much results may differ, relatively.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Task:
     rate: float = 0.0
     special: dict[str, Callable[[Peer], Callable[..., Any]]] = field(default_factory=dict)
     peers: tuple[str, ...] = ()
+    tolerance: float = 1e-8
 
     def start(self, name: str, peer: Peer) -> Run:
         """Make the function to be timed for a peer."""
@@ -241,6 +244,52 @@ def _layers_by_hand(x: Array, count: int) -> tuple[Any, list[Array]]:
     return x.sum(), [adjoint]
 
 
+# ---------------------------------------------------------------------------------------- convolution
+
+
+def convolution(batch: int = 32, channels: int = 16, results: int = 32, side: int = 28) -> Task:
+    """A padded 3 x 3 cross-correlation of images with channels, in single precision; its results are weighted and summed."""
+    rng = np.random.default_rng(6)
+    shapes = (batch, channels, side, side), (results, channels, 3, 3), (batch, results, side, side)
+    x, kernel, weights = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    return Task(
+        "convolution",
+        f"3 x 3 convolution of {batch} x {channels} x {side} x {side}, float32",
+        [x, kernel],
+        [weights],
+        _convolution_by_hand,
+        _convolution,
+        special={"torch": _convolution_torch},
+        peers=("numpy", "compgraph", "torch"),
+        tolerance=1e-3,
+    )
+
+
+def _convolution(peer: Peer) -> Callable[..., Any]:
+    import compgraph as cg
+
+    return lambda x, kernel, weights: np.sum(cg.cross_correlate(x, kernel, padding=1) * weights)
+
+
+def _convolution_torch(peer: Peer) -> Callable[..., Any]:
+    conv2d = peer.xp.nn.functional.conv2d
+    return lambda x, kernel, weights: (conv2d(x, kernel, padding=1) * weights).sum()
+
+
+def _convolution_by_hand(x: Array, kernel: Array, weights: Array) -> tuple[Any, list[Array]]:
+    batch, channels, height, width = x.shape
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).transpose(0, 1, 4, 5, 2, 3)
+    columns = windows.reshape(batch, channels * 9, height * width)
+    matrix, flat = kernel.reshape(len(kernel), -1), weights.reshape(batch, len(kernel), -1)
+    value = np.sum((matrix @ columns).reshape(weights.shape) * weights)
+    back = (matrix.T @ flat).reshape(batch, channels, 3, 3, height, width)
+    adjoint = np.zeros_like(padded)
+    for i, j in np.ndindex(3, 3):
+        adjoint[:, :, i : i + height, j : j + width] += back[:, :, i, j]
+    return value, [adjoint[:, :, 1:-1, 1:-1], (flat @ columns.swapaxes(1, 2)).sum(axis=0).reshape(kernel.shape)]
+
+
 # ----------------------------------------------------------------------------------- more derivatives
 
 
@@ -251,7 +300,8 @@ class Derivative(Task):
     Attributes
     ----------
     operator : str
-        Which: "gradient", "hessian", "jacobian", "hvp" or "sparse hessian".
+        Which: "forward" (the value alone), "gradient", "hessian", "jacobian", "jvp", "hvp" or "sparse hessian"; products are
+        with the parameter itself.
     """
 
     operator: str = ""
@@ -265,7 +315,42 @@ class Derivative(Task):
         return lambda: (derived(), [])
 
 
+OURS = ("numpy", "compgraph")
 WITH_OPERATORS = ("numpy", "compgraph", "autograd", "torch", "jax")
+
+
+def chain_derivative(size: int, operator: str, peers: tuple[str, ...]) -> Task:
+    """A derivative of `chain`, or its value alone."""
+    x = np.random.default_rng(1).standard_normal(size)
+    by_hand = {
+        "forward": lambda x: (_chain(PEERS["numpy"][0]())(x), []),
+        "gradient": lambda x: (_chain_by_hand(x)[1][0], []),
+        "jvp": lambda x: (_chain_jvp_by_hand(x), []),
+        "hvp": lambda x: (_chain_hvp_by_hand(x), []),
+    }[operator]
+    title = f"{operator} of the chain on {size:,}"
+    return Derivative(f"{operator}-chain-{size}", title, [x], [], by_hand, _chain, peers=peers, operator=operator)
+
+
+def _chain_jvp_by_hand(x: Array) -> Array:
+    tangent = x
+    for _ in range(10):
+        t = np.tanh(1.01 * x)
+        tangent = tangent * (1.01 * (1 - t * t) + 0.5 * np.cos(x))
+        x = t + 0.5 * np.sin(x)
+    return tangent.sum()  # type: ignore[no-any-return]
+
+
+def _chain_hvp_by_hand(x: Array) -> Array:
+    """The Hessian is diagonal: the second derivative of each element of the result, along its own of `x`."""
+    start, slope, curvature = x, np.ones_like(x), np.zeros_like(x)
+    for _ in range(10):
+        t, s = np.tanh(1.01 * x), 0.5 * np.sin(x)
+        first = 1.01 * (1 - t * t) + 0.5 * np.cos(x)
+        curvature = first * curvature - (2 * 1.01**2 * t * (1 - t * t) + s) * slope * slope
+        slope = first * slope
+        x = t + s
+    return curvature * start
 
 
 def rosenbrock(size: int, operator: str, peers: tuple[str, ...] = WITH_OPERATORS) -> Task:
@@ -345,10 +430,14 @@ def all_tasks() -> list[Task]:
         layers(1000, checkpointed=False),
         layers(1000, checkpointed=True),
         loop(2000),
-        loop(4000, peers=("numpy", "compgraph")),
+        loop(4000, peers=OURS),
+        convolution(),
         rosenbrock(100, "hessian"),
         vector_map(50),
-        rosenbrock(10_000, "gradient", peers=("numpy", "compgraph")),
-        rosenbrock(10_000, "hvp", peers=("numpy", "compgraph")),
-        rosenbrock(10_000, "sparse hessian", peers=("numpy", "compgraph")),
+        *(chain_derivative(n, operator, OURS) for n in (1, 100, 1000) for operator in ("gradient", "hvp")),
+        chain_derivative(1_000_000, "forward", peers=("numpy",)),
+        chain_derivative(1_000_000, "jvp", peers=OURS),
+        rosenbrock(10_000, "gradient", peers=OURS),
+        rosenbrock(10_000, "hvp", peers=OURS),
+        rosenbrock(10_000, "sparse hessian", peers=OURS),
     ]

@@ -15,9 +15,12 @@ from . import methods as methods  # importing it lets nodes record
 from . import pickling as pickling  # importing it lets nodes be pickled and copied
 from .buffers import empty, ones, zeros
 from .compositions.pieces import kaiser
+from .convolutions import conv, cross_correlate
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .debugging import NonFiniteError, debug
+from .executor import Executor
 from .functions import (
+    expand,
     log_softmax,
     logsumexp,
     relu,
@@ -28,22 +31,29 @@ from .functions import (
     softplus,
     stop_gradient,
 )
+from .graph import topological_order
 from .joining import asmatrix, bmat, c_, r_
-from .leaves import constant, variable
+from .leaves import constant, placeholder, variable
 from .lines import record_lines
-from .modes import no_graph
+from .modes import default_dtype, no_graph
 from .names import reset
-from .nodes import ConstantNode, Node, OperationalNode, VariableNode
+from .nodes import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
 from .patching import patched_numpy
+from .pooling import max_pool, mean_pool
 from .primitives import named, primitive
+from .replay import GuardError
+from .simplification import simplified
 from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
     "ConstantNode",
+    "Executor",
     "GraphPicture",
+    "GuardError",
     "Node",
     "NonFiniteError",
     "OperationalNode",
+    "PlaceholderNode",
     "VariableNode",
     "array",
     "as_strided",
@@ -56,18 +66,25 @@ __all__ = [
     "bmat",
     "c_",
     "constant",
+    "conv",
+    "cross_correlate",
     "debug",
+    "default_dtype",
     "emath",
     "empty",
+    "expand",
     "fft",
     "full",
     "kaiser",
     "linalg",
     "log_softmax",
     "logsumexp",
+    "max_pool",
+    "mean_pool",
     "no_graph",
     "ones",
     "patched_numpy",
+    "placeholder",
     "primitive",
     "r_",
     "record_lines",
@@ -76,10 +93,12 @@ __all__ = [
     "reset",
     "sigmoid",
     "sigmoid_cross_entropy",
+    "simplified",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "stop_gradient",
+    "topological_order",
     "variable",
     "visualize_at",
     "zeros",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .modes import is_recording, wrappers
+from .modes import default_float, is_recording, wrappers
 from .nodes import Node, inert, leaf_like
 
 
@@ -21,15 +21,15 @@ def buffer(array: Any, name: str | None = None) -> Any:
     return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name)
 
 
-def zeros(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str | None = None) -> Any:
+def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
     """``numpy.zeros`` as a node, to be written into.
 
     Parameters
     ----------
     shape : int or tuple of int
         The shape.
-    dtype : dtype
-        The dtype; derivatives pass through floating and complex ones.
+    dtype : dtype, optional
+        The dtype, by default that of `default_dtype`, float64; derivatives pass through floating and complex ones.
     order : {"C", "F"}
         How the array lies in memory.
     name : str, optional
@@ -51,10 +51,10 @@ def zeros(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str |
     >>> print(b, gradient(b)["x"])
     [3. 2. 6.] [5. 4. 3.]
     """
-    return buffer(np.zeros(shape, dtype, order), name)
+    return buffer(np.zeros(shape, default_float() if dtype is None else dtype, order), name)
 
 
-def ones(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str | None = None) -> Any:
+def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
     """``numpy.ones`` as a node, to be written into.
 
     Parameters
@@ -75,10 +75,10 @@ def ones(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str | 
     >>> print(b)
     [1. 5. 1.]
     """
-    return buffer(np.ones(shape, dtype, order), name)
+    return buffer(np.ones(shape, default_float() if dtype is None else dtype, order), name)
 
 
-def empty(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str | None = None) -> Any:
+def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
     """``numpy.empty`` as a node, to be written into.
 
     Parameters
@@ -99,4 +99,4 @@ def empty(shape: Any, dtype: DTypeLike = float, order: Any = "C", *, name: str |
     >>> print(b)
     [1. 2.]
     """
-    return buffer(np.empty(shape, dtype, order), name)
+    return buffer(np.empty(shape, default_float() if dtype is None else dtype, order), name)

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from . import operations
 from .buffers import buffer
+from .modes import of_numbers
 from .nodes import Node, record
 from .operands import gathered
 
@@ -49,7 +50,8 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     """
     node = gathered(object)
     if not isinstance(node, Node):
-        return buffer(np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+        found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
+        return buffer(found if dtype is not None else of_numbers(found, object))
     if copy and node is object:
         node = record(operations.copy, (node,), {"order": order})
     node = _laid_out(_of_dtype(node, dtype), order)
@@ -267,7 +269,8 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     """
     node = gathered(fill_value)
     if not isinstance(node, Node):
-        return buffer(np.full(shape, fill_value, dtype, order))  # type: ignore[call-overload]
+        found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
+        return buffer(found if dtype is not None else of_numbers(found, fill_value))
     return record(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 

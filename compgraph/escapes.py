@@ -9,6 +9,7 @@ log, so that whoever finds a gradient wrong or missing can say where the graph m
 from __future__ import annotations
 
 import dis
+import operator
 import sys
 from collections import deque
 from contextvars import ContextVar
@@ -17,10 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import lines, operations
+from .decisions import note
 from .modes import is_recording
-from .nodes import ACTIVE, INERT, Node, describe, require_history
+from .nodes import ACTIVE, INERT, ConstantNode, Node, describe, require_history
 
 KEPT = 100  # escapes that are remembered
+QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
 SHOWN = 5  # escapes that a message names
 _ASSIGNS = dis.opmap["STORE_SUBSCR"]
 _log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
@@ -121,18 +124,41 @@ def _refuse_assignment(node: Node) -> None:
 
 def _conversion(name: str) -> Any:
     """``float(x)`` and kin."""
-    by_numpy = getattr(np.ndarray, f"__{name}__")
+    convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
     what = f"{name}()"
 
     def convert(self: Node) -> Any:
-        passes = _passes(self)
+        if not _passes(self):
+            return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(self)
         number = by_numpy(self)
-        if passes:
-            _refuse_assignment(self)
-            notice(what)
+        _refuse_assignment(self)
+        notice(what)
+        if not self.level:
+            note(what, QUESTIONS.get(name), (self,), number, lines.users_frame(2))
         return number
 
     return convert
+
+
+def _inert_conversion(name: str) -> Any:
+    """The same of a node that no derivative passes: a decision like any other, but no loss."""
+    by_numpy = getattr(np.ndarray, f"__{name}__")
+    ask, what = QUESTIONS.get(name), f"{name}()"
+
+    def convert(self: Node) -> Any:
+        number = by_numpy(self)
+        if self.__class__ is not ConstantNode and is_recording():
+            note(what, ask, (self,), number, lines.users_frame(2))
+        return number
+
+    return convert
+
+
+def _note_number(node: Node, what: str) -> None:
+    """Remember that the user's code was given numbers, of which nobody knows what it did."""
+    frame = sys._getframe(2)
+    if node.args and not node.level and not lines.is_ours(frame.f_code.co_filename):
+        note(what, None, (node,), None, lines.users_frame(3))
 
 
 def _plain_method(name: str) -> Any:
@@ -143,6 +169,7 @@ def _plain_method(name: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
             notice(what)
+            _note_number(self, what)
         return by_numpy(self, *args, **kwargs)
 
     return method
@@ -156,6 +183,7 @@ def _plain_attribute(name: str) -> property:
     def read(self: Node) -> Any:
         if _passes(self):
             notice(what)
+            _note_number(self, what)
         return by_numpy.__get__(self)
 
     def refuse(self: Node, value: Any) -> None:
@@ -168,10 +196,11 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
         notice(".value")
+        _note_number(self, ".value")
     return np.asarray(self.plain)
 
 
-CONVERSIONS = ("float", "int", "complex", "bool")
+CONVERSIONS = ("float", "int", "complex", "bool", "index")
 PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
@@ -187,7 +216,7 @@ def methods() -> dict[str, Any]:
 
 
 def free_inert_nodes() -> None:
-    """Give the nodes without derivatives NumPy's own conversions, at their speed."""
+    """Let the nodes without derivatives be converted without a word; only what is decided by them is remembered."""
     for kind in INERT:
         for name in CONVERSIONS:
-            setattr(kind, f"__{name}__", getattr(np.ndarray, f"__{name}__"))
+            setattr(kind, f"__{name}__", _inert_conversion(name))

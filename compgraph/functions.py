@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from . import operations
 from .nodes import record
 from .operands import as_operands
-from .primitives import primitive
+from .primitives import named, primitive
 
 # ------------------------------------------------------------------------------------------ activations
 
@@ -262,6 +262,37 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     if labels.shape != logits.shape:
         raise ValueError(f"sigmoid_cross_entropy: logits have shape {logits.shape}, labels {labels.shape}")
     return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
+
+
+def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
+    """`x` with one more axis of length one, so that it broadcasts: a vector becomes a column.
+
+    Parameters
+    ----------
+    x : array_like or Node
+        Of any shape.
+    axis : int or tuple of int
+        Where the axis is to be in the result, as in ``np.expand_dims``; the last by default.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    array or Node
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the result has no such axis.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.expand([1.0, 2.0]) * [10.0, 100.0]
+    array([[ 10., 100.],
+           [ 20., 200.]])
+    """
+    return named(np.expand_dims)(x, axis, name=name)
 
 
 def stop_gradient(x: Any) -> Any:

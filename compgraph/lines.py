@@ -9,7 +9,8 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -89,6 +90,26 @@ def made_since(result: Any, tick: int, code: Any, instruction: int) -> None:
             steps = [node.args[position] for position in node.edges]
             queue.extend([step for step in steps if id(step) not in seen])
             seen.update(map(id, steps))
+
+
+def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
+    """Let all that went into results know the line of the node they were made for: the last that was reached before.
+
+    `reached` holds ticks and nodes, in their order; what is older than the first keeps its line.
+    """
+    ticks = [tick for tick, _ in reached]
+    first = ticks[0]
+    queue = [node for node in results if getattr(node, "tick", 0) > first]
+    seen = set(queue)
+    for node in queue:
+        at = reached[bisect(ticks, node.tick) - 1][1]
+        node.code, node.instruction = at.code, at.instruction
+        args = node.args
+        for position in node.edges:
+            operand = args[position]
+            if operand.tick > first and operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
 
 
 def users_line() -> tuple[Any, int]:

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = ContextVar("recording", default=True)
@@ -27,6 +30,12 @@ sealed_until = sealed.get
 
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
+
+
+# What Python numbers become where an array is made of them.
+FLOAT64: np.dtype[Any] = np.dtype(float)
+_number: ContextVar[np.dtype[Any]] = ContextVar("number", default=FLOAT64)
+default_float = _number.get
 
 
 def settle() -> None:
@@ -88,6 +97,74 @@ def no_graph() -> NoGraph:
     'float64'
     """
     return NoGraph()
+
+
+class DefaultDtype:
+    """A default precision, in force since it was made; as a context, until the context ends. Made by `default_dtype`."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._before = _number.get()
+        _number.set(dtype)
+
+    def __enter__(self) -> np.dtype[Any]:
+        _number.set(self._dtype)
+        return self._dtype
+
+    def __exit__(self, *exception: object) -> None:
+        _number.set(self._before)
+
+
+def default_dtype(dtype: DTypeLike) -> DefaultDtype:
+    """Set the precision of what is made of Python numbers.
+
+    Called, it holds from then on; as a context, until the context ends. In both cases for the current thread or asyncio
+    task only. `variable`, `zeros`, `ones`, `empty`, and of Python floats `constant`, `array` and `full`, follow it, and so do
+    the arguments of `autodiff.grad` and kin where they are Python numbers or integers. What has a dtype of its own keeps it.
+
+    Parameters
+    ----------
+    dtype : dtype
+        A real floating dtype; float64 at the beginning. Complex numbers become complex ones of the same precision.
+
+    Returns
+    -------
+    DefaultDtype
+        To be used in ``with cg.default_dtype(np.float32):``, or dropped.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is not a real floating one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> with cg.default_dtype(np.float32):
+    ...     x = cg.variable([1.0, 2.0])
+    >>> x.dtype, cg.variable([1.0, 2.0]).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    found = np.dtype(dtype)
+    if found.kind != "f" or dtype is None:
+        raise TypeError(f"default_dtype: {dtype!r} is not a real floating dtype; give np.float32, np.float64 or their like")
+    return DefaultDtype(found)
+
+
+def of_numbers(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
+    """`array`, made of `value`, in the default precision if `value` is made of Python's floats or complex numbers."""
+    default = default_float()
+    if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):
+        return array
+    return array.astype(default if array.dtype.kind == "f" else np.result_type(default, np.complex64))
+
+
+def _bare(value: Any) -> bool:
+    """Whether a value is made of Python numbers, which have no dtype."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_bare, value))
+    return not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex))
 
 
 @contextmanager

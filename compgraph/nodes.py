@@ -13,6 +13,7 @@ ConstantNode      a leaf that never changes; no adjoint reaches it
 OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
 ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
 InertNode         an OperationalNode no adjoint passes: comparisons, floor, what has only constants
+PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
 ================  =============================================================================
 """
 
@@ -20,14 +21,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import is_recording, recording_on, sealed_until
+from .modes import default_float, is_recording, of_numbers, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
 
@@ -36,6 +37,15 @@ _new_view: Callable[..., Any] = ndarray.view
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
 watched = _watcher.get
+
+
+class Origin(NamedTuple):
+    """How nodes were derived from a graph: ``derive(output, wrt)[place]`` derives the node again, from another graph."""
+
+    derive: Callable[..., Any]
+    output: Any
+    wrt: tuple[Any, ...]
+    place: int
 
 
 class Node(np.ndarray):
@@ -61,9 +71,13 @@ class Node(np.ndarray):
         The log of writes into this node's buffer, if it is the first that had it (see `memory`).
     code, instruction : code object, int
         Where the node was made; see `line`.
+    origin : Origin
+        Of a derivative, how it was asked for; for other nodes the slot is empty.
     """
 
-    __slots__ = ("_name", "_operands", "args", "code", "edges", "function", "instruction", "memory", "options", "plain", "tick")
+    __slots__ = (
+        "_name", "_operands", "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "tick",
+    )  # fmt: skip
 
     level: int = 0
     is_scalar: bool = False
@@ -78,6 +92,7 @@ class Node(np.ndarray):
     memory: Any
     code: Any
     instruction: int
+    origin: Origin
     _name: str | None
 
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -158,7 +173,7 @@ class VariableNode(Node):
         if not copy and isinstance(value, Node):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
         array = _plain_array(value)
-        target = np.dtype(dtype) if dtype is not None else (np.dtype(float) if array.dtype.kind in "biu" else array.dtype)
+        target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":
             raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
         if not copy and isinstance(value, ndarray) and target != array.dtype:
@@ -203,6 +218,21 @@ class ConstantNode(Node):
         """A constant that holds a raw operand by reference, as the operation that used it does."""
         node: ConstantNode = leaf(np.asarray(value), cls, name)
         return node
+
+
+class PlaceholderNode(Node):
+    """A leaf of the graph whose value is given when the graph is run. Made by `placeholder`."""
+
+    __slots__ = ("declared",)
+    kind = "placeholder"
+
+    declared: tuple[int | None, ...]
+
+
+class InertPlaceholderNode(PlaceholderNode):
+    """A placeholder of integers or booleans: no adjoint passes."""
+
+    __slots__ = ()
 
 
 class OperationalNode(Node):
@@ -363,8 +393,8 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
     return copied
 
 
-ACTIVE: frozenset[Any] = frozenset({VariableNode, OperationalNode, ScalarNode, InputNode, Joint})
-INERT: frozenset[Any] = frozenset({ConstantNode, InertNode, InertScalarNode})
+ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
+INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode})
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)
 
 
@@ -546,7 +576,7 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
-    array = np.asarray(value)
+    array = of_numbers(np.asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
     return array
@@ -612,6 +642,7 @@ def describe(node: Any) -> str:
         what = f"result of {node.opname}"
     else:
         kinds = {VariableNode: "variable", ConstantNode: "constant", OperationalNode: "array to be filled"}
+        kinds |= dict.fromkeys((PlaceholderNode, InertPlaceholderNode), "placeholder")
         what = kinds.get(type(node), "value")
     name = f" {node._name!r}" if node._name is not None else ""
     return f"{what}{name} (shape {node.shape}, {node.dtype})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from . import lines
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
+from .decisions import freezes_nothing, note
 from .escapes import notice_saved
 from .modes import is_quick, is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, next_tick, operation, record, recover
@@ -192,7 +194,19 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _SAVING and is_recording():
         notice_saved(full_name(function))
-    return function(*to_plain(args), **to_plain(kwargs))
+    answer = function(*to_plain(args), **to_plain(kwargs))
+    if is_recording() and function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
+        note(f"{full_name(function)}()", functools.partial(_asked, function, kwargs), args, answer, lines.users_frame(2))
+    return answer
+
+
+_SHAPES = frozenset({np.shape, np.size})
+_DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
+
+
+def _asked(function: Any, kwargs: dict[str, Any], *args: Any) -> Any:
+    """The answer of a plain function, to be asked for again."""
+    return function(*args, **to_plain(kwargs))
 
 
 _SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})

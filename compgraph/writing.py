@@ -20,6 +20,7 @@ from .nodes import (
     InertNode,
     Node,
     OperationalNode,
+    PlaceholderNode,
     VariableNode,
     describe,
     next_tick,
@@ -103,7 +104,7 @@ def unwritable(target: Any) -> TypeError:
 def require_writeable(target: Any) -> None:
     """Raise unless something may be written into `target`, even if nothing is: as NumPy does."""
     require_history(target)
-    if target.is_scalar or isinstance(target, ConstantNode):
+    if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
         raise unwritable(target)
     if not target.plain.flags.writeable:
         raise ValueError("assignment destination is read-only")

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import cases_linear_algebra
+import cases_networks
 import cases_selection
 import cases_special
 import cases_statistics
@@ -827,7 +828,7 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
 
 SKETCHES: dict[str, list[Sketch]] = {**ONE_OPERAND, **MORE_OPERANDS, **REDUCTIONS, **PRODUCTS, **SHAPING}
 COMPOSED_SKETCHES: dict[str, list[Sketch]] = {}
-for family in (cases_linear_algebra, cases_selection, cases_special, cases_statistics, cases_transforms):
+for family in (cases_linear_algebra, cases_networks, cases_selection, cases_special, cases_statistics, cases_transforms):
     SKETCHES |= family.SKETCHES
     COMPLEX_SKETCHES |= family.COMPLEX_SKETCHES
     COMPOSED_SKETCHES |= family.COMPOSED_SKETCHES

@@ -68,11 +68,20 @@ def test_agreement(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> Non
 def test_other_derivatives(compare: Any, peers: dict[str, Any], operator: str) -> None:
     """The package gives the derivatives by hand, and these those by differences."""
     make = importlib.import_module("tasks")
-    for task in (make.rosenbrock(6, operator), make.vector_map(5)):
+    chain = [make.chain_derivative(5, operator, ("numpy", "compgraph"))] if operator in ("gradient", "hvp") else []
+    for task in (make.rosenbrock(6, operator), make.vector_map(5), *chain):
         compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
     task = make.rosenbrock(6, "gradient")
     (x,) = task.parameters
     assert check_gradient(task.function(peers["numpy"]), [x], [task.by_hand(x)[0]])
+
+
+def test_forward_mode(compare: Any, peers: dict[str, Any]) -> None:
+    """The tangent of the chain is that by hand, and the value alone is that of the chain."""
+    make = importlib.import_module("tasks")
+    compare.check(make.chain_derivative(5, "jvp", ()), "compgraph", peers["compgraph"], peers["numpy"])
+    (x,) = make.chain(5).parameters
+    assert make.chain_derivative(5, "forward", ()).by_hand(x)[0] == make.chain(5).by_hand(x)[0]
 
 
 def test_steps_are_taken(tasks: list[Any], peers: dict[str, Any]) -> None:
@@ -120,11 +129,17 @@ def test_tables(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
 
 def test_targets(compare: Any) -> None:
     """A target compares with a peer on the same task, or with the package itself on another."""
-    times = {"loop-2000": {"compgraph": 10.0, "torch": 20.0}, "loop-4000": {"compgraph": 20.0}}
-    titles = {"loop-2000": "two", "loop-4000": "four"}
+    times = {
+        "loop-2000": {"compgraph": 10.0, "torch": 20.0},
+        "loop-4000": {"compgraph": 20.0},
+        "jvp-chain-1000000": {"compgraph": 6.0, "numpy": 5.0},
+        "forward-chain-1000000": {"numpy": 2.0},
+    }
+    titles = {"loop-2000": "two", "loop-4000": "four", "jvp-chain-1000000": "jvp", "forward-chain-1000000": "value"}
     assert compare.target_table(times, titles)[1:] == [
         ["two: compgraph / PyTorch", "0.4", "0.500", "no"],
         ["four: compgraph / itself, two", "2.5", "2.00", "yes"],
+        ["jvp: compgraph / NumPy, value", "2.5", "3.00", "no"],
     ]
 
 

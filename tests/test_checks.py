@@ -59,9 +59,9 @@ def test_check_grads_names_it_too(mode: str) -> None:
 
 
 def test_a_wrong_tangent_is_found_only_by_forward_mode() -> None:
-    check_grads(wrong_tangent, [[1.0, 2.0]], order=1, modes=("rev",))
+    check_grads(wrong_tangent, [np.array([1.0, 2.0])], order=1, modes=("rev",))
     with pytest.raises(AssertionError, match="operand 0 of wrong_tangent, forward mode"):
-        check_grads(wrong_tangent, [[1.0, 2.0]], order=1)
+        check_grads(wrong_tangent, [np.array([1.0, 2.0])], order=1)
 
 
 def test_a_wrong_second_derivative_is_found_by_the_second_order() -> None:

@@ -102,7 +102,7 @@ class TestPrimitive:
         def cube_grad(adjoint: Any, out: Any, x: Any) -> Any:
             return 3 * x**2 * adjoint
 
-        check_grads(lambda x: cubed(np.sin(x)), [[0.5, 1.0]], order=3)
+        check_grads(lambda x: cubed(np.sin(x)), [np.array([0.5, 1.0])], order=3)
         node = cubed(cg.variable([1.0, 2.0], "x"))
         assert node.opname == "cubed"
         assert cube_grad(np.ones(2), node)[1] is None
@@ -131,8 +131,8 @@ class TestPrimitive:
             lambda g, out, x: (0 if g[0] is None else g[0] * out[1]) - (0 if g[1] is None else g[1] * out[0]),
             tangents=[lambda t, out, x: (t * out[1], -t * out[0])],
         )
-        check_grads(lambda x: both(x)[0] * both(x)[1] ** 2, [[0.3, 0.4]], order=2)
-        check_grads(lambda x: both(x)[1], [[0.3, 0.4]], order=2)
+        check_grads(lambda x: both(x)[0] * both(x)[1] ** 2, [np.array([0.3, 0.4])], order=2)
+        check_grads(lambda x: both(x)[1], [np.array([0.3, 0.4])], order=2)
         s, c = both(cg.variable([0.3], "x"), name="circle")
         assert (s.name, c.name) == ("circle_0", "circle_1")
         assert s.opname == "both"

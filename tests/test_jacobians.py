@@ -13,6 +13,9 @@ from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import compgraph as cg
 from autodiff import (
+    checkpoint,
+    custom_gradient,
+    following,
     grad,
     hessian,
     hvp,
@@ -61,38 +64,44 @@ EVERY = [
 ]
 
 
-def check_together(case: Case, order: int = 1) -> None:
+def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
     """Adjoints and tangents of many directions passed together are those passed one by one: of a case, or its gradient."""
     rng = np.random.default_rng(zlib.crc32(str(case).encode()))
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)
     if order == 1:
-        check_graph(out, variables, rng)
+        check_graph(out, variables, rng, rtol)
         return
     found = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
     for x in variables:
         check_graph(found[x], variables, rng)
 
 
-def check_graph(out: Any, variables: list[Any], rng: np.random.Generator) -> None:
-    """Directions through the graph of a node, in both modes, at first and at higher order."""
+def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: float = 1e-12) -> None:
+    """Directions through the graph of a node, in both modes, at first and at higher order.
+
+    The first is zero: a formula that took a decision by it for all the others would be found out.
+    """
     nodes = collect(out)
     if isinstance(nodes, Events):
         return  # written into: those are passed one by one
     seeds, wanted = random_batch(out, rng), set(variables)
     tangents = {x: random_batch(x, rng) for x in variables}
+    for batch in (seeds, *tangents.values()):
+        batch[0] = 0
     pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
     pushed = [push_together(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
     for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
-        together = pull_together(nodes, out, seeds[:count], wanted, create_graph)
+        some = slice(COUNT - count, COUNT)
+        together = pull_together(nodes, out, seeds[some], wanted, create_graph)
         for x in variables:
             zeros = np.zeros((count, *x.shape), x.dtype)
-            expected = np.reshape([s.get(x, zeros[0]) for s in pulled[:count]], zeros.shape)
-            near(together.get(x, zeros), expected, f"adjoints of {count}")
-        found = push_together(nodes, {x: t[:count] for x, t in tangents.items()}, out, create_graph, count)
-        zeros = np.zeros_like(seeds[:count])
-        expected = [zeros[0] if t is None else t for t in pushed[:count]]
-        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}")
+            expected = np.reshape([s.get(x, zeros[0]) for s in pulled[some]], zeros.shape)
+            near(together.get(x, zeros), expected, f"adjoints of {count}", rtol)
+        found = push_together(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
+        zeros = np.zeros_like(seeds[some])
+        expected = [zeros[0] if t is None else t for t in pushed[some]]
+        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}", rtol)
 
 
 def check_one_tangent(case: Case) -> None:
@@ -120,6 +129,79 @@ def test_together_is_one_by_one(case: Case) -> None:
 @pytest.mark.parametrize("case", EVERY)
 def test_together_is_one_by_one_on_gradients(case: Case) -> None:
     check_together(case, order=2)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("case", EVERY)
+def test_together_is_one_by_one_in_single_precision(case: Case) -> None:
+    args = tuple(x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in case.args)
+    check_together(Case(case.opname, case.label, case.function, args), rtol=1e-4)
+
+
+SQUARE = np.array([[3.0, 0.5, 0.2], [0.4, 2.0, -0.3], [0.1, 0.6, 1.0]])
+TOGETHER: dict[str, Any] = {
+    "linalg_solve": lambda x: np.linalg.solve(x, x.T + 1) + np.linalg.solve(x, x[0]),
+    "linalg_det": lambda x: np.linalg.det(x) * x,
+    "linalg_cholesky": lambda x: np.linalg.cholesky(x @ x.T),
+    "linalg_qr": lambda x: np.linalg.qr(x)[0],
+    "linalg_svd": lambda x: np.linalg.svd(x)[0],
+    "linalg_eigh": lambda x: np.linalg.eigh(x)[1],
+    "linalg_eigvals": lambda x: np.linalg.eigvals(x + x.T),
+    "linalg_pinv": lambda x: np.linalg.pinv(x[:, :2]),
+    "linalg_matrix_power": lambda x: np.linalg.matrix_power(x, 3),
+    "products": lambda x: np.tensordot(x, np.inner(x, x), 1) + np.vdot(x, x) + np.matvec(x, np.vecmat(x[0], x)),
+    "kron": lambda x: np.kron(x, x),
+    "cross": lambda x: np.cross(x, x[::-1]),
+    "convolve": lambda x: np.convolve(x[0], x[1]) + np.correlate(x[2], x[0], "full"),
+    "fft": lambda x: np.abs(np.fft.rfftn(x)) ** 2 + np.abs(np.fft.fft(x, axis=0)[:, :2]),
+    "order": lambda x: np.median(x, axis=1) + np.sort(x, axis=0) + np.quantile(x, 0.3),
+    "cumprod": lambda x: np.cumprod(x, axis=1) + np.trace(x),
+    "interp": lambda x: np.interp(x, [0.0, 1.0, 4.0], x[0]),
+    "pad": lambda x: np.pad(x, 1),
+    "softmax_cross_entropy": lambda x: cg.softmax_cross_entropy(x, np.eye(3)) * x,
+}
+
+
+@pytest.mark.parametrize("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
+@pytest.mark.parametrize("label", TOGETHER)
+def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = by_differences(TOGETHER[label], SQUARE)
+    found = operator(TOGETHER[label])(SQUARE)
+
+    def alone(rule: Any, *_: Any) -> Any:
+        raise AssertionError(f"{rule} looped")
+
+    monkeypatch.setattr(following, "_pull_each", alone)
+    monkeypatch.setattr(following, "_push_each", alone)
+    near(operator(TOGETHER[label])(SQUARE), found, label)
+    error = np.max(np.abs(found - expected))
+    assert error < 1e-6 * (1 + np.max(np.abs(expected))), f"{label} is off by {error:.2g}"
+
+
+def test_what_looks_at_the_numbers_of_an_adjoint_sees_each() -> None:
+    x = cg.variable(np.eye(3))
+    out: Any = np.linalg.eigh(x)[0]
+    seeds = np.zeros((COUNT, 3))
+    pull_together(collect(out), out, seeds, {x}, False)
+    seeds[-1, 0] = 1
+    with pytest.warns(RuntimeWarning, match="equal eigenvalues"):
+        pull_together(collect(out), out, seeds, {x}, False)
+
+
+def test_rules_of_users_are_asked_for_each_direction() -> None:
+    @cg.primitive
+    def thirded(x: Any) -> Any:
+        return x / 3
+
+    calls = []
+
+    @rule(thirded, kind="general", tangents=[lambda t, out, x: t / 3])
+    def thirded_grad(adjoint: Any, out: Any, x: Any) -> Any:
+        calls.append(1)
+        return adjoint / 3 if np.any(np.asarray(adjoint)) else np.zeros_like(x)
+
+    near(jacrev(thirded)(np.arange(6.0)), np.eye(6) / 3, "jacrev")
+    assert len(calls) == 6
 
 
 def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,6 +485,54 @@ def test_hvp() -> None:
     assert type(hvp(lambda x: np.sum(grad(bowl)(x)))(POINT, v)) is np.ndarray  # nothing outside is recorded
     with pytest.raises(ValueError, match="tangent 0 has shape"):
         hvp(bowl)(POINT, v[:2])
+
+
+def with_own_gradient(x: Any) -> Any:
+    @custom_gradient
+    def cubed(x: Any) -> Any:
+        return x**3, lambda adjoint: 3 * x**2 * adjoint
+
+    return cubed(x) * np.sin(x)
+
+
+FURTHER: dict[str, tuple[Function, Any]] = {
+    "custom gradient": (with_own_gradient, POINT),
+    "checkpoint": (checkpoint(lambda x: np.tanh(layered(x)) * x[0]), POINT),
+    "a gradient inside": (lambda x: x * grad(lambda y: np.sum(np.sin(y * x)))(x), POINT),
+    "a product inside": (lambda x: hvp(lambda y: np.sum(y**3 * x))(x, x), POINT),
+    "complex inside": (lambda x: np.abs(np.fft.fft(np.exp(1j * x))) ** 2, POINT),
+    "svd": (lambda x: np.linalg.svd(x * x)[1][:, None] * x, np.array([[2.0, 0.3], [-0.4, 1.0]])),
+    "divmod": (lambda x: np.stack(np.divmod(x, 0.4 + x[0] ** 2)), POINT),
+}
+
+
+@pytest.mark.parametrize("label", [*MAPS, *FURTHER])
+def test_hvp_is_the_hessian_times_the_vector(label: str) -> None:
+    f, x = {**MAPS, **FURTHER}[label]
+
+    def number(x: Any) -> Any:
+        y = f(x)
+        return np.sum(np.log(1 + y * y) * np.sum(x))
+
+    v = np.random.default_rng(8).normal(size=np.shape(x))
+    product = hvp(number)(x, v)
+    near(product, np.tensordot(hessian(number)(x), v, np.ndim(x)), "product", 1e-10)
+    near(product, numeric.directional(grad(number), [np.asarray(x)], [v]), "against differences", 1e-6)
+
+
+def test_a_recorded_gradient_knows_lines() -> None:
+    """Each node of it has the line of the operation whose derivative it belongs to."""
+    x = cg.variable(POINT)
+    y = np.tanh(x)
+    u, _, _ = np.linalg.svd(np.outer(y, x) + np.diag(y[[0, 0, 1]]))
+    out = np.sum(u * y)
+    nodes = {n for n in collect(out) if isinstance(n, cg.Node)}
+    known = {n.line for n in nodes}
+    found = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(found) if isinstance(n, cg.Node) and n not in nodes and n.opname != "ones_like"]
+    assert len(added) > 20
+    assert {n.line for n in added} <= known
+    assert {y.line, u.line} <= {n.line for n in added}
 
 
 # --------------------------------------------------------------------------- complex numbers and refusals

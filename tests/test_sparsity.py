@@ -23,8 +23,9 @@ Function = Callable[..., Any]
 
 def traced(f: Function, *args: Any) -> Recorded:
     """The graph of a function."""
-    trace = Trace("jacobian", f, args, range(len(args)), {})
-    return Recorded(trace, trace.output(trace.result))
+    trace = Trace("jacobian", f, args, {}, range(len(args)))
+    (out,) = trace.outs()
+    return Recorded(trace, out)
 
 
 def structure(f: Function, *args: Any) -> list[Array]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, make_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,6 +172,23 @@ def test_results_nest() -> None:
         pull([1.0])
     with pytest.raises(ValueError, match="tangents nest as"):
         jvp(f, (x, p), (np.ones(2), np.ones(2)))
+
+
+def test_threads_meet_a_new_dataclass_together() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for i in range(30):
+                kind, start = make_dataclass(f"New{i}", ["a"]), threading.Barrier(4)
+
+                def derive(kind: Any = kind, start: threading.Barrier = start) -> Any:
+                    start.wait()
+                    return grad(lambda t: t.a**2)(kind(2.0)).a
+
+                assert [future.result() for future in [pool.submit(derive) for _ in range(4)]] == [4, 4, 4, 4]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_what_holds_no_array() -> None:

@@ -6,6 +6,7 @@ from . import core_axes as core_axes
 from . import folding as folding
 from . import power_series as power_series
 from . import special_scipy as special_scipy
+from .convolutions import conv_grad, cross_correlate_back_grad, cross_correlate_grad, cross_correlate_kernel_grad
 from .cumulative import (
     convolve_grad,
     correlate_grad,
@@ -158,6 +159,7 @@ from .networks import (
     softmax_grad,
     softplus_grad,
 )
+from .pooling import max_pool_along_grad, max_pool_back_grad, max_pool_grad, mean_pool_back_grad, mean_pool_grad
 from .reductions import (
     max_grad,
     mean_grad,
@@ -481,12 +483,16 @@ __all__ = [
     "complex_sign_grad",
     "concatenate_grad",
     "conj_grad",
+    "conv_grad",
     "convolve_grad",
     "copy_grad",
     "copysign_grad",
     "correlate_grad",
     "cos_grad",
     "cosh_grad",
+    "cross_correlate_back_grad",
+    "cross_correlate_grad",
+    "cross_correlate_kernel_grad",
     "cross_grad",
     "cumprod_grad",
     "cumsum_grad",
@@ -578,8 +584,13 @@ __all__ = [
     "matmul_grad",
     "matvec_grad",
     "max_grad",
+    "max_pool_along_grad",
+    "max_pool_back_grad",
+    "max_pool_grad",
     "maximum_grad",
     "mean_grad",
+    "mean_pool_back_grad",
+    "mean_pool_grad",
     "median_grad",
     "min_grad",
     "minimum_grad",

@@ -37,7 +37,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
 
         return formula
 
-    return Rule(rule.opname, "multilinear", [formula_of(0), formula_of(1)], ())
+    return Rule(rule.opname, "multilinear", [formula_of(0), formula_of(1)], ()).following()
 
 
 makers[OnAxes] = on_axes_rule

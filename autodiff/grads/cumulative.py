@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import by_parts
 from ..registry import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
@@ -157,12 +158,36 @@ unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
 
 def _whole(g: Any, a: Any, v: Any, turned: bool = False) -> Any:
     """The adjoint of a convolution of which nothing is cut."""
+    return _in_zeros(g, *_ends(g, a, v, turned), g)
+
+
+def _ends(out: Any, a: Any, v: Any, turned: bool) -> tuple[int, int]:
+    """How much of a convolution was cut at both ends."""
     shorter, longer = sorted((np.size(a), np.size(v)))
-    cut = shorter + longer - 1 - g.shape[0]
-    before = (shorter - 1) // 2 if g.shape[0] == longer else cut // 2
+    cut = shorter + longer - 1 - out.shape[0]
+    before = (shorter - 1) // 2 if out.shape[0] == longer else cut // 2
     if turned and np.size(v) > np.size(a):
         before = cut - before
-    return _in_zeros(g, before, cut - before, g)
+    return before, cut - before
+
+
+def _rows_convolved(rows: Any, v: Any, ends: tuple[int, int]) -> Any:
+    """The convolution of each row with one vector: windows of the row, with zeros around it, by the vector turned."""
+    m = v.shape[0]
+    zeros = np.zeros((rows.shape[0], m - 1), rows.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([zeros, rows, zeros], axis=1), m, 1)
+    return np.matmul(windows[:, ends[0] : windows.shape[1] - ends[1]], v[::-1])
+
+
+def _convolve_part(position: int, t: Any, out: Any, a: Any, v: Any, mode: Any = "full") -> Any:
+    a, v = np.ravel(a), np.ravel(v)
+    rows = np.reshape(t, (t.shape[0], v.shape[0] if position else a.shape[0]))
+    return _rows_convolved(rows, a if position else v, _ends(out, a, v, False))
+
+
+def _correlate_part(position: int, t: Any, out: Any, a: Any, v: Any, mode: Any = "valid") -> Any:
+    ends = _ends(out, a, v, True)
+    return _rows_convolved(np.conjugate(t[:, ::-1]), a, ends) if position else _rows_convolved(t, np.conjugate(v[::-1]), ends)
 
 
 def _convolved(g: Any, other: Any) -> Any:
@@ -174,9 +199,9 @@ convolve_grad = multilinear(
     "convolve",
     lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
     lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
-)
+).batched(push=by_parts(_convolve_part))
 correlate_grad = multilinear(
     "correlate",
     lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
     lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
-)
+).batched(push=by_parts(_correlate_part))

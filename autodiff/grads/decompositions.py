@@ -187,7 +187,16 @@ def _pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool =
     )
 
 
-linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent)
+def _pinv_batch(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:
+    """A stack takes one more axis; what is found by singular values looks at the numbers of the adjoint."""
+    return NotImplemented if _cut(a, **options) is not None else _pinv(g, out, a, **options)
+
+
+def _pinv_push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
+    return NotImplemented if _cut(a, **options) is not None else _pinv_tangent(tangents[0], out, a, **options)
+
+
+linalg_pinv_grad = general("linalg_pinv", _pinv).tangent(_pinv_tangent).one_by_one().batched(_pinv_batch, _pinv_push)
 
 # lstsq returns x = pinv(a) b, the squares of b - a x if the solution is unique, the rank, and the singular values.
 
@@ -233,4 +242,4 @@ def _lstsq_tangent_b(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any
     return np.matmul(inverse, t), left, None, None
 
 
-linalg_lstsq_grad = general("linalg_lstsq", _lstsq_a, _lstsq_b).tangent(_lstsq_tangent_a, _lstsq_tangent_b)
+linalg_lstsq_grad = general("linalg_lstsq", _lstsq_a, _lstsq_b).tangent(_lstsq_tangent_a, _lstsq_tangent_b).one_by_one()

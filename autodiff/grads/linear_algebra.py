@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from compgraph.operations import einsum
 
-from ..batching import padded
+from ..batching import by_parts, padded
 from ..registry import multilinear
 
 
@@ -141,7 +142,14 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.tensordot(g, a, axes=(leading, leading))
 
 
-inner_grad = multilinear("inner", _inner_a, _inner_b)
+def _inner_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return padded(t, out.ndim) * (a if position else b)
+    return np.moveaxis(np.inner(a, t), a.ndim - 1, 0) if position else np.inner(t, b)
+
+
+inner_grad = multilinear("inner", _inner_a, _inner_b).batched(push=by_parts(_inner_part))
 
 
 def _outer_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
@@ -167,12 +175,19 @@ outer_grad = multilinear(
     lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
     lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
 ).batched(_outer_batch, _outer_push)
+
+
+def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
+    rows = np.reshape(t, (t.shape[0], math.prod(t.shape[1:])))
+    return np.matmul(rows, np.conjugate(np.ravel(a))) if position else np.matmul(np.conjugate(rows), np.ravel(b))
+
+
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
 vdot_grad = multilinear(
     "vdot",
     lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
     lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
-)
+).batched(push=by_parts(_vdot_part))
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -201,7 +216,15 @@ def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     return np.transpose(summed, np.argsort(order).tolist())
 
 
-tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b)
+def _tensordot_part(position: int, t: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    of_a, of_b = _tensordot_axes(axes, a, b)
+    if position == 0:
+        return np.tensordot(t, b, axes=([1 + i for i in of_a], of_b))
+    return np.moveaxis(np.tensordot(a, t, axes=(of_a, [1 + i for i in of_b])), a.ndim - len(of_a), 0)
+
+
+tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).batched(push=by_parts(_tensordot_part))
 
 # ------------------------------------------------------------------------------------------- einsum
 

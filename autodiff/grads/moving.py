@@ -137,4 +137,9 @@ def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "const
     return t
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent)
+def _pad_push(tangents: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **_: Any) -> Any:
+    """The directions are not padded."""
+    return np.pad(tangents[0], [(0, 0), *_pairs(pad_width, x.ndim)]) if mode in ("constant", "empty") else NotImplemented
+
+
+pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push)

@@ -68,7 +68,11 @@ def _traced(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2:
     return returned(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
 
 
-trace_grad = linear("trace", _traced)
+def _trace_push(tangents: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
+    return np.trace(tangents[0], offset, 1 + axis1 % x.ndim, 1 + axis2 % x.ndim)
+
+
+trace_grad = linear("trace", _traced).batched(push=_trace_push)
 
 # ------------------------------------------------------------------------------------------- inserting
 

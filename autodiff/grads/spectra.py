@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import general
+from ..registry import Rule, general
 from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
 from .repeated import check_along, check_back, equal_pairs, on_diagonal, zero_values
 
@@ -22,6 +22,29 @@ def _inverse_gaps(w: Any) -> Any:
     gaps = w[..., None, :] - w[..., :, None]
     equal = equal_pairs(w)
     return np.where(equal, 0, 1 / np.where(equal, 1, gaps))
+
+
+def _of_stacks(rule: Rule) -> Rule:
+    """Say that formulas take a stack of adjoints with one more axis unaided.
+
+    Where values are equal, a formula looks at the numbers of its adjoint: the directions are gone through one by one.
+    """
+
+    def pull(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:
+        formula: Any = rule.formulas[0]
+        return NotImplemented if _any_equal(out) else formula(g, out, a, **options)
+
+    def push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
+        formula: Any = rule.tangents[0]
+        return NotImplemented if _any_equal(out) else formula(tangents[0], out, a, **options)
+
+    return rule.one_by_one().batched(pull, push)
+
+
+def _any_equal(out: Any) -> bool:
+    """Whether two of the values of a decomposition are equal; singular values stand between the vectors."""
+    w = out[-2] if isinstance(out, tuple) else out
+    return bool(np.any(equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)))
 
 
 # a = v diag(w) v^H
@@ -46,7 +69,7 @@ def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N8
     return np.real(_diagonal(inner)), np.matmul(v, _inverse_gaps(w) * inner)
 
 
-linalg_eigh_grad = general("linalg_eigh", _eigh).tangent(_eigh_tangent)
+linalg_eigh_grad = _of_stacks(general("linalg_eigh", _eigh).tangent(_eigh_tangent))
 
 
 def _eigvalsh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
@@ -58,7 +81,7 @@ def _eigvalsh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa
     return np.real(_diagonal(_product(_adjoint(v), _mirrored(t, UPLO.upper() == "U"), v)))
 
 
-linalg_eigvalsh_grad = general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent)
+linalg_eigvalsh_grad = _of_stacks(general("linalg_eigvalsh", _eigvalsh).tangent(_eigvalsh_tangent))
 
 # a v = v diag(w). NumPy's vectors have length one, and their largest component is real.
 
@@ -99,9 +122,11 @@ def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
     return _diagonal(inner), moved - v * scale
 
 
-linalg_eig_grad = general("linalg_eig", _eig).tangent(_eig_tangent)
-linalg_eigvals_grad = general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
-    lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
+linalg_eig_grad = _of_stacks(general("linalg_eig", _eig).tangent(_eig_tangent))
+linalg_eigvals_grad = _of_stacks(
+    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
+        lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
+    )
 )
 
 # a = u diag(s) vh
@@ -186,4 +211,4 @@ def _svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv
     return du, np.real(diagonal), _adjoint(dv)
 
 
-linalg_svd_grad = general("linalg_svd", _svd).tangent(_svd_tangent)
+linalg_svd_grad = _of_stacks(general("linalg_svd", _svd).tangent(_svd_tangent))

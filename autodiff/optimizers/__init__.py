@@ -1,0 +1,38 @@
+"""Optimisers: what to do with gradients.
+
+An optimiser is made over parameters, variables or arrays nested in any way, and its ``step(gradients)`` updates them in
+place. `minimize` hands a function and its derivatives to SciPy.
+"""
+
+from __future__ import annotations
+
+from .adam import Adam, AdamW
+from .base import Optimizer
+from .clipping import clip_by_global_norm, clip_by_norm, clip_by_value
+from .rules import SGD, AdaGrad, RMSProp
+from .schedules import Constant, Cosine, Exponential, Piecewise, Polynomial, StepDecay, WarmUp
+from .scipy_methods import METHODS, minimize
+from .step_controller import History, StepController
+
+__all__ = [
+    "METHODS",
+    "SGD",
+    "AdaGrad",
+    "Adam",
+    "AdamW",
+    "Constant",
+    "Cosine",
+    "Exponential",
+    "History",
+    "Optimizer",
+    "Piecewise",
+    "Polynomial",
+    "RMSProp",
+    "StepController",
+    "StepDecay",
+    "WarmUp",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "minimize",
+]

@@ -1,0 +1,138 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .base import Clip, Optimizer, Rate, in_range
+from .parameters import Array
+from .pieces import average_square, decayed, require_seen
+
+
+class Adam(Optimizer):
+    """Steps along a moving average of gradients, divided by the root of one of their squares.
+
+    Parameters
+    ----------
+    parameters, rate, clip
+        See `Optimizer`.
+    betas : pair of float
+        How much of each average is kept in a step.
+    epsilon : float
+        What is added to the root.
+    weight_decay : float
+        How much of the parameter is added to its gradient; `AdamW` takes it from the parameter itself.
+    amsgrad : bool
+        Whether to divide by the root of the greatest average there was.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`.
+
+    Notes
+    -----
+    D. P. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015; S. J. Reddi, S. Kale and S. Kumar, "On
+    the convergence of Adam and beyond", ICLR 2018. Both averages are corrected for having begun at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from autodiff import grad
+    >>> parameters = {"w": np.array([2.0, -1.0]), "b": np.array(0.5)}
+    >>> slope = grad(lambda p: np.sum(p["w"] ** 2) + p["b"] ** 2)
+    >>> optimizer = Adam(parameters, rate=0.05)
+    >>> for _ in range(500):
+    ...     optimizer.step(slope(parameters))
+    >>> bool(np.all(np.abs(parameters["w"]) < 1e-3))
+    True
+    """
+
+    _decoupled = False
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        *,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        clip: Clip | None = None,
+    ) -> None:
+        first, second = betas
+        self.betas = (in_range("betas[0]", first, 0, 1), in_range("betas[1]", second, 0, 1))
+        self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
+        super().__init__(parameters, rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)
+        require_seen(self, self.epsilon)
+
+    def _factors(self, rate: float) -> tuple[float, ...]:
+        # rate * (m / c1) / (sqrt(v / c2) + epsilon), with the corrections taken out of the arrays
+        c1, c2 = (1 - beta ** (self.steps + 1) for beta in self.betas)
+        return rate * math.sqrt(c2) / c1, self.epsilon * math.sqrt(c2), 1 - rate * self.weight_decay
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        mean, square, *greatest = kept
+        size, epsilon, shrunk = factors
+        if not self._decoupled:
+            g = decayed(g, p, self.weight_decay, b)
+        np.subtract(g, mean, out=a)
+        a *= 1 - self.betas[0]
+        np.add(mean, a, out=mean)
+        average_square(square, g, self.betas[1], a)
+        for most in greatest:
+            np.maximum(most, square, out=most)
+        np.sqrt(greatest[0] if greatest else square, out=a)
+        a += epsilon
+        np.divide(mean, a, out=a)
+        a *= size
+        if self._decoupled and self.weight_decay:
+            np.multiply(p, shrunk, out=p)
+        np.subtract(p, a, out=p)
+
+
+class AdamW(Adam):
+    """`Adam` with weight decay that is no part of the gradient: ``p *= 1 - rate * weight_decay``, then Adam's step.
+
+    Parameters
+    ----------
+    parameters, rate, betas, epsilon, amsgrad, clip
+        As of `Adam`.
+    weight_decay : float
+        How much of the parameter is taken away in a step, times the rate.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`.
+
+    Notes
+    -----
+    I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
+
+    Examples
+    --------
+    >>> optimizer = AdamW([1.0], rate=0.1, weight_decay=0.5)
+    >>> optimizer.step([0.0])
+    >>> print(optimizer.parameters)
+    [0.95]
+    """
+
+    _decoupled = True
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        *,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.01,
+        amsgrad: bool = False,
+        clip: Clip | None = None,
+    ) -> None:
+        super().__init__(parameters, rate, betas, epsilon=epsilon, weight_decay=weight_decay, amsgrad=amsgrad, clip=clip)

@@ -1,0 +1,257 @@
+"""What all optimisers have in common: parameters, steps, and a state that can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..trees import unflatten
+from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
+
+Rate = float | Callable[[int], float]
+Clip = Callable[[list[Any]], list[Any]]
+
+# A step goes through large arrays in blocks of so many elements, which stay in the processor's cache from the first
+# operation to the last.
+BLOCK = 32768
+
+
+class Optimizer:
+    """What `SGD`, `Adam` and the others have in common; not made directly.
+
+    Parameters
+    ----------
+    parameters : tree
+        Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
+        nested in any way. Variables and arrays are updated in place and keep their dtype; a new value is put into one by
+        ``a[...] = value``, for another array in its place is not seen. Numbers cannot be updated in place: after a step they
+        stand in `parameters`.
+    rate : float or callable
+        The learning rate, or a function of the number of steps taken so far, such as `Cosine`.
+    slots : tuple of str
+        The arrays kept for each parameter.
+    clip : callable, optional
+        What is done to the list of gradients before a step, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
+
+    Attributes
+    ----------
+    steps : int
+        How many steps were taken.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is complex, an integer array, or no variable, array or number.
+    ValueError
+        If parameters share memory or are read-only, or a setting is out of its range.
+    """
+
+    def __init__(self, parameters: Any, rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
+        if clip is not None and not callable(clip):
+            raise TypeError(
+                f"clip is a function of the list of gradients, not {clip!r}; for example lambda g: clip_by_norm(g, 1.0)"
+            )
+        self._parameters, self._structure = parameters_of(parameters)
+        self._slots = slots
+        self._clip = clip
+        self._kept = [tuple(np.zeros(p.array.shape, p.array.dtype) for _ in slots) for p in self._parameters]
+        self.steps = 0
+        self.rate = rate
+        self._lay_out()
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step. A number, or a schedule, may be assigned."""
+        return self._rate if isinstance(self._rate, float) else in_range("rate", self._rate(self.steps), 0)
+
+    @rate.setter
+    def rate(self, rate: Rate) -> None:
+        self._rate = rate if callable(rate) else in_range("rate", rate, 0)
+
+    @property
+    def parameters(self) -> Any:
+        """The tree of parameters, with the numbers as they are now."""
+        return unflatten(self._structure, [p.current for p in self._parameters])
+
+    def step(self, gradients: Any) -> None:
+        """Update the parameters.
+
+        Parameters
+        ----------
+        gradients : Gradients, or tree
+            What ``autodiff.reverse.gradient(loss)`` returned, which may hold more variables than are updated here; or a tree
+            nested as the parameters are, as ``autodiff.grad`` returns it. Each is converted to the dtype of its parameter.
+
+        Raises
+        ------
+        ValueError
+            If a gradient is missing, nested otherwise, of another shape, infinite or NaN. Nothing is changed then: neither
+            the parameters nor what the optimiser remembers.
+        TypeError
+            If a gradient is not real, or belongs to a plain array but was asked of a graph.
+
+        Warns
+        -----
+        RuntimeWarning
+            NumPy's own, if an updated parameter overflows.
+        """
+        self._take(self._checked(gradients), self.rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and all that the optimiser remembers, as arrays and numbers.
+
+        Returns
+        -------
+        dict
+            Copies, under names that ``np.savez(file, **state)`` takes. The rate is among them if it is a number; schedules
+            and other settings are not.
+        """
+        state: dict[str, Any] = {"steps": self.steps}
+        if isinstance(self._rate, float):
+            state["rate"] = self._rate
+        for i, (parameter, kept) in enumerate(zip(self._parameters, self._kept, strict=True)):
+            state[f"parameter.{i}"] = parameter.array.copy()
+            state |= {f"{slot}.{i}": array.copy() for slot, array in zip(self._slots, kept, strict=True)}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: what follows has the same bits as if it had never stopped.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state_dict` returned, or ``np.load`` of what ``np.savez`` wrote of it. The optimiser must have been made
+            with the same settings, over parameters of the same shapes and dtypes, whose values are overwritten.
+
+        Raises
+        ------
+        ValueError
+            If the state is another optimiser's; nothing is changed then.
+        """
+        expected = self.state_dict()
+        if set(state) != set(expected):
+            missing, unknown = sorted(set(expected) - set(state)), sorted(set(state) - set(expected))
+            raise ValueError(f"the state is another optimizer's: {missing} are missing, {unknown} unknown")
+        loaded = {name: state[name] for name in expected}  # a file is read once, and before anything is changed
+        names = [f"{slot}.{i}" for i in range(len(self._parameters)) for slot in ("parameter", *self._slots)]
+        arrays = {name: _of_the_form(name, loaded[name], expected[name]) for name in names}
+        for parameter in self._parameters:
+            parameter.require_writable()
+        steps = _count(loaded["steps"])
+        rate = in_range("rate", loaded["rate"], 0) if "rate" in loaded else None
+        self._load_more(loaded)
+        self.steps = steps
+        if rate is not None:
+            self._rate = rate
+        for i, (parameter, kept) in enumerate(zip(self._parameters, self._kept, strict=True)):
+            _write(parameter, lambda array, i=i: np.copyto(array, arrays[f"parameter.{i}"]))  # type: ignore[misc]
+            for slot, array in zip(self._slots, kept, strict=True):
+                np.copyto(array, arrays[f"{slot}.{i}"])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._parameters)} parameters, rate={self.rate:g}, steps={self.steps})"
+
+    # -------------------------------------------------------------------------- for those who inherit
+
+    def _factors(self, rate: float) -> tuple[float, ...]:
+        """The numbers that one step needs."""
+        return (rate,)
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        """Update a block of a parameter, and of what is kept for it; `a` and `b` are scratch, `g` is not to be changed."""
+        raise NotImplementedError
+
+    def _load_more(self, state: Mapping[str, Any]) -> None:
+        """Check, then take over, what the state holds besides the arrays of each parameter."""
+
+    # --------------------------------------------------------------------------------------- the step
+
+    def _checked(self, gradients: Any) -> list[Array]:
+        """The gradients, one for each parameter; raises before anything is changed."""
+        for parameter in self._parameters:
+            parameter.require_writable()
+        squared = "square" in self._slots or "total" in self._slots
+        found = gradients_of(gradients, self._parameters, self._structure, squared and self._clip is None)
+        if self._clip is None:
+            return found
+        clipped = list(self._clip(found))
+        if len(clipped) != len(found):
+            raise ValueError(f"clip returned {len(clipped)} gradients for {len(found)} parameters")
+        return [gradient_for(g, p, squared) for g, p in zip(clipped, self._parameters, strict=True)]
+
+    def _take(self, gradients: list[Array], rate: float) -> None:
+        """One step along checked gradients."""
+        factors = self._factors(rate)
+        for parameter, blocks, gradient in zip(self._parameters, self._blocks, gradients, strict=True):
+            g = gradient.reshape(-1) if parameter.array.flags.c_contiguous else gradient
+
+            def write(_: Array, blocks: Any = blocks, g: Array = g) -> None:
+                for start, stop, *block in blocks:
+                    p, kept, a, b = block
+                    self._move(p, g if stop is None else g[start:stop], kept, a, b, factors)
+
+            _write(parameter, write)
+        self.steps += 1
+
+    def _lay_out(self) -> None:
+        """Cut arrays into blocks, once; arrays that are not contiguous are one block."""
+        self._blocks: list[list[Any]] = []
+        scratch: dict[np.dtype[Any], tuple[Array, Array]] = {}
+        for parameter, kept in zip(self._parameters, self._kept, strict=True):
+            array = parameter.array
+            if not array.flags.c_contiguous:
+                self._blocks.append([(0, None, array, kept, np.empty_like(array), np.empty_like(array))])
+                continue
+            a, b = scratch.setdefault(array.dtype, (np.empty(BLOCK, array.dtype), np.empty(BLOCK, array.dtype)))
+            flat, flat_kept = array.reshape(-1), [k.reshape(-1) for k in kept]
+            blocks = []
+            for start in range(0, array.size, BLOCK):
+                stop = min(start + BLOCK, array.size)
+                parts = tuple(k[start:stop] for k in flat_kept)
+                blocks.append((start, stop, flat[start:stop], parts, a[: stop - start], b[: stop - start]))
+            self._blocks.append(blocks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}  # they are views of the others
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for parameter in self._parameters:
+            if parameter.node is not None:
+                parameter.array = parameter.node.value
+        self._lay_out()
+
+
+def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
+    """A setting as a float, which must lie in ``low <= value < high``."""
+    number = float(value)
+    if not low <= number < high:
+        raise ValueError(f"{name} must be {'finite and ' if high == np.inf else ''}in [{low:g}, {high:g}), not {value}")
+    return number
+
+
+def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
+    """Change a parameter; a variable is told, so that a gradient of what used its old value raises."""
+    if parameter.node is None:
+        write(parameter.array)
+    else:
+        parameter.node.update(write, ())
+
+
+def _of_the_form(name: str, value: Any, expected: Array) -> Array:
+    """An array of the state, which must look as the one it replaces."""
+    array = np.asarray(value)
+    if array.shape != expected.shape or (isinstance(value, np.ndarray) and array.dtype != expected.dtype):
+        raise ValueError(
+            f"the state is another optimizer's: {name} has shape {array.shape} and dtype {array.dtype}, not {expected.shape} "
+            f"and {expected.dtype}"
+        )
+    return array
+
+
+def _count(value: Any) -> int:
+    if int(value) != value or value < 0:
+        raise ValueError(f"the state counts {value} steps")
+    return int(value)

@@ -1,0 +1,165 @@
+"""Gradients made smaller where they are too large."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.nodes import Node
+
+from ..reverse import Gradients
+from ..trees import flatten, unflatten
+
+
+def clip_by_value(gradients: Any, limit: float) -> Any:
+    """Gradients whose elements lie between ``-limit`` and `limit`.
+
+    Parameters
+    ----------
+    gradients : Gradients, or tree
+        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+    limit : float
+        The greatest absolute value of an element.
+
+    Returns
+    -------
+    Gradients, or tree
+        As given, of new arrays.
+
+    Raises
+    ------
+    ValueError
+        If the limit is not positive, or a gradient is NaN.
+    TypeError
+        If a gradient is complex, or a node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip_by_value({"w": np.array([3.0, -0.5])}, 1.0)
+    {'w': array([ 1. , -0.5])}
+    """
+    limit = _positive(limit)
+
+    def change(arrays: list[Any]) -> list[Any]:
+        if any(a.dtype.kind == "c" for a in arrays):
+            raise TypeError("clip_by_value: complex numbers are not ordered; use clip_by_norm")
+        return [np.clip(a, -limit, limit) for a in arrays]
+
+    return _changed(gradients, change, infinite=True)
+
+
+def clip_by_norm(gradients: Any, limit: float) -> Any:
+    """Gradients each of which has at most a norm: the root of its sum of squares.
+
+    Parameters
+    ----------
+    gradients : Gradients, or tree
+        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+    limit : float
+        The greatest norm of an array.
+
+    Returns
+    -------
+    Gradients, or tree
+        As given; arrays that are larger are scaled down.
+
+    Raises
+    ------
+    ValueError
+        If the limit is not positive, or a gradient is infinite or NaN.
+    TypeError
+        If a gradient is a node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip_by_norm([np.array([3.0, 4.0]), np.array([0.5])], 1.0)
+    [array([0.6, 0.8]), array([0.5])]
+    """
+    limit = _positive(limit)
+    return _changed(gradients, lambda arrays: [_scaled(a, _norm([a]), limit) for a in arrays])
+
+
+def clip_by_global_norm(gradients: Any, limit: float) -> Any:
+    """Gradients that have at most a norm together; their direction is kept.
+
+    Parameters
+    ----------
+    gradients : Gradients, or tree
+        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+    limit : float
+        The greatest root of the sum of all squares.
+
+    Returns
+    -------
+    Gradients, or tree
+        As given; if the norm is larger, all are scaled down by the same factor.
+
+    Raises
+    ------
+    ValueError
+        If the limit is not positive, or a gradient is infinite or NaN.
+    TypeError
+        If a gradient is a node.
+
+    Notes
+    -----
+    R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks", ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    [array([0.6]), array([0.8])]
+    """
+    limit = _positive(limit)
+
+    def change(arrays: list[Any]) -> list[Any]:
+        norm = _norm(arrays)
+        return [_scaled(a, norm, limit) for a in arrays]
+
+    return _changed(gradients, change)
+
+
+def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite: bool = False) -> Any:
+    """The gradients as they were given, with their arrays changed together."""
+
+    def checked(leaves: list[Any]) -> list[Any]:
+        if any(isinstance(leaf, Node) for leaf in leaves):
+            raise TypeError(
+                "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph; give values"
+            )
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        if any(np.any(np.isnan(a)) if infinite else not np.all(np.isfinite(a)) for a in arrays):
+            raise ValueError(f"a gradient is {'NaN' if infinite else 'infinite or NaN'} and cannot be clipped")
+        return change(arrays)
+
+    if isinstance(gradients, Gradients):
+        return gradients.changed(checked)
+    leaves, structure = flatten(gradients)
+    return unflatten(structure, checked(leaves))
+
+
+def _positive(limit: float) -> float:
+    if not 0 < limit < np.inf:
+        raise ValueError(f"the limit must be positive and finite, not {limit}")
+    return float(limit)
+
+
+def _norm(arrays: list[Any]) -> float:
+    """The root of the sum of squares, which neither overflow nor vanish."""
+    largest = max((float(np.max(np.abs(a), initial=0)) for a in arrays), default=0.0)
+    if not largest:
+        return 0.0
+    norm = largest * math.sqrt(sum(float(np.sum(np.square(np.abs(a) / largest), dtype=float)) for a in arrays))
+    if norm == math.inf:
+        raise ValueError("the norm of the gradients is too large for a number")
+    return norm
+
+
+def _scaled(array: Any, norm: float, limit: float) -> Any:
+    return array * (limit / norm) if norm > limit else array

@@ -1,0 +1,107 @@
+"""Constraints of nested arguments, with exact derivatives, as SciPy has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph.operands import to_plain
+
+from ..jacobians import hessian, jacobian
+from .flattening import Layout
+
+Function = Callable[..., Any]
+
+
+class Method(NamedTuple):
+    """What a method of ``scipy.optimize.minimize`` uses, and what it takes.
+
+    Attributes
+    ----------
+    gradient : bool
+        Whether it uses the gradient.
+    second : {None, "products", "matrix"}
+        Whether it uses products with the Hessian, or the Hessian itself.
+    bounds, constraints : bool
+        Whether it takes them.
+    """
+
+    gradient: bool
+    second: str | None = None
+    bounds: bool = False
+    constraints: bool = False
+
+
+def listed(constraints: Any) -> Sequence[Any]:
+    """Constraints as a sequence."""
+    if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
+        return [constraints]
+    return constraints
+
+
+def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
+    """A constraint on the vector, with its derivatives if the method uses them."""
+    from scipy import optimize
+
+    if isinstance(constraint, optimize.LinearConstraint):
+        return constraint
+    if isinstance(constraint, dict):
+        return _dictionary(constraint, layout, kind)
+    if not isinstance(constraint, optimize.NonlinearConstraint):
+        raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
+    if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
+        raise ValueError("minimize: the Jacobian of a constraint is exact; leave out finite_diff_jac_sparsity and _rel_step")
+    parts = Constraint(constraint.fun, layout)
+    jac, hess = constraint.jac, constraint.hess
+    if callable(jac):
+        jac, hess = parts.given(jac), parts.given(hess) if callable(hess) else hess
+    elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
+        jac, hess = parts.jacobian, parts.hessian if kind.second else hess
+    else:
+        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
+    return optimize.NonlinearConstraint(
+        parts.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
+    )
+
+
+def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
+    """SciPy's older form of a constraint."""
+    parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
+    made = {**constraint, "fun": parts.value, "args": ()}
+    jac = constraint.get("jac")
+    if callable(jac):
+        made["jac"] = parts.given(jac)
+    elif jac is not None:
+        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
+    elif kind.gradient:
+        made["jac"] = parts.jacobian
+    return made
+
+
+class Constraint:
+    """A function that is constrained, as SciPy calls it: with vectors."""
+
+    def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
+        self.f, self.layout, self.args = f, layout, args
+
+    def flat(self, vector: Any) -> Any:
+        """The function of one vector, as a vector."""
+        return np.ravel(self.f(self.layout.tree(vector), *self.args))
+
+    def value(self, x: Any) -> Any:
+        """The plain values."""
+        return np.asarray(to_plain(self.flat(np.array(x))), float)
+
+    def jacobian(self, x: Any) -> Any:
+        """The derivatives: a row for each value."""
+        return np.asarray(to_plain(jacobian(self.flat)(x)), float)
+
+    def hessian(self, x: Any, weights: Any) -> Any:
+        """The Hessian of the weighted sum."""
+        return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
+
+    def given(self, derivative: Function) -> Function:
+        """A derivative of the caller's own: a matrix with a column for each number."""
+        return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)

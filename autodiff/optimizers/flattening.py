@@ -1,0 +1,95 @@
+"""Nested arguments as one vector of float64, as SciPy has them, and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.nodes import Node, require_history
+
+from ..trees import flatten, unflatten
+
+
+class Layout:
+    """How the numbers of a tree stand in a vector.
+
+    Parameters
+    ----------
+    tree : object
+        Real arrays, variables and numbers, nested in any way. Integers become float64, other floating dtypes are kept.
+
+    Attributes
+    ----------
+    start : numpy.ndarray
+        The vector of the tree.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is complex, longdouble or no number, or there is none.
+    """
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self.structure = flatten(tree)
+        arrays = [_real(leaf) for leaf in leaves]
+        self.shapes = [a.shape for a in arrays]
+        self.dtypes = [a.dtype for a in arrays]
+        # 0-d arrays stay arrays; what was a number becomes one
+        self.numbers = [not isinstance(leaf, np.ndarray) for leaf in leaves]
+        self.start = self.vector(unflatten(self.structure, arrays))
+        if not self.start.size:
+            raise TypeError("minimize: x0 holds no numbers")
+
+    def vector(self, tree: Any) -> Any:
+        """The numbers of a tree of this structure, as one plain vector."""
+        leaves, given = flatten(tree)
+        if given != self.structure:
+            raise ValueError(f"minimize: expected what nests as x0, {self.structure}, not {given}")
+        pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
+        return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
+
+    def tree(self, vector: Any) -> Any:
+        """The tree of a vector; of one that is a node, the leaves are nodes that depend on it."""
+        leaves, at = [], 0
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            size = math.prod(shape)
+            piece = vector if size == len(vector) else vector[at : at + size]
+            leaf = piece.reshape(shape) if shape else piece[0]
+            leaves.append(leaf if leaf.dtype == dtype else leaf.astype(dtype))
+            at += size
+        return unflatten(self.structure, leaves)
+
+    def result(self, vector: Any) -> Any:
+        """The tree of a plain vector, of new arrays, and Python numbers where there were such."""
+        leaves, structure = flatten(self.tree(np.asarray(vector)))
+        made = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
+        return unflatten(structure, made)
+
+    def pairs(self, bounds: Any) -> tuple[Any, Any]:
+        """The lowest and highest values, as vectors, of a tree that has a pair for each leaf of x0."""
+        try:
+            given = self.structure.flatten_up_to(bounds)
+            ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in given]
+            low, high = (self.vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "minimize: bounds of nested arguments nest as x0, with a pair (low, high) for each array: None, a number, or "
+                f"an array that broadcasts to it; {error}"
+            ) from error
+        return low, high
+
+
+def _real(leaf: Any) -> Any:
+    require_history(leaf)
+    if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")
+    array = np.asarray(leaf.plain if isinstance(leaf, Node) else leaf)
+    if array.dtype.kind in "iu":
+        array = array.astype(float)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"minimize: x0 holds {array.dtype}, but SciPy works in float64; give real numbers of at most that precision"
+        )
+    return array

@@ -1,0 +1,215 @@
+"""What an optimiser updates, and the gradients that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compgraph.escapes import notice_saved
+from compgraph.memory import owner_of
+from compgraph.nodes import Node, VariableNode, describe, require_history, require_unsealed
+
+from ..reverse import Gradients
+from ..trees import flatten
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Parameter:
+    """One leaf of the tree of parameters.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it: a variable's name, or its place in the tree.
+    array : numpy.ndarray
+        Its value, which a step changes in place.
+    node : VariableNode or None
+        The variable whose value it is.
+    number : type or None
+        The type of a number, which Python cannot change in place; `array` is then the optimiser's own.
+    """
+
+    name: str
+    array: Array
+    node: VariableNode | None = None
+    number: type | None = None
+
+    @property
+    def current(self) -> Any:
+        """The parameter as it stands in the tree."""
+        if self.node is not None:
+            return self.node
+        return self.array if self.number is None else self.number(self.array[()])
+
+    def require_writable(self) -> None:
+        """Raise if a step could not write into the array."""
+        if not self.array.flags.writeable:
+            raise ValueError(f"parameter {self.name} is read-only; give the optimizer a copy that can be written into")
+        if self.node is not None:
+            require_unsealed(self.node)
+
+
+def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
+    """The parameters in a tree, and its structure.
+
+    Parameters
+    ----------
+    tree : object
+        Variables, floating-point arrays and numbers, nested in any way.
+
+    Returns
+    -------
+    parameters : list of Parameter
+        In order.
+    structure : optree.PyTreeSpec
+        The structure.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is none of these, or there is none.
+    ValueError
+        If two parameters share memory, or one is read-only.
+    """
+    leaves, structure = flatten(tree)
+    if not leaves:
+        raise TypeError(f"an optimizer needs parameters, but {tree!r} holds none")
+    found = [_parameter(leaf, _place(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
+    for parameter in found:
+        parameter.require_writable()
+    _require_apart(found)
+    return found, structure
+
+
+def _place(path: Sequence[Any]) -> str:
+    return "at " + "".join(f"[{key!r}]" for key in path) if path else "given"
+
+
+def _parameter(leaf: Any, place: str) -> Parameter:
+    require_history(leaf)
+    if isinstance(leaf, VariableNode):
+        return _floating(Parameter(repr(leaf.name), leaf.plain, leaf))
+    if isinstance(leaf, Node):
+        raise TypeError(f"the {describe(leaf)}, {place}, is no variable and cannot be updated; give cg.variable(...) or an array")
+    if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"the parameter {place} is a {type(leaf).__name__}; give a plain array (np.asarray)")
+    if isinstance(leaf, np.ndarray):
+        return _floating(Parameter(place, np.asarray(leaf)))
+    if isinstance(leaf, (float, int, np.floating)) and not isinstance(leaf, bool):
+        number = float if isinstance(leaf, (float, int)) and not isinstance(leaf, np.generic) else type(leaf)
+        return Parameter(place, np.array(leaf, dtype=number), number=number)
+    raise TypeError(f"the parameter {place} is a {type(leaf).__name__}, not a variable, a floating-point array or a number")
+
+
+def _floating(parameter: Parameter) -> Parameter:
+    if parameter.array.dtype.kind == "c":
+        raise TypeError(f"parameter {parameter.name} is complex; give its real and imaginary parts as two parameters")
+    if parameter.array.dtype.kind != "f":
+        raise TypeError(
+            f"parameter {parameter.name} has dtype {parameter.array.dtype}, in which no small step is possible; "
+            "convert it to a floating-point array"
+        )
+    return parameter
+
+
+def _require_apart(parameters: list[Parameter]) -> None:
+    """Raise if two parameters share memory: both updates would fall on the same numbers."""
+    spans = sorted((*np.lib.array_utils.byte_bounds(p.array), i) for i, p in enumerate(parameters) if p.array.size)
+    open_spans: list[tuple[int, int]] = []
+    for start, stop, i in spans:
+        open_spans = [(end, j) for end, j in open_spans if end > start]
+        for _, j in open_spans:
+            if np.shares_memory(parameters[i].array, parameters[j].array):
+                raise ValueError(
+                    f"parameters {parameters[j].name} and {parameters[i].name} share memory and would be updated twice; "
+                    "give each array once"
+                )
+        open_spans.append((stop, i))
+
+
+def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, squared: bool) -> list[Array]:
+    """The gradient of each parameter, as a plain array of its shape and dtype.
+
+    Parameters
+    ----------
+    gradients : Gradients, or tree
+        What `autodiff.reverse.gradient` returned, or a tree nested as the parameters are.
+    parameters : list of Parameter
+        The parameters.
+    structure : optree.PyTreeSpec
+        How they nest.
+    squared : bool
+        Whether they will be squared, which must not overflow.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        In order; none shares memory with a parameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a gradient is missing, nested otherwise, of another shape, not real, infinite or NaN.
+    """
+    if isinstance(gradients, Gradients):
+        found = [_looked_up(gradients, p) for p in parameters]
+    else:
+        found, given = flatten(gradients)
+        if given != structure:
+            raise ValueError(f"the gradients nest as {given}, the parameters as {structure}; a gradient for each is needed")
+    owners = {id(owner_of(p.array)) for p in parameters}
+    checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
+    # One parameter may be the other's gradient, as in the product of both; it changes before it is used.
+    return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
+
+
+def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
+    if parameter.node is None:
+        raise TypeError(
+            f"the parameter {parameter.name} is a plain array, which `gradient` gives no derivative for; make it a "
+            "cg.variable, or give gradients nested as the parameters are, as autodiff.grad returns them"
+        )
+    if parameter.node not in gradients:
+        raise ValueError(
+            f"there is no gradient for parameter {parameter.name}: the loss does not depend on it, or it was not asked for. "
+            "gradient(loss, wrt=parameters, unused='zero') gives zeros"
+        )
+    return gradients[parameter.node]
+
+
+def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
+    """One gradient as a plain array, checked; if it will be squared, also that this is no infinity."""
+    require_history(gradient)
+    if isinstance(gradient, Node):
+        if gradient.level:
+            raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
+        notice_saved("step")
+        gradient = gradient.plain
+    if isinstance(gradient, np.ma.MaskedArray):
+        raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")
+    array = np.asarray(gradient)
+    if array.shape != parameter.array.shape:
+        raise ValueError(f"parameter {parameter.name} has shape {parameter.array.shape}, its gradient {array.shape}")
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = array.astype(parameter.array.dtype, copy=False)
+        # This makes no array of booleans as isfinite does. It may be infinite where no element is.
+        if np.isfinite(np.vdot(array, array)):
+            return array
+        if not np.all(np.isfinite(array)):
+            raise ValueError(
+                f"the gradient of parameter {parameter.name} holds NaN or infinity; nothing was updated. `with cg.debug():` "
+                "finds where they come from"
+            )
+        if squared and not np.isfinite(np.max(np.abs(array)) ** 2):
+            raise ValueError(
+                f"the gradient of parameter {parameter.name} is so large that its square is no {array.dtype}; nothing was "
+                "updated. Clip it (clip=lambda g: clip_by_global_norm(g, 1.0))"
+            )
+    return array

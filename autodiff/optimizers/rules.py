@@ -1,0 +1,208 @@
+"""Update rules: how far, and where, a gradient moves its parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Clip, Optimizer, Rate, in_range
+from .parameters import Array
+from .pieces import average_square, decayed, require_seen
+
+
+class SGD(Optimizer):
+    """Gradient descent: plain, with momentum, or Nesterov's.
+
+    Parameters
+    ----------
+    parameters, rate, clip
+        See `Optimizer`.
+    momentum : float
+        How much of the last step's velocity is kept.
+    nesterov : bool
+        Whether to step along the velocity as it will be (needs momentum without dampening).
+    dampening : float
+        By how much a new gradient is made smaller before it enters the velocity, but for the first.
+    weight_decay : float
+        How much of the parameter is added to its gradient.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`.
+
+    Notes
+    -----
+    ``v = momentum * v + (1 - dampening) * g``, then ``p -= rate * v``, or with `nesterov` ``p -= rate * (g + momentum *
+    v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
+    2013, in the form that PyTorch has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([1.0, -2.0], "x")
+    >>> optimizer = SGD([x], rate=0.1, momentum=0.9)
+    >>> for _ in range(200):
+    ...     optimizer.step(gradient(np.sum((x - 3) ** 2)))
+    >>> print(np.round(x.value, 3))
+    [3. 3.]
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: Rate,
+        momentum: float = 0.0,
+        *,
+        nesterov: bool = False,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        clip: Clip | None = None,
+    ) -> None:
+        self.momentum, self.nesterov = in_range("momentum", momentum, 0), bool(nesterov)
+        self.dampening, self.weight_decay = in_range("dampening", dampening, 0), in_range("weight_decay", weight_decay, 0)
+        if dampening and not momentum:
+            raise ValueError("dampening is of use only with momentum")
+        if nesterov and (not momentum or dampening):
+            raise ValueError("nesterov=True needs momentum, and no dampening")
+        super().__init__(parameters, rate, ("velocity",) if momentum else (), clip)
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        g = decayed(g, p, self.weight_decay, b)
+        if kept:
+            (v,) = kept
+            if self.steps:
+                np.multiply(v, self.momentum, out=v)
+                v += np.multiply(g, 1 - self.dampening, out=a) if self.dampening else g
+            else:
+                np.copyto(v, g)
+            g = np.add(g, np.multiply(v, self.momentum, out=a), out=a) if self.nesterov else v
+        np.multiply(g, factors[0], out=a)
+        np.subtract(p, a, out=p)
+
+
+class AdaGrad(Optimizer):
+    """Steps divided by the root of the sum of all squared gradients.
+
+    Parameters
+    ----------
+    parameters, rate, clip
+        See `Optimizer`.
+    epsilon : float
+        What is added to the root.
+    initial : float
+        What the sum begins with.
+    weight_decay : float
+        How much of the parameter is added to its gradient.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`.
+
+    Notes
+    -----
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic optimization", Journal
+    of Machine Learning Research 12, 2011.
+
+    Examples
+    --------
+    >>> optimizer = AdaGrad({"a": 1.0}, rate=0.5)
+    >>> optimizer.step({"a": 3.0})
+    >>> print(round(optimizer.parameters["a"], 6))
+    0.5
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: Rate = 0.01,
+        *,
+        epsilon: float = 1e-10,
+        initial: float = 0.0,
+        weight_decay: float = 0.0,
+        clip: Clip | None = None,
+    ) -> None:
+        self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
+        super().__init__(parameters, rate, ("total",), clip)
+        require_seen(self, self.epsilon)
+        for (total,) in self._kept:
+            total[...] = in_range("initial", initial, 0)
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        (total,) = kept
+        g = decayed(g, p, self.weight_decay, b)
+        np.add(total, np.multiply(g, g, out=a), out=total)
+        np.sqrt(total, out=a)
+        a += self.epsilon
+        np.divide(g, a, out=a)
+        a *= factors[0]
+        np.subtract(p, a, out=p)
+
+
+class RMSProp(Optimizer):
+    """Steps divided by the root of a moving average of squared gradients.
+
+    Parameters
+    ----------
+    parameters, rate, clip
+        See `Optimizer`.
+    decay : float
+        How much of the average is kept in a step.
+    epsilon : float
+        What is added to the root.
+    momentum : float
+        How much of the last step's velocity is kept.
+    weight_decay : float
+        How much of the parameter is added to its gradient.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`.
+
+    Notes
+    -----
+    T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera: Neural Networks for Machine Learning, 2012; epsilon and
+    momentum where PyTorch has them.
+
+    Examples
+    --------
+    >>> optimizer = RMSProp({"a": 1.0}, rate=0.1, decay=0.75)
+    >>> optimizer.step({"a": 3.0})
+    >>> print(round(optimizer.parameters["a"], 6))
+    0.8
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: Rate = 0.01,
+        decay: float = 0.99,
+        *,
+        epsilon: float = 1e-8,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        clip: Clip | None = None,
+    ) -> None:
+        self.decay, self.epsilon = in_range("decay", decay, 0, 1), in_range("epsilon", epsilon, 0)
+        self.momentum, self.weight_decay = in_range("momentum", momentum, 0), in_range("weight_decay", weight_decay, 0)
+        super().__init__(parameters, rate, ("square", "velocity") if momentum else ("square",), clip)
+        require_seen(self, self.epsilon)
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        square, *velocity = kept
+        g = decayed(g, p, self.weight_decay, b)
+        average_square(square, g, self.decay, a)
+        np.sqrt(square, out=a)
+        a += self.epsilon
+        np.divide(g, a, out=a)
+        for v in velocity:
+            np.multiply(v, self.momentum, out=v)
+            np.add(v, a, out=v)
+            np.copyto(a, v)
+        a *= factors[0]
+        np.subtract(p, a, out=p)

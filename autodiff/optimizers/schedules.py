@@ -1,0 +1,239 @@
+"""Learning rates as functions of the number of steps taken. Any other function of it serves as well."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .base import in_range
+
+Schedule = Callable[[int], float]
+
+
+def _require_steps(name: str, steps: int) -> None:
+    if not steps >= 1:
+        raise ValueError(f"{name} must be at least 1, not {steps}")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same rate always.
+
+    Parameters
+    ----------
+    rate : float
+        The rate.
+
+    Examples
+    --------
+    >>> Constant(0.1)(1000)
+    0.1
+    """
+
+    rate: float
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        return self.rate
+
+
+@dataclass(frozen=True)
+class StepDecay:
+    """A rate that is multiplied by a factor every so many steps.
+
+    Parameters
+    ----------
+    rate : float
+        The rate at the start.
+    every : int
+        How many steps a rate lasts.
+    factor : float
+        What it is multiplied by then.
+
+    Examples
+    --------
+    >>> [StepDecay(1.0, every=2, factor=0.5)(step) for step in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    rate: float
+    every: int
+    factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        _require_steps("every", self.every)
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        return self.rate * self.factor ** (step // self.every)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """A rate that is multiplied by a factor in every step.
+
+    Parameters
+    ----------
+    rate : float
+        The rate at the start.
+    factor : float
+        What it is multiplied by.
+
+    Examples
+    --------
+    >>> [Exponential(1.0, 0.5)(step) for step in range(3)]
+    [1.0, 0.5, 0.25]
+    """
+
+    rate: float
+    factor: float
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        return self.rate * self.factor**step
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """A rate that goes down along half a wave of the cosine, and stays there.
+
+    Parameters
+    ----------
+    rate : float
+        The rate at the start.
+    steps : int
+        How many steps it takes.
+    final : float
+        The rate at the end.
+
+    Notes
+    -----
+    I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, without restarts.
+
+    Examples
+    --------
+    >>> [round(Cosine(1.0, 4)(step), 3) for step in range(6)]
+    [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+
+    rate: float
+    steps: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_steps("steps", self.steps)
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        wave = (1 + math.cos(math.pi * min(step / self.steps, 1))) / 2
+        return self.final + (self.rate - self.final) * wave
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A rate that goes to another by a power of the steps that are left, and stays there; of power 1, along a line.
+
+    Parameters
+    ----------
+    rate : float
+        The rate at the start.
+    steps : int
+        How many steps it takes.
+    final : float
+        The rate at the end.
+    power : float
+        The power.
+
+    Examples
+    --------
+    >>> [Polynomial(1.0, 4, power=2.0)(step) for step in range(6)]
+    [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
+    """
+
+    rate: float
+    steps: int
+    final: float = 0.0
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_steps("steps", self.steps)
+        if not self.power > 0:
+            raise ValueError(f"power must be positive, not {self.power}")
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        return self.final + (self.rate - self.final) * math.pow(max(1 - step / self.steps, 0.0), self.power)
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """One schedule after the other; each begins to count where it begins.
+
+    Parameters
+    ----------
+    boundaries : sequence of int
+        After how many steps the next one begins, increasing.
+    pieces : sequence of float or callable
+        The schedules, or constant rates; one more than boundaries.
+
+    Examples
+    --------
+    >>> schedule = Piecewise([2, 4], [1.0, 0.1, Exponential(0.01, 0.5)])
+    >>> [schedule(step) for step in range(6)]
+    [1.0, 1.0, 0.1, 0.1, 0.01, 0.005]
+    """
+
+    boundaries: Sequence[int]
+    pieces: Sequence[float | Schedule]
+
+    def __post_init__(self) -> None:
+        if len(self.pieces) != len(self.boundaries) + 1:
+            raise ValueError(f"{len(self.boundaries)} boundaries need one piece more, not {len(self.pieces)}")
+        starts = [0, *self.boundaries]
+        if any(before >= after for before, after in itertools.pairwise(starts)):
+            raise ValueError(f"boundaries must be positive and increase, not {list(self.boundaries)}")
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        place = bisect.bisect_right(self.boundaries, step)
+        piece: Any = self.pieces[place]
+        return float(piece(step - (self.boundaries[place - 1] if place else 0)) if callable(piece) else piece)
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """A schedule whose first steps are smaller: they grow along a line. The schedule counts from the start.
+
+    Parameters
+    ----------
+    schedule : float or callable
+        The schedule, or a constant rate.
+    steps : int
+        How many steps it takes until the rate is that of the schedule.
+    start : float
+        The part of it that the first step has.
+
+    Examples
+    --------
+    >>> [WarmUp(1.0, 4)(step) for step in range(6)]
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    >>> WarmUp(Exponential(1.0, 0.5), 2)(1)
+    0.25
+    """
+
+    schedule: float | Schedule
+    steps: int
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_steps("steps", self.steps)
+        in_range("start", self.start, 0)
+
+    def __call__(self, step: int) -> float:
+        """The rate after so many steps."""
+        rate = self.schedule(step) if callable(self.schedule) else self.schedule
+        return float(rate if step >= self.steps else rate * (self.start + (1 - self.start) * step / self.steps))

@@ -1,0 +1,243 @@
+"""SciPy's minimisers, given derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from compgraph.modes import NoGraph, is_recording, recording_on
+from compgraph.nodes import InputNode, Node
+from compgraph.operands import to_plain
+
+from ..jacobians import hessian, linearize
+from ..operators import grad, value_and_grad
+from ..sweep import collect
+from .constraints import Method, listed, on_vectors
+from .flattening import Layout
+
+Function = Callable[..., Any]
+
+
+METHODS = {
+    "nelder-mead": Method(False, bounds=True),
+    "powell": Method(False, bounds=True),
+    "cobyla": Method(False, bounds=True, constraints=True),
+    "cobyqa": Method(False, bounds=True, constraints=True),
+    "cg": Method(True),
+    "bfgs": Method(True),
+    "l-bfgs-b": Method(True, bounds=True),
+    "tnc": Method(True, bounds=True),
+    "slsqp": Method(True, bounds=True, constraints=True),
+    "newton-cg": Method(True, "products"),
+    "trust-ncg": Method(True, "products"),
+    "trust-krylov": Method(True, "products"),
+    "trust-constr": Method(True, "products", bounds=True, constraints=True),
+    "dogleg": Method(True, "matrix"),
+    "trust-exact": Method(True, "matrix"),
+}
+
+
+def minimize(
+    f: Function,
+    x0: Any,
+    *args: Any,
+    method: str | None = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: float | None = None,
+    options: dict[str, Any] | None = None,
+    callback: Callable[[Any], object] | None = None,
+    progress: bool = False,
+) -> Any:
+    """Minimise a function by ``scipy.optimize.minimize``, which is given its exact derivatives.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)`` returns a scalar; `x` nests as `x0`.
+    x0 : tree
+        Where the search begins: real arrays, variables and numbers, nested in any way. SciPy searches in float64; `f` gets
+        each array in its own dtype, so that with float32 a `tol` below 1e-6 or so cannot be reached. Integers become floats.
+    *args : object
+        Further arguments of `f`.
+    method : str, optional
+        A method of SciPy: see the notes. By default SLSQP with constraints, L-BFGS-B with bounds, else BFGS.
+    bounds : scipy.optimize.Bounds, sequence of pairs, or tree, optional
+        If `x0` is one array, as in SciPy. If it nests: a pair ``(low, high)`` in place of each array, of None, numbers, or
+        arrays that broadcast to it.
+    constraints : dict, scipy.optimize.NonlinearConstraint, LinearConstraint, or sequence of them
+        As in SciPy; functions get `x` as `f` does (and their ``"args"``), and return a vector or a number. Their Jacobians,
+        and for ``trust-constr`` Hessians, are supplied, unless ``jac`` is a function. The matrix of a LinearConstraint, and
+        such a Jacobian, has a column for each number in `x0`, in order.
+    tol, options
+        As in SciPy.
+    callback : callable, optional
+        Called with `x`, nested as `x0`, after each iteration. It may raise StopIteration to end the search (not with TNC).
+    progress : bool
+        Whether to show a progress bar, with the value.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        SciPy's, whose `x`, and `jac` (of ``trust-constr``: `grad`), nest as `x0`; its variables become arrays. Other fields
+        are SciPy's, in flat order.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
+        asks for finite differences.
+    TypeError
+        If `x0` holds complex numbers or longdouble, `f` returns no node, or it uses what an outer derivative is taken by: the
+        result is plain, and `autodiff.minimize` is differentiable.
+
+    See Also
+    --------
+    autodiff.minimize : the minimiser as a differentiable function of parameters.
+
+    Notes
+    -----
+    ===================================================================  ==============================
+    method                                                               is given
+    ===================================================================  ==============================
+    ``nelder-mead``, ``powell``, ``cobyla``, ``cobyqa``                  values alone
+    ``cg``, ``bfgs``, ``l-bfgs-b``, ``tnc``, ``slsqp``                   values and gradients together
+    ``newton-cg``, ``trust-ncg``, ``trust-krylov``, ``trust-constr``     and products with the Hessian
+    ``dogleg``, ``trust-exact``                                          and the Hessian
+    ===================================================================  ==============================
+
+    As data: `METHODS`. For all products at one point the gradient is recorded once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = minimize(lambda p: (p["a"] - 1) ** 2 + np.sum((p["b"] - p["a"]) ** 2), {"a": 0.0, "b": np.zeros(2)})
+    >>> print(round(float(found.x["a"]), 6), np.round(found.x["b"], 6))
+    1.0 [1. 1.]
+    """
+    from scipy import optimize
+
+    layout = Layout(x0)
+    given = listed(constraints)
+    name, kind = _method(method, bounds is not None, bool(given))
+    problem = Problem(lambda x: f(x, *args), layout)
+    if is_recording():
+        _require_outside(problem.flat(np.array(layout.start)))
+    bar = _bar(progress, name)
+
+    def each(x: Any, state: Any = None) -> None:
+        if bar is not None:
+            bar.update()
+            bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
+        if callback is not None:
+            _called(callback, layout.result(x), name)
+
+    with NoGraph(), nullcontext() if bar is None else bar:
+        found = optimize.minimize(
+            problem.both if kind.gradient else problem.alone,
+            layout.start,
+            method=name,
+            jac=True if kind.gradient else None,
+            hess=problem.hessian if kind.second == "matrix" else None,
+            hessp=problem.product if kind.second == "products" else None,
+            bounds=_bounds(bounds, layout),
+            constraints=[on_vectors(c, layout, kind) for c in given],
+            tol=tol,
+            options=options,
+            callback=None if callback is None and bar is None else each,
+        )
+    found.x = layout.result(found.x)
+    slope = "grad" if name == "trust-constr" else "jac"
+    if kind.gradient and slope in found:
+        found[slope] = layout.result(found[slope])
+    return found
+
+
+class Problem:
+    """A function of nested arguments, as SciPy calls it: with vectors."""
+
+    def __init__(self, f: Function, layout: Layout) -> None:
+        self.f, self.layout = f, layout
+        self.value = np.nan
+        self._at: Any = None
+        self._push: Any = None
+
+    def flat(self, vector: Any) -> Any:
+        """The function of one vector."""
+        return self.f(self.layout.tree(vector))
+
+    def alone(self, x: Any) -> float:
+        """The value."""
+        value = np.asarray(to_plain(self.flat(np.array(x))))
+        if value.shape != ():
+            raise ValueError(f"minimize: the function returned shape {value.shape}, not a scalar; sum it")
+        self.value = float(value)
+        return self.value
+
+    def both(self, x: Any) -> tuple[float, Any]:
+        """The value and the gradient."""
+        value, slope = value_and_grad(self.flat)(x)
+        self.value = float(to_plain(value))
+        return self.value, np.asarray(to_plain(slope), float)
+
+    def product(self, x: Any, vector: Any) -> Any:
+        """The Hessian times a vector."""
+        with recording_on():  # where the function writes in place, it runs again for each product, and must record
+            if self._at is None or not np.array_equal(x, self._at):
+                self._at, (_, self._push) = np.array(x), linearize(grad(self.flat), np.array(x))
+            return np.asarray(to_plain(self._push(np.asarray(vector, float))), float)
+
+    def hessian(self, x: Any) -> Any:
+        """The Hessian."""
+        return np.asarray(to_plain(hessian(self.flat)(x)), float)
+
+
+def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
+    """The name of a method, and what it uses."""
+    name = ("slsqp" if constrained else "l-bfgs-b" if bounded else "bfgs") if method is None else method
+    if not isinstance(name, str) or name.lower() not in METHODS:
+        raise ValueError(f"minimize: there is no method {method!r}; known are {', '.join(METHODS)}")
+    kind = METHODS[name.lower()]
+    for wanted, field in ((bounded, "bounds"), (constrained, "constraints")):
+        if wanted and not getattr(kind, field):
+            able = ", ".join(n for n, k in METHODS.items() if getattr(k, field))
+            raise ValueError(f"minimize: method {name!r} takes no {field}; these do: {able}")
+    return name.lower(), kind
+
+
+def _bounds(bounds: Any, layout: Layout) -> Any:
+    """Bounds of the vector."""
+    from scipy import optimize
+
+    if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
+        return bounds
+    return optimize.Bounds(*layout.pairs(bounds))
+
+
+def _require_outside(value: Any) -> None:
+    """Raise if the function depends on what a derivative is being taken by, which would be lost without a word."""
+    if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
+        raise TypeError(
+            "minimize: the function uses what a derivative is being taken by, but the result would be plain numbers without "
+            "a derivative. autodiff.minimize is differentiable; node.value is a plain array"
+        )
+
+
+def _called(callback: Callable[[Any], object], x: Any, name: str) -> None:
+    try:
+        callback(x)
+    except StopIteration as stop:
+        if name == "tnc":
+            raise RuntimeError("minimize: method 'tnc' cannot be ended by a callback; options={'maxfun': n} ends it") from stop
+        raise
+
+
+def _bar(progress: bool, name: str) -> Any:
+    if not progress:
+        return None
+    from tqdm import tqdm
+
+    return tqdm(desc=name, unit=" iterations")

@@ -1,0 +1,223 @@
+"""The optimiser of ArrayFlow, which finds the size of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph.nodes import require_history
+from compgraph.operands import to_plain
+
+from .base import Clip, Optimizer
+from .parameters import Array
+
+# Backward differences over the last four moving averages, oldest first: the first derivative to third order in the
+# step, the second to second order.
+FIRST = np.array([-1 / 3, 3 / 2, -3.0, 11 / 6])
+SECOND = np.array([-1.0, 4.0, -5.0, 2.0])
+GROW, SHRINK = 1.02, 0.99
+
+
+class History(NamedTuple):
+    """What happened in each step.
+
+    Attributes
+    ----------
+    loss : numpy.ndarray
+        The loss.
+    average : numpy.ndarray
+        Its moving average.
+    rate : numpy.ndarray
+        The size of the step.
+    """
+
+    loss: Array
+    average: Array
+    rate: Array
+
+
+class StepController(Optimizer):
+    """Gradient descent with inertia that finds the size of its steps from the loss: ArrayFlow's Algorithm 1.
+
+    The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
+    negative) the step grows by 1.02. When it rises, ever faster (its first and second differences are positive), the step
+    shrinks by 0.99, and from then on it never grows again.
+
+    Parameters
+    ----------
+    parameters, clip
+        See `Optimizer`.
+    rate : float
+        The size of the first step: a small one, since it grows.
+    beta : float
+        How much of a new gradient enters the direction of a step; the rest is inertia. The first direction is the first
+        gradient.
+    window : int
+        Over how many steps the loss is averaged. Before the first, the loss counts as having been what it was then.
+    grow : {"falling", "accelerating"}
+        When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
+        second difference is negative), which is seldom but for rounding in float32.
+    fixed : bool
+        Whether the size of the step stays as it is.
+
+    Attributes
+    ----------
+    growing : bool
+        Whether the step has never shrunk.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Optimizer`; TypeError also if the rate is a schedule.
+
+    Notes
+    -----
+    A. Nicolae, "Deep learning framework from scratch using NumPy", arXiv:2011.08461, 2020. Differences are over four
+    averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2), in the precision of the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([3.0, -2.0], "x")
+    >>> optimizer = StepController([x], rate=1e-3)
+    >>> for _ in range(1000):
+    ...     loss = np.sqrt(np.mean((x - 1) ** 2) + 1e-6)
+    ...     optimizer.step(gradient(loss), loss)
+    >>> len(optimizer.history.loss), bool(optimizer.rate > 1e-3), bool(np.all(np.abs(x.value - 1) < 0.01))
+    (1000, True, True)
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        rate: float = 1e-5,
+        *,
+        beta: float = 0.05,
+        window: int = 10,
+        grow: str = "falling",
+        fixed: bool = False,
+        clip: Clip | None = None,
+    ) -> None:
+        if callable(rate):
+            raise TypeError("StepController finds its rate itself and takes no schedule; SGD takes one")
+        if not 0 < beta <= 1:
+            raise ValueError(f"beta must be in (0, 1], not {beta}")
+        if not window >= 1:
+            raise ValueError(f"window must be at least 1, not {window}")
+        if grow not in ("falling", "accelerating"):
+            raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step as it is")
+        super().__init__(parameters, rate, ("direction",), clip)
+        self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
+        self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
+        self._history: list[tuple[float, float, float]] = []
+
+    @property
+    def history(self) -> History:
+        """The loss, its moving average and the size of the step, of each step so far."""
+        return History(*np.array(self._history, float).reshape(-1, 3).T)
+
+    def step(self, gradients: Any, loss: Any = None) -> None:
+        """Find the size of the step, then take it.
+
+        Parameters
+        ----------
+        gradients : Gradients, or tree
+            As of `Optimizer.step`.
+        loss : float or node
+            The loss that they are the gradients of.
+
+        Raises
+        ------
+        TypeError
+            If the loss is not given, or as of `Optimizer.step`.
+        ValueError
+            If the loss is not one finite number, or as of `Optimizer.step`; nothing is changed then.
+        """
+        if loss is None:
+            raise TypeError("StepController needs the loss as well: optimizer.step(gradients, loss)")
+        require_history(loss)
+        number = np.asarray(to_plain(loss))
+        if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
+            raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
+        found = self._checked(gradients)
+        self._observe(number.reshape(()))
+        self._take(found, self.rate)
+
+    def _observe(self, loss: Array) -> None:
+        """Let a loss into the averages, and change the size of the step."""
+        if not self._history:
+            dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
+            self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
+        self._losses[:] = [*self._losses[1:], loss]
+        self._averages[:] = [*self._averages[1:], np.mean(self._losses)]
+        first, second = (np.sum(c.astype(self._losses.dtype) * self._averages) for c in (FIRST, SECOND))
+        if not self.fixed:
+            if first > 0 and second > 0:
+                self.rate, self.growing = self.rate * SHRINK, False
+            elif self.growing and (first if self.grow == "falling" else second) < 0:
+                self.rate *= GROW
+        self._history.append((float(loss), float(self._averages[-1]), self.rate))
+
+    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        (direction,) = kept
+        if self.steps:
+            np.multiply(direction, 1 - self.beta, out=direction)
+            np.add(direction, np.multiply(g, self.beta, out=a), out=direction)
+        else:
+            np.copyto(direction, g)
+        np.subtract(p, np.multiply(direction, factors[0], out=a), out=p)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As of `Optimizer.state_dict`, with the averages and the history."""
+        own = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
+        return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
+
+    def _load_more(self, state: Mapping[str, Any]) -> None:
+        losses, averages, history = (np.array(state[name]) for name in ("losses", "averages", "history"))
+        growing = bool(state["growing"])
+        if any(a.dtype.kind != "f" for a in (losses, averages, history)):
+            raise ValueError("the state's losses, averages and history must be floating-point arrays")
+        if losses.shape != self._losses.shape or averages.shape != self._averages.shape or history.shape[1:] != (3,):
+            raise ValueError(f"the state has averages over {losses.size} steps, not over {self._losses.size}")
+        self._losses, self._averages, self.growing = losses, averages, growing
+        self._history = [(float(loss), float(average), float(rate)) for loss, average, rate in history]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the loss and its average, and the size of the step, by Matplotlib.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib.axes.Axes, optional
+            Where to draw them; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        if axes is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError as error:
+                raise ImportError('plot needs Matplotlib: pip install "compgraph[examples]"') from error
+            _, axes = pyplot.subplots(2, 1, sharex=True, layout="constrained")
+        above, below = axes
+        history = self.history
+        above.plot(history.loss, linewidth=0.8, label="loss")
+        above.plot(history.average, label=f"average of {self._losses.size}")
+        below.plot(history.rate, label="step size")
+        below.set_xlabel("step")
+        for axis, values in ((above, history.loss), (below, history.rate)):
+            if np.all(values > 0):
+                axis.set_yscale("log")
+            axis.legend()
+        return above.figure

@@ -1,0 +1,222 @@
+"""Graphs that are run again, with other values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .nodes import Node, PlaceholderNode, VariableNode, describe, next_tick, require_history
+from .program import Program
+from .replay import GuardError, origins_of, questions_about, recipe, replay
+from .simplification import simplify as smaller_graph
+
+PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
+
+
+class Executor:
+    """Runs a recorded graph again, with other values in its leaves.
+
+    Parameters
+    ----------
+    nodes : Node or sequence of Node
+        What is to be computed; several share what they have in common.
+    simplify : bool
+        Whether the graph is made smaller first, as by `simplified`. The results have the same bits.
+    fuse : bool
+        Whether operations element by element on large arrays are done together, a block that fits the cache after the
+        other. Faster; the last bits may differ.
+    strict : bool
+        Whether values that left the graph while it was recorded (`escapes`) raise instead of giving a warning.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        What is computed, as given.
+    escapes : list of str
+        Where Python was given numbers of the graph (``float(node)``, ``node.value``) while it was recorded. What it did with
+        them is not done again.
+
+    Raises
+    ------
+    TypeError
+        If `nodes` holds something that is no node.
+    GuardError
+        If `strict` and values left the graph.
+
+    Notes
+    -----
+    The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
+    `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls, `source`; the following
+    runs just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``, ``x.shape[0]``) is
+    checked in each run.
+
+    Variables that are not fed have the value they have when the graph is run, so one that is updated in place counts at
+    once. An executor may be shared by threads; runs wait for each other.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x, w = cg.placeholder((None,), name="x"), cg.variable(2.0, "w")
+    >>> run = cg.Executor([x * w, cg.sum(x)]).run
+    >>> run({"x": [1.0, 2.0, 3.0]})
+    [array([2., 4., 6.]), np.float64(6.0)]
+    >>> run({x: [1.0], w: 5.0})
+    [array([5.]), np.float64(1.0)]
+    """
+
+    def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, strict: bool = False) -> None:
+        self._single = isinstance(nodes, Node)
+        self.nodes: list[Any] = [nodes] if self._single else list(nodes)
+        for node in self.nodes:
+            require_history(node)
+            if not isinstance(node, Node):
+                raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
+            if node.level:
+                raise TypeError("an Executor cannot run a value that carries tangents")
+        self._simplify, self._fuse = simplify, fuse
+        questions, lost = questions_about(recipe(self.nodes, origins_of))
+        self._questions = questions
+        self._items = recipe([*self.nodes, *questions], origins_of)
+        self._known = frozenset(i for i in self._items if isinstance(i, Node))
+        self._named = _by_name(self._known)
+        self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
+        self._programs: dict[Any, Program] = {}
+        self.escapes = list(dict.fromkeys(map(str, lost)))
+        self._warn(strict)
+
+    def _warn(self, strict: bool) -> None:
+        if not self.escapes:
+            return
+        message = (
+            f"numbers left the graph while it was recorded, and what was done with them is not done again: "
+            f"{'; '.join(self.escapes)}. Compute with the nodes themselves"
+        )
+        if strict:
+            raise GuardError(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+    def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
+        """Compute the nodes.
+
+        Parameters
+        ----------
+        feed : mapping, optional
+            Values for nodes, by the node itself or by its name: for all placeholders, and for any other node of the graph.
+
+        Returns
+        -------
+        array or list of array
+            The value of each node, as NumPy would give it; one alone if the executor was made of one. They share no memory
+            with anything.
+
+        Raises
+        ------
+        KeyError
+            If a key is no node of the graph, or the name of none or of several.
+        ValueError
+            If a placeholder has no value, or a value has a shape with which the graph cannot be computed.
+        TypeError
+            If a value has a dtype that cannot be converted safely.
+        GuardError
+            If Python would have decided otherwise with these values while the graph was recorded.
+        """
+        feeds = self._fed(feed or {})
+        program = self._program(feeds)
+        results = program(feeds.values())
+        return results[0] if self._single else list(results)
+
+    def source(self, feed: Mapping[Any, Any] | None = None) -> str:
+        """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
+        return self._program(self._fed(feed or {})).source
+
+    def _program(self, feeds: dict[Any, Any]) -> Program:
+        """The program for values of some shapes, dtypes and layouts."""
+        key = tuple([(node, value.shape, value.dtype, value.strides) for node, value in feeds.items()])
+        program = self._programs.get(key)
+        if program is None:
+            program = self._compiled(feeds)
+            if len(self._programs) >= PROGRAMS:
+                self._programs.pop(next(iter(self._programs)))
+            self._programs[key] = program
+        return program
+
+    def _compiled(self, feeds: dict[Any, Any]) -> Program:
+        since = next_tick()
+        made = self._recorded_again(feeds)
+        outputs = [made[node] for node in self.nodes]
+        inputs = [made[node] for node in feeds]
+        questions = [q.on(tuple([made[a] if isinstance(a, Node) else a for a in q.args])) for q in self._questions]
+        items = recipe([*outputs, *questions], stop=inputs)
+        found, _ = questions_about(items, since)
+        items = recipe([*outputs, *questions, *found], stop=inputs)
+        if self._simplify:
+            smaller = smaller_graph(items, frozenset(inputs))
+            outputs = [smaller[node] for node in outputs]
+            asked = [smaller[question] for question in (*questions, *found)]
+            inputs = [smaller.get(node, node) for node in inputs]
+            items = recipe([*outputs, *asked], stop=inputs)
+        return Program(items, inputs, outputs, self._fuse)
+
+    def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
+        try:
+            return replay(self._items, feeds)
+        except (ValueError, IndexError, TypeError) as error:
+            other = [node for node, value in feeds.items() if value.shape != node.shape]
+            if not other:
+                raise
+            given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
+            raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+
+    # ------------------------------------------------------------------------------------------ what is fed
+
+    def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The values by node, checked, in an order of the graph's own."""
+        given = {self._node(key): value for key, value in feed.items()}
+        if len(given) < len(feed):
+            raise KeyError("a node is fed twice: by itself and by name")
+        if self._placeholders.difference(given):
+            needed = recipe(self.nodes, origins_of, given)
+            missing = [node for node in needed if node in self._placeholders and node not in given]
+            if missing:
+                raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
+        return {node: _checked(node, given[node]) for node in sorted(given, key=id)}
+
+    def _node(self, key: Any) -> Any:
+        """The node that a key names."""
+        if isinstance(key, Node):
+            require_history(key)
+            if key not in self._known:
+                raise KeyError(f"the {describe(key)} is no part of the graph")
+            return key
+        found = self._named.get(key, [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise KeyError(f"{len(found)} nodes of the graph are called {key!r}; feed by the node itself")
+        raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
+
+
+def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
+    """The nodes that have a name, by it."""
+    named: dict[str, list[Any]] = {}
+    for node in nodes:
+        if node._name is not None:
+            named.setdefault(node._name, []).append(node)
+    return named
+
+
+def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
+    """A value as an array of a node's dtype."""
+    value = value.plain if isinstance(value, Node) else value
+    array = np.asarray(value)
+    casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak
+    if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
+    declared = getattr(node, "declared", node.shape)
+    fixed = declared if isinstance(node, VariableNode) or None in declared else (None,) * len(declared)
+    if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
+        raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
+    return array.astype(node.dtype, copy=False)

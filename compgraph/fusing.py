@@ -1,0 +1,126 @@
+"""Operations element by element on large arrays, done together: block by block, so that a block stays in the cache."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .memory import Write
+from .nodes import Joint, Node
+from .replay import Question, sources_of
+from .storage import has_buffer, is_elementwise
+
+BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
+REACH = 2000  # how many items further on are looked at
+
+
+class Group(list[Any]):
+    """Nodes of one shape that are computed together.
+
+    Attributes
+    ----------
+    size : int
+        How many elements each has.
+    read : list
+        The nodes of this shape that come from outside.
+    kept : list
+        The nodes of the group that are needed outside.
+    scratch : list of dtype
+        The blocks that hold the others.
+    place : dict
+        Which of these blocks holds a node.
+    """
+
+    def __init__(self, nodes: list[Any], needed: set[Any]) -> None:
+        super().__init__(nodes)
+        own = set(nodes)
+        self.size = nodes[0].size
+        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Node) and a not in own)
+        self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a) is None]
+        self.kept = [node for node in nodes if node in needed]
+        self.scratch: list[Any] = []
+        self.place: dict[Any, int] = {}
+        self._assign()
+
+    def _assign(self) -> None:
+        last = {a: k for k, node in enumerate(self) for a in node.args if isinstance(a, Node)}
+        free: dict[Any, list[int]] = defaultdict(list)
+        for k, node in enumerate(self):
+            for a in {a for a in node.args if isinstance(a, Node) and a in self.place and last[a] == k}:
+                free[a.dtype].append(self.place[a])
+            if node not in self.kept:
+                if not free[node.dtype]:
+                    free[node.dtype].append(len(self.scratch))
+                    self.scratch.append(node.dtype)
+                self.place[node] = free[node.dtype].pop()
+
+
+def repeated(operand: Any) -> Any:
+    """The one number that a constant repeats in all its elements, or None."""
+    plain = operand.plain if isinstance(operand, Node) else operand
+    if isinstance(operand, Node) and operand.args:
+        return None
+    if plain.__class__ is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
+        return plain[(0,) * plain.ndim]
+    return None
+
+
+def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> list[list[Any]]:
+    """The items in an order in which groups stand together; all that is not in a group by itself."""
+    waiting = list(items)
+    chosen: list[list[Any]] = []
+    while waiting:
+        first, *waiting = waiting
+        if first in inputs or not _fits(first, first):
+            chosen.append([first])
+            continue
+        together, waiting = _gathered(first, waiting, inputs)
+        chosen.append(together)
+    users: dict[Any, set[int]] = defaultdict(set)
+    for place, unit in enumerate(chosen):
+        for item in unit:
+            for source in sources_of(item):
+                users[source].add(place)
+    ends = set(outputs)
+    return [
+        Group(unit, {node for node in unit if node in ends or users[node] - {place}}) if len(unit) > 1 else unit
+        for place, unit in enumerate(chosen)
+    ]
+
+
+def _gathered(first: Any, waiting: list[Any], inputs: frozenset[Any]) -> tuple[list[Any], list[Any]]:
+    """What can be computed together with a node, and what is left."""
+    together, left = [first], []
+    behind: set[Any] = set()
+    for place, item in enumerate(waiting):
+        if isinstance(item, (Write, Question)) or place > REACH:
+            return together, left + waiting[place:]
+        if item not in inputs and _fits(item, first) and behind.isdisjoint(sources_of(item)):
+            together.append(item)
+        else:
+            left.append(item)
+            behind.add(item)
+    return together, left
+
+
+def _fits(item: Any, first: Any) -> bool:
+    """Whether an item is an operation element by element on whole, contiguous arrays of the shape of another, or numbers."""
+    if isinstance(item, (Write, Question, Joint)) or not item.args or not is_elementwise(item) or not has_buffer(item):
+        return False
+    shape = item.plain.shape
+    return (
+        item.size >= 2 * BLOCK
+        and shape == first.plain.shape
+        and item.plain.flags.c_contiguous
+        and all(_is_simple(a, shape) for a in item.args)
+    )
+
+
+def _is_simple(operand: Any, shape: tuple[int, ...]) -> bool:
+    if not isinstance(operand, Node):
+        return np.ndim(operand) == 0
+    plain = operand.plain
+    return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand) is not None))

@@ -1,0 +1,204 @@
+"""A graph as a Python function of NumPy calls, one a line: what runs when a graph is run again.
+
+Nothing is traced, looked up or decided while it runs; the text is what one would write by hand, with the results in buffers
+(`storage`) that are used again.
+"""
+
+from __future__ import annotations
+
+import linecache
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import operations
+from .fusing import BLOCK, Group, fused, repeated
+from .memory import Write, value_at, window
+from .nodes import Joint, Node
+from .replay import Question, place_in
+from .storage import Storage
+
+_FILE = "<executor {}>"
+
+
+class Program:
+    """What computes some nodes from the values of others.
+
+    Parameters
+    ----------
+    items : list
+        The graph, as `replay.recipe` gives it; all lengths are those of the arrays that will be given.
+    inputs : sequence of Node
+        What is given.
+    outputs : sequence of Node
+        What is computed.
+    fuse : bool
+        Whether operations element by element are done together, block by block.
+
+    Attributes
+    ----------
+    source : str
+        The text of the function.
+    """
+
+    def __init__(self, items: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], fuse: bool) -> None:
+        self._names: dict[Any, str] = {}
+        self._objects: dict[str, Any] = {"np": np}
+        self._lines: list[str] = []
+        self._inputs = list(inputs)
+        self._given = frozenset(inputs)
+        units = fused(items, self._given, outputs) if fuse else [[item] for item in items]
+        self._storage = Storage(units, outputs, self._given)
+        self._roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+        for place, unit in enumerate(units):
+            self._emit_unit(unit)
+            self._emit_freed(place)
+        self._lock = threading.Lock()  # the buffers serve one run at a time
+        self.source = self._text(outputs)
+        self._run = self._compiled()
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of the outputs, from those of the inputs; no two share memory with each other or with anything."""
+        with self._lock:
+            return self._run(*values)  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------------------------------- the text
+
+    def _text(self, outputs: Sequence[Any]) -> str:
+        parameters = ", ".join(self._names[node] for node in self._inputs)
+        taken: set[Any] = set()
+        results = []
+        for node in outputs:
+            own = node not in taken and node.args and node not in self._given and _is_fresh(node)
+            results.append(self._names[node] if own else f"np.array({self._names[node]})[()]")
+            taken.add(node)
+        body = [*self._lines, f"return ({', '.join(results)},)"]
+        return "\n    ".join([f"def run({parameters}):", *body]) + "\n"
+
+    def _compiled(self) -> Callable[..., Any]:
+        name = _FILE.format(id(self))
+        linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
+        exec(compile(self.source, name, "exec"), self._objects)
+        return self._objects["run"]  # type: ignore[no-any-return]
+
+    def __del__(self) -> None:
+        linecache.cache.pop(_FILE.format(id(self)), None)
+
+    def _bound(self, value: Any, prefix: str) -> str:
+        """The name under which the function finds an object."""
+        if value is None or value.__class__ in (bool, int, str) or (value.__class__ is float and np.isfinite(value)):
+            return repr(value)
+        name = f"{prefix}{len(self._objects)}"
+        self._objects[name] = value
+        return name
+
+    def _function(self, function: Any) -> str:
+        name = getattr(function, "__name__", "function")
+        name = name if name.isidentifier() else "function"
+        if getattr(np, name, None) is not function:
+            return self._bound(function, f"{name}_")
+        self._objects[name] = function
+        return name
+
+    def _name(self, operand: Any) -> str:
+        return self._names[operand] if isinstance(operand, (Node, Joint)) else self._bound(operand, "c")
+
+    def _new_name(self, item: Any) -> str:
+        self._names[item] = name = f"v{len(self._names)}"
+        return name
+
+    # ---------------------------------------------------------------------------------------- the lines
+
+    def _emit_unit(self, unit: list[Any]) -> None:
+        if isinstance(unit, Group):
+            self._emit_group(unit)
+        else:
+            self._emit(unit[0])
+
+    def _emit(self, item: Any) -> None:
+        if isinstance(item, Question):
+            asked = ", ".join(map(self._name, item.args))
+            self._lines.append(f"{self._bound(item.ask, 'ask')}({asked})")
+        elif isinstance(item, Write):
+            target, index = self._target(item), self._bound(item.index, "i")
+            self._lines.append(f"{target}[{index}] = {self._name(item.args[0])}")
+        elif item in self._given:
+            name = self._new_name(item)
+            if isinstance(item, Node) and item.memory:  # it will be written into
+                self._lines.append(f"{name} = {name}.copy()")
+        elif not item.args:
+            self._leaf(item)
+        elif isinstance(item.function, operations.Output):
+            joint = self._name(item.args[0])
+            self._lines.append(f"{self._new_name(item)} = {joint}[{item.function.index}]")
+        else:
+            self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
+
+    def _leaf(self, item: Any) -> None:
+        bound = self._bound(item.plain, "c")
+        if item.memory:
+            self._lines.append(f"{self._new_name(item)} = {bound}.copy()")
+            self._objects[bound] = value_at(item, item.tick)
+        else:
+            self._names[item] = bound
+
+    def _call(self, item: Any) -> str:
+        arguments = list(map(self._name, item.args))
+        buffer = self._storage.buffer.get(item)
+        if buffer is not None:
+            arguments.append(self._bound(buffer, "b"))
+        if item.options:
+            arguments.append(f"**{self._bound(item.options, 'o')}")
+        return f"{self._function(item.function)}({', '.join(arguments)})"
+
+    def _target(self, write: Write) -> str:
+        root = self._roots[id(write.memory)]
+        name = self._names[root]
+        if write.window is root.plain:
+            return name
+        return f"{self._function(window)}({name}, **{self._bound(place_in(root.plain, write.window), 'o')})"
+
+    def _emit_group(self, group: Group) -> None:
+        """Operations element by element, a block of all of them after the other."""
+        outside = {x: f"x{k}" for k, x in enumerate(group.read)}
+        lines = self._lines
+        flat = {x: f"{name}_" for x, name in outside.items()}
+        for x, name in flat.items():
+            lines.append(f"{name} = {self._names[x]}.reshape(-1)")
+        for node in group.kept:
+            buffer = self._storage.buffer.get(node)
+            full = self._new_name(node)
+            made = f"np.empty({node.shape}, {self._bound(node.dtype, 'd')})" if buffer is None else self._bound(buffer, "b")
+            lines += [f"{full} = {made}", f"{full}_ = {full}.reshape(-1)"]
+        scratch = {k: self._bound(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch)}
+        lines.append(f"for start in range(0, {group.size}, {BLOCK}):")
+        inner = [f"stop = min(start + {BLOCK}, {group.size})"]
+        inner += [f"{name} = {flat[x]}[start:stop]" for x, name in outside.items()]
+        inner += [f"t{k} = {name}[:stop - start]" for k, name in scratch.items()]
+        there = dict(outside)
+        for node in group:
+            arguments = [self._in_block(a, there) for a in node.args]
+            there[node] = f"{self._names[node]}_[start:stop]" if node in group.kept else f"t{group.place[node]}"
+            if node in group.kept:
+                inner.append(f"y{self._names[node]} = {there[node]}")
+                there[node] = f"y{self._names[node]}"
+            inner.append(f"{self._function(node.function)}({', '.join([*arguments, there[node]])})")
+        lines += [f"    {line}" for line in inner]
+
+    def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
+        if isinstance(operand, Node) and operand in there:
+            return there[operand]
+        number = repeated(operand) if isinstance(operand, Node) else None
+        return self._name(operand) if number is None else self._bound(number, "c")
+
+    def _emit_freed(self, place: int) -> None:
+        names = [self._names[node] for node in self._storage.freed.get(place, ()) if self._names.get(node, "").startswith("v")]
+        if names:
+            self._lines.append(f"del {', '.join(names)}")
+
+
+def _is_fresh(node: Any) -> bool:
+    """Whether the value of a node lies in memory that nothing else has."""
+    return node.plain.__class__ is not np.ndarray or (node.plain.base is None and not node.memory)

@@ -1,0 +1,219 @@
+"""A recorded graph recorded once more, with other values in its leaves.
+
+Every operation is called again in the order in which it was recorded, writes in place among them, so lengths that follow
+from the leaves' follow again. Derivatives are not: what a rule recorded holds lengths of the arrays it saw, so the
+derivative is asked for again (`Origin`) of the new graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from . import operations
+from .decisions import Decision, Gone, noted, revived
+from .graph import breadth_first
+from .memory import Write, root_of, value_at, window
+from .modes import recording_on
+from .nodes import Joint, Node, OperationalNode, Origin, PlaceholderNode, VariableNode, attach, leaf, record
+from .writing import store
+
+
+class Question:
+    """A decision about nodes of a graph, to be asked again.
+
+    Attributes
+    ----------
+    decision : Decision
+        What was decided.
+    args : tuple
+        What it was about: nodes, and plain values.
+    tick : float
+        When; it stands among the nodes in that order.
+    """
+
+    __slots__ = ("args", "decision", "tick")
+
+    def __init__(self, decision: Decision, args: tuple[Any, ...]) -> None:
+        self.decision, self.args = decision, args
+        self.tick: float = decision.tick
+
+    def on(self, args: tuple[Any, ...]) -> Question:
+        """The same question about other nodes."""
+        question = Question(self.decision, args)
+        question.tick = max((a.tick for a in args if isinstance(a, Node)), default=0) + 0.5
+        return question
+
+    def ask(self, *values: Any) -> None:
+        """Ask again; raise a GuardError if the answer is another."""
+        assert self.decision.ask is not None
+        answer = self.decision.ask(*values)
+        if answer != self.decision.answer:
+            raise GuardError(
+                f"while the graph was recorded, {self.decision} gave {self.decision.answer!r}, and Python went on from "
+                f"that; with these values it gives {answer!r}. Record the graph again with such values, or choose in the "
+                "graph itself (np.where, np.minimum, x * (x > 0))"
+            )
+
+
+class GuardError(RuntimeError):
+    """A graph was given values with which Python would have decided otherwise while it was recorded."""
+
+
+def origin_of(node: Any) -> Origin | None:
+    """How a node was derived, if it is a derivative."""
+    return getattr(node, "origin", None)
+
+
+def sources_of(item: Any) -> tuple[Any, ...]:
+    """What has to be there before a node, joint, write or question can be computed."""
+    if isinstance(item, Question):
+        return tuple([a for a in item.args if isinstance(a, Node)])
+    read = tuple([item.args[position] for position in item.edges])
+    return (*read, *item.memory.log) if isinstance(item, Node) and item.memory else read
+
+
+def origins_of(item: Any) -> tuple[Any, ...]:
+    """The same, for an item that is to be recorded again: a derivative is derived again."""
+    origin = origin_of(item)
+    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
+
+
+def recipe(outputs: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Any = ()) -> list[Any]:
+    """All that is needed for some nodes, in order, leaves first; what lies behind those in `stop` is left out."""
+    found, stop = dict.fromkeys(outputs), frozenset(stop)
+    queue = list(found)
+    for item in queue:
+        for source in () if item in stop else sources(item):
+            if source not in found:
+                found[source] = None
+                queue.append(source)
+    return sorted(queue, key=_moment)
+
+
+def _moment(item: Any) -> float:
+    return float(item.tick) if item.args else -inf
+
+
+def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Question], list[Decision]]:
+    """The decisions on which the recording of some nodes hangs: those that can be asked again, and those that cannot."""
+    known = {item for item in items if isinstance(item, Node)}
+    ticks = [item.tick for item in items if item.args]
+    first, last = min(ticks, default=inf), max(ticks, default=-inf)
+    asked: list[Question] = []
+    lost: list[Decision] = []
+    for decision in noted():
+        if not since < decision.tick <= last:
+            continue
+        try:
+            args = tuple(map(revived, decision.about))
+        except Gone as gone:
+            if gone.was_computed and decision.tick > first and since == -inf:
+                lost.append(decision)
+            continue
+        behind = breadth_first(*[a for a in args if isinstance(a, Node)])
+        given = [node for node in behind if node in known and isinstance(node, (VariableNode, PlaceholderNode))]
+        if not given or any(node.tick > decision.tick for node in given):  # it was about an earlier value
+            continue
+        if decision.ask is None:
+            lost.append(decision)
+        else:
+            asked.append(Question(decision, args))
+    return asked, lost
+
+
+def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Record a graph again.
+
+    Parameters
+    ----------
+    items : list
+        The graph as `recipe` gives it.
+    feeds : mapping
+        The values, plain arrays, of some of its nodes.
+
+    Returns
+    -------
+    dict
+        For each node of `items` the one that took its place.
+
+    Raises
+    ------
+    GuardError
+        If Python would have decided otherwise.
+    """
+    again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
+    with recording_on():
+        for item in items:
+            if isinstance(item, Question):
+                item.ask(*[again.made[a].plain if isinstance(a, Node) else a for a in item.args])
+            elif isinstance(item, Write):
+                again.write(item)
+            else:
+                again.record(item)
+    return again.made
+
+
+class _Replay:
+    """What has been recorded again so far."""
+
+    def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
+        self.feeds, self.roots = feeds, roots
+        self.made: dict[Any, Any] = {}
+        self.outputs: dict[Any, Any] = {}
+
+    def record(self, item: Any) -> None:
+        """Record a node or joint."""
+        made = self._again(item)
+        if made is not item:
+            made.code, made.instruction = item.code, item.instruction
+            if isinstance(item, Node):
+                made._name = item._name
+        self.made[item] = made
+
+    def _again(self, item: Any) -> Any:
+        if not item.args:
+            if item in self.feeds:
+                return leaf(self.feeds[item], item.__class__, None)
+            # An array that is written into has to be as it was at first.
+            return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
+        origin = origin_of(item)
+        if origin is not None:
+            return origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])[origin.place]
+        args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        if item in self.feeds:
+            return attach(self.feeds[item], item.function, args, item.options)
+        if isinstance(item.function, operations.Output):
+            return self.outputs[args[0]][item.function.index]
+        if not isinstance(item, Joint):
+            return record(item.function, args, item.options)
+        parts = record(item.function, args, item.options)
+        joint = next(part for part in parts if part is not None).args[0]
+        self.outputs[joint] = parts
+        return joint
+
+    def write(self, item: Write) -> None:
+        """Write again, into the array that took the place of the other."""
+        root = self.roots[id(item.memory)]
+        target, there = self.made[root], root.plain
+        if item.window is not there:
+            if (target.plain.shape, target.plain.strides) != (there.shape, there.strides):
+                raise GuardError(
+                    f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
+                    f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
+                )
+            target = record(window, (target,), place_in(there, item.window))
+        (value,) = item.args
+        store(target, item.index, self.made[value] if item.edges else value)
+        target = root_of(target)
+        last = target.memory.log[-1]
+        last.code, last.instruction = item.code, item.instruction
+
+
+def place_in(buffer: Any, view: Any) -> dict[str, Any]:
+    """Where a view lies in an array, as `window` takes it."""
+    offset = view.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
+    return {"shape": view.shape, "dtype": view.dtype, "offset": offset, "strides": view.strides}

@@ -1,0 +1,140 @@
+"""A smaller graph with the same values: what is computed twice is computed once, and what never changes not at all.
+
+Graphs are never changed. The smaller one is made of new nodes over the same arrays. What is written into, and what looks at
+it, stays as it is: two reads of one array at different times are not the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .memory import Memory, Write, root_of
+from .nodes import ConstantNode, Joint, Node, _new_view, require_history
+from .replay import Question, recipe
+
+# What they compute hangs on the shape of their operand alone, which is known.
+OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
+COPIED = 64  # bytes of a raw operand that is compared by its value
+
+
+def simplified(nodes: Any) -> Any:
+    """The graph of some nodes without what is superfluous.
+
+    Equal sub-expressions are computed once, operations on constants alone become constants, and what leads to none of the
+    nodes is left out. The values have the same bits.
+
+    Parameters
+    ----------
+    nodes : Node or sequence of Node
+        Where the graph ends.
+
+    Returns
+    -------
+    Node or list of Node
+        As `nodes`; of a graph of its own, which shares leaves and arrays with the other.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no node.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(0.5, "x")
+    >>> f = cg.sin(x) ** cg.sin(x)
+    >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplified(f)]))
+    (4, 3)
+    """
+    single = isinstance(nodes, Node)
+    outputs = [nodes] if single else list(nodes)
+    for node in outputs:
+        require_history(node)
+        if not isinstance(node, Node):
+            raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
+    made = simplify(recipe(outputs))
+    found = [made[node] for node in outputs]
+    return found[0] if single else found
+
+
+def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict[Any, Any]:
+    """For each item of a graph what takes its place in a smaller one; `inputs` are given from outside and stay."""
+    made: dict[Any, Any] = {}
+    known: dict[Any, Any] = {}
+    memories: dict[int, Memory] = {}
+    for item in items:
+        args = tuple([made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        if isinstance(item, Question):
+            made[item] = item.on(args)
+        elif isinstance(item, Write):
+            made[item] = _written(item, args, memories[id(item.memory)])
+        elif not item.args and not item.memory:
+            made[item] = item
+        elif item in inputs or _is_written(item):
+            made[item] = _like(item, args)
+            if isinstance(item, Node) and item.memory:
+                made[item].memory = memories[id(item.memory)] = Memory()
+        elif item.function in OF_SHAPE_ALONE or all(_is_constant(args[position]) for position in item.edges):
+            made[item] = _constant(item, args)
+        else:
+            key = (item.function, tuple(map(_key, args)), _key(item.options))
+            if key not in known:
+                known[key] = _like(item, args)
+            made[item] = known[key]
+    return made
+
+
+def _is_written(item: Any) -> bool:
+    """Whether an item reads, or is, an array that is written into."""
+    read = [item.args[position] for position in item.edges]
+    return any(isinstance(node, Node) and root_of(node).memory for node in (item, *read))
+
+
+def _is_constant(item: Any) -> bool:
+    return isinstance(item, ConstantNode) or (isinstance(item, Joint) and all(_is_constant(item.args[p]) for p in item.edges))
+
+
+def _constant(item: Any, args: tuple[Any, ...]) -> Any:
+    if isinstance(item, Joint):
+        return _like(item, args)
+    made = ConstantNode.hold(item.plain, item._name)
+    made.plain, made.code, made.instruction = item.plain, item.code, item.instruction
+    return made
+
+
+def _like(item: Any, args: tuple[Any, ...]) -> Any:
+    """A node or joint as another is, but for its operands."""
+    if isinstance(item, Joint):
+        made: Any = Joint()
+    else:
+        made = _new_view(np.asarray(item.plain), item.__class__)
+        made._name, made.memory = item._name, None
+    made.plain, made.function, made.args, made.options = item.plain, item.function, args, item.options
+    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    made.tick, made._operands, made.code, made.instruction = item.tick, None, item.code, item.instruction
+    return made
+
+
+def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
+    made = Write(memory, (item.window, item.index, item.saved), args[0], isinstance(args[0], Node), item.tick)
+    made.code, made.instruction = item.code, item.instruction
+    memory.log.append(made)
+    return made
+
+
+def _key(value: Any) -> Any:
+    """What is the same for equal operands and options."""
+    if isinstance(value, (Node, Joint)):
+        return id(value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return tuple([(name, _key(option)) for name, option in value.items()])
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= COPIED and value.dtype.kind in "biufc":
+        return (type(value), value.dtype, value.shape, value.tobytes())
+    if isinstance(value, (int, float, complex, str, type(None), slice)):
+        return (type(value), repr(value))
+    return id(value)

@@ -1,0 +1,159 @@
+"""Windows that slide over the last axes of an array: what convolutions and poolings have in common."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+Lengths = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows lie along the last axes of an array; each attribute has an entry for each of these axes.
+
+    Attributes
+    ----------
+    lengths : tuple of int
+        How long the array is.
+    window : tuple of int
+        How many elements a window takes.
+    strides : tuple of int
+        The steps from one window to the next.
+    dilation : tuple of int
+        The steps from one element of a window to the next.
+    pads : tuple of (int, int)
+        How many elements are added before and after.
+    """
+
+    lengths: Lengths
+    window: Lengths
+    strides: Lengths
+    dilation: Lengths
+    pads: tuple[tuple[int, int], ...]
+
+    @property
+    def padded(self) -> Lengths:
+        """How long the array is with its padding."""
+        return tuple([n + left + right for n, (left, right) in zip(self.lengths, self.pads, strict=True)])
+
+    @property
+    def counts(self) -> Lengths:
+        """How many windows there are."""
+        reach = zip(self.padded, self.window, self.strides, self.dilation, strict=True)
+        return tuple([(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in reach])
+
+    @property
+    def inner(self) -> tuple[Any, ...]:
+        """The index of the array within what is padded."""
+        return (..., *[slice(left, left + n) for n, (left, _) in zip(self.lengths, self.pads, strict=True)])
+
+    def pad(self, x: Any, value: Any = 0) -> Any:
+        """`x` with its padding, in C order."""
+        if not any(map(any, self.pads)):
+            return np.ascontiguousarray(x)
+        padded = np.full((*x.shape[: x.ndim - len(self.lengths)], *self.padded), value, x.dtype)
+        padded[self.inner] = x
+        return padded
+
+    def view(self, padded: Any) -> Any:
+        """All windows, as a view of the padded array: of shape ``(*others, *window, *counts)``."""
+        axes = len(self.lengths)
+        steps = padded.strides[padded.ndim - axes :]
+        within = [step * d for step, d in zip(steps, self.dilation, strict=True)]
+        between = [step * s for step, s in zip(steps, self.strides, strict=True)]
+        others = padded.ndim - axes
+        shape = (*padded.shape[:others], *self.window, *self.counts)
+        return as_strided(padded, shape, (*padded.strides[:others], *within, *between))
+
+
+def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, padding: Any, dilation: Any) -> Windows:
+    """Check what a user gave, and find where the windows lie.
+
+    Parameters
+    ----------
+    opname : str
+        The operation, for messages.
+    lengths : tuple of int
+        The lengths of the axes that the windows slide along.
+    window : tuple of int
+        How many elements a window takes along each.
+    strides, dilation : int or sequence of int
+        The steps between windows, and within one.
+    padding : str, int or sequence
+        "valid", "same", "full", a number, or for each axis a number or a pair.
+
+    Returns
+    -------
+    Windows
+
+    Raises
+    ------
+    ValueError
+        If an option has another form, or no window fits.
+    """
+    axes = len(lengths)
+    strides = _each(opname, "strides", strides, axes)
+    dilation = _each(opname, "dilation", dilation, axes)
+    if min(window, default=1) < 1:
+        raise ValueError(f"{opname}: a window of shape {window} has no elements")
+    spans = [d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True)]
+    if isinstance(padding, str):
+        pads = _pads_called(opname, padding, lengths, spans, strides)
+    else:
+        pads = _pads_given(opname, padding, axes)
+    found = Windows(lengths, tuple(window), strides, dilation, pads)
+    if min(found.counts, default=1) < 1:
+        raise ValueError(
+            f"{opname}: no window of shape {tuple(window)} and dilation {dilation}, which spans {tuple(spans)}, fits into "
+            f"shape {lengths} with padding {pads}; give more padding, or a smaller window"
+        )
+    return found
+
+
+def _each(opname: str, what: str, given: Any, axes: int) -> Lengths:
+    """A positive number for each axis."""
+    wanted = f"{opname}: {what} must be a positive integer, or one for each of {axes} axes, not {given!r}"
+    if isinstance(given, (str, bytes)):
+        raise ValueError(wanted)
+    numbers = list(given) if isinstance(given, Sequence) or np.ndim(given) else [given] * axes
+    try:
+        found = tuple(map(operator.index, numbers))
+    except TypeError as error:
+        raise ValueError(wanted) from error
+    if len(found) != axes or min(found, default=1) < 1:
+        raise ValueError(wanted)
+    return found
+
+
+def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
+    """The padding that has a name."""
+    if padding == "valid":
+        return tuple([(0, 0) for _ in spans])
+    if padding == "full":
+        return tuple([(span - 1, span - 1) for span in spans])
+    if padding != "same":
+        raise ValueError(f'{opname}: padding must be "valid", "same", "full", or numbers, not {padding!r}')
+    missing = [max((math.ceil(n / s) - 1) * s + span - n, 0) for n, span, s in zip(lengths, spans, strides, strict=True)]
+    return tuple([(total // 2, total - total // 2) for total in missing])
+
+
+def _pads_given(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...]:
+    """The padding as numbers or pairs of them."""
+    each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
+    try:
+        found = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in each]
+    except TypeError:
+        found = []
+    if len(found) != axes or any(len(pair) != 2 or min(pair) < 0 for pair in found):
+        raise ValueError(
+            f"{opname}: padding must be a number from 0, or for each of {axes} axes a number or a pair (before, after), "
+            f"not {padding!r}"
+        )
+    return tuple([(left, right) for left, right in found])

@@ -1,0 +1,62 @@
+"""A headless browser for the tests of pages: `opened` loads a file and watches what the page says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CANDIDATES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+HOW_TO_GET_IT = "no Chromium was found: install the package `chromium` of the system, or set CHROMIUM to the program's path"
+# A page of ours asks the network for nothing; nor shall the browser.
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+WIDTHS = {"phone": (390, 844), "desktop": (1280, 800)}
+
+
+def chromium() -> str:
+    """The program; the test is skipped, with advice, where there is none."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CANDIDATES)), None)
+    if found is None:
+        pytest.skip(HOW_TO_GET_IT)
+    return found
+
+
+@contextmanager
+def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Iterator[Any]:
+    """A page in the browser, at a width of `WIDTHS`; errors on its console, and requests for anything else, fail the test."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
+        context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light")
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("requestfailed", lambda request: said.append(f"failed: {request.url}"))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else said.append(f"asked: {r.url}"))
+        page.goto(page_file.resolve().as_uri())
+        try:
+            yield page
+            assert said == []
+        finally:
+            browser.close()
+
+
+def require_drawn(picture: Path | bytes, colors: int = 8) -> None:
+    """A screenshot shows something: more than a few colors, and no picture cut off at its edges is all of one."""
+    import io
+
+    import numpy as np
+    from matplotlib import image
+
+    pixels = image.imread(io.BytesIO(picture) if isinstance(picture, bytes) else picture, format="png")
+    assert len(np.unique((pixels[..., :3] * 255).astype(np.uint8).reshape(-1, 3), axis=0)) >= colors

@@ -1,0 +1,483 @@
+"""Every operator on arguments and results that nest, by argnums of every kind, with auxiliary results, in each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradient
+from autodiff.trees import flatten, unflatten
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@dataclass
+class Model:
+    w: Any
+    layers: Any
+    note: Any = None
+
+
+W = np.array([0.3, -0.7, 1.1])
+MODEL = Model(W, [Pair(0.5, np.array([[1.0, 2.0]])), {"k": -0.4}])
+TIME = np.array([0.8, 1.7])
+
+
+def field(m: Model, t: Any) -> Any:
+    """A nested result of nested arguments."""
+    (a, b), k = m.layers[0], m.layers[1]["k"]
+    return {"y": np.sin(m.w * a)[:, None] * t, "z": (np.sum(b**3) * k * t[0], None), "v": Pair(m.w * k + t[1], np.exp(t * a))}
+
+
+def energy(m: Model, t: Any) -> Any:
+    found = field(m, t)
+    return np.sum(found["y"] ** 2) * found["z"][0] + np.sum(found["v"].a ** 3) * np.sum(found["v"].b)
+
+
+def flat(tree: Any) -> Array:
+    leaves = flatten(tree)[0]
+    return np.concatenate([np.ravel(leaf) for leaf in leaves]) if leaves else np.zeros(0)
+
+
+def filled(tree: Any, numbers: Array) -> Any:
+    """A tree like another, with these numbers."""
+    leaves, structure = flatten(tree)
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])
+    parts = np.split(numbers, ends[:-1])
+    return unflatten(structure, [p.reshape(np.shape(leaf))[()] for p, leaf in zip(parts, leaves, strict=True)])
+
+
+def random(tree: Any, seed: int = 0) -> Any:
+    return filled(tree, np.random.default_rng(seed).normal(size=flat(tree).size))
+
+
+def differences(f: Function, tree: Any, step: float = 1e-6) -> Array:
+    """The Jacobian of plain NumPy: all numbers of the result by all of the argument."""
+    x = flat(tree)
+    rows = [(flat(f(filled(tree, x + step * e))) - flat(f(filled(tree, x - step * e)))) / (2 * step) for e in np.eye(x.size)]
+    return np.stack(rows, axis=-1)
+
+
+def matrix(found: Any, result: Any, argument: Any) -> Array:
+    """A tree of the result with trees of the argument for leaves, as one matrix; shapes and nesting are checked."""
+    outs, structure = flatten(result)
+    trees = structure.flatten_up_to(found)
+    rows = []
+    for out, tree in zip(outs, trees, strict=True):
+        leaves, nesting = flatten(argument)
+        blocks = flatten(tree)[0]
+        assert flatten(tree)[1] == nesting
+        for block, leaf in zip(blocks, leaves, strict=True):
+            assert isinstance(block, (np.ndarray, np.generic))
+            assert not isinstance(block, cg.Node)
+            assert block.shape == (*np.shape(out), *np.shape(leaf))
+        rows.append(np.concatenate([np.reshape(b, (np.size(out), -1)) for b in blocks], axis=1))
+    return np.concatenate(rows)
+
+
+JACOBIANS = pytest.mark.parametrize("operator", [ad.jacrev, ad.jacfwd, ad.jacobian], ids=lambda o: o.__name__)
+
+
+class TestJacobians:
+    @JACOBIANS
+    def test_a_tree_of_trees(self, operator: Function) -> None:
+        found = matrix(operator(field)(MODEL, TIME), field(MODEL, TIME), MODEL)
+        assert np.allclose(found, differences(lambda m: field(m, TIME), MODEL), rtol=1e-7, atol=1e-8)
+
+    @JACOBIANS
+    def test_several_arguments(self, operator: Function) -> None:
+        both = (TIME, MODEL)
+        found = matrix(operator(field, argnums=(1, 0))(MODEL, TIME), field(MODEL, TIME), both)
+        assert np.allclose(found, differences(lambda b: field(b[1], b[0]), both), rtol=1e-7, atol=1e-8)
+
+    @JACOBIANS
+    def test_names_and_keywords(self, operator: Function) -> None:
+        expected = operator(field, 1)(MODEL, TIME)
+        for found in (operator(field, "t")(MODEL, TIME), operator(field, "t")(MODEL, t=TIME), operator(field, -1)(MODEL, TIME)):
+            assert np.array_equal(flat(found), flat(expected))
+        (alone,) = flatten(operator(field, ("t",))(m=MODEL, t=TIME)["z"][0])[0]
+        assert np.array_equal(alone, expected["z"][0])
+
+    @JACOBIANS
+    def test_of_jacobians(self, operator: Function) -> None:
+        def inner(m: Model) -> Any:
+            return ad.jacrev(field)(m, TIME)["v"]
+
+        found = matrix(operator(inner)(MODEL), inner(MODEL), MODEL)
+        assert np.allclose(found, differences(inner, MODEL), rtol=1e-6, atol=1e-7)
+
+    def test_precision_of_every_leaf(self) -> None:
+        p = {"a": np.ones(2, np.float32), "b": np.ones(3)}
+        f = lambda p: np.sum(p["a"]) * np.sum(p["b"] ** 2)  # noqa: E731
+        assert ad.jacrev(f)(p)["a"].dtype == np.float32
+        product = ad.hvp(f)(p, p)
+        assert (product["a"].dtype, product["b"].dtype) == (np.float32, np.float64)
+
+    def test_results_belong_to_the_caller(self) -> None:
+        found = ad.jacrev(lambda p: {"y": p["a"], "z": p["a"]})({"a": np.ones(2)})
+        found["y"]["a"][...] = 5
+        assert np.array_equal(found["z"]["a"], np.eye(2))
+        along = {"a": np.ones(2), "b": np.ones(2)}
+        product = ad.hvp(lambda p: np.sum(p["a"] * p["b"]))(along, along)
+        product["a"][...] = 5
+        assert flat(along).tolist() == [1, 1, 1, 1]
+        assert product["b"].tolist() == [1, 1]
+
+
+class TestSecondDerivatives:
+    @pytest.mark.parametrize("argnums", [0, "m", (0, 1), ("t", "m")])
+    def test_hessian_and_hvp(self, argnums: Any) -> None:
+        several = {0: MODEL, "m": MODEL, (0, 1): (MODEL, TIME), ("t", "m"): (TIME, MODEL)}[argnums]
+        expected = differences(lambda s: ad.grad(energy, argnums)(*arranged(argnums, s)), several, 1e-5)
+        found = matrix(ad.hessian(energy, argnums)(MODEL, TIME), several, several)
+        assert np.allclose(found, expected, rtol=1e-6, atol=1e-6)
+        along = random(several)
+        product = ad.hvp(energy, argnums)(MODEL, along, TIME)
+        assert flatten(product)[1] == flatten(several)[1]
+        assert np.allclose(flat(product), found @ flat(along), rtol=1e-10)
+
+    def test_third_derivatives(self) -> None:
+        along = random(MODEL)
+        found = ad.jvp(ad.hessian(lambda m: energy(m, TIME)), (MODEL,), (along,))[1]
+        step = filled(MODEL, 1e-5 * flat(along))
+        ends = [flat(ad.hessian(energy)(filled(MODEL, flat(MODEL) + sign * flat(step)), TIME)) for sign in (1, -1)]
+        assert np.allclose(flat(found), (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-5)
+        by_reverse = ad.jacrev(lambda m: ad.hvp(energy)(m, along, TIME))(MODEL)
+        assert np.allclose(matrix(by_reverse, MODEL, MODEL), matrix(found, MODEL, MODEL), rtol=1e-8, atol=1e-9)
+
+    def test_of_outer_variables(self) -> None:
+        c = cg.variable(2.0, "c")
+        f = lambda p: c * p["a"] ** 3  # noqa: E731
+        one, p = {"a": 1.0}, {"a": 1.5}
+        assert np.isclose(float(gradient(ad.hvp(f)(p, one)["a"])["c"]), 9)
+        assert np.isclose(float(gradient(ad.hessian(f)(p)["a"]["a"])["c"]), 9)
+        assert np.isclose(float(gradient(ad.linearize(f, p)[1](one))["c"]), 6.75)
+        assert np.isclose(float(gradient(ad.taylor(f, p, 2)[2])["c"]), 4.5)
+        assert np.isclose(float(gradient(ad.elementwise_grad(f)(p)["a"])["c"]), 6.75)
+        assert np.isclose(float(gradient(ad.jacfwd(lambda p: [p["a"] ** 3])({"a": c})[0]["a"])["c"]), 12)
+
+
+def arranged(argnums: Any, given: Any) -> tuple[Any, Any]:
+    """Both arguments of `energy`, from those that are differentiated by."""
+    if argnums in (0, "m"):
+        return given, TIME
+    return given if argnums == (0, 1) else given[::-1]
+
+
+class TestLinear:
+    def test_linearize(self) -> None:
+        value, push = ad.linearize(field, MODEL, TIME)
+        assert np.array_equal(flat(value), flat(field(MODEL, TIME)))
+        for seed in (1, 2):
+            along = random((MODEL, TIME), seed)
+            expected = ad.jvp(field, (MODEL, TIME), along)[1]
+            assert flatten(push(*along))[1] == flatten(expected)[1]
+            assert np.allclose(flat(push(*along)), flat(expected), rtol=1e-12)
+
+    def test_linearize_what_writes(self) -> None:
+        def f(p: Any) -> Any:
+            y = np.zeros_like(p["x"])
+            y[0] = p["x"][1] * p["k"]
+            return {"y": y}, "aux"
+
+        p, along = {"x": np.array([2.0, 3.0]), "k": 4.0}, {"x": np.array([0.0, 1.0]), "k": 1.0}
+        value, push, aux = ad.linearize(f, p, has_aux=True)
+        assert (value["y"].tolist(), push(along)["y"].tolist(), aux) == ([12, 0], [7, 0], "aux")
+
+    def test_directional_derivative(self) -> None:
+        along = random(MODEL)
+        found = ad.directional_derivative(lambda m: field(m, TIME), MODEL, along)
+        assert np.allclose(flat(found), differences(lambda m: field(m, TIME), MODEL) @ flat(along), rtol=1e-7, atol=1e-8)
+
+    @pytest.mark.parametrize("written", [False, True])
+    def test_taylor(self, written: bool) -> None:
+        def f(m: Model) -> Any:
+            found = field(m, TIME)
+            if written:
+                found["y"] = np.copy(found["y"])
+                found["y"][0] *= 2
+            return found
+
+        along = random(MODEL)
+        coefficients = ad.taylor(f, MODEL, 3, along)
+        derivative: Function = f
+        for k, factorial in enumerate((1, 1, 2, 6)):
+            expected = derivative(MODEL)
+            assert flatten(coefficients[k])[1] == flatten(expected)[1]
+            assert np.allclose(flat(coefficients[k]) * factorial, flat(expected), rtol=1e-10, atol=1e-12)
+            derivative = lambda m, d=derivative: ad.jvp(d, (m,), (along,))[1]  # noqa: E731
+        ones = filled(MODEL, np.ones(flat(MODEL).size))
+        assert np.allclose(flat(ad.taylor(f, MODEL, 1)[1]), flat(ad.jvp(f, (MODEL,), (ones,))[1]))
+
+    def test_taylor_shares_no_memory(self) -> None:
+        x, along = np.ones(2), np.ones(2)
+        for coefficient in ad.taylor(lambda x: x, x, 1, along):
+            coefficient[...] = 7
+        assert (x.tolist(), along.tolist()) == ([1, 1], [1, 1])
+
+
+class TestElementwise:
+    def test_trees(self) -> None:
+        p = [W, Pair(W + 1, None)]
+        found = ad.elementwise_grad(lambda p: {"s": np.sin(p[0]) * p[1].a, "c": p[1].a ** 2})(p)
+        assert np.allclose(flat(found["s"]), np.concatenate([np.cos(W) * (W + 1), np.sin(W)]))
+        assert np.allclose(flat(found["c"]), np.concatenate([0 * W, 2 * (W + 1)]))
+        assert type(found["s"][1]) is Pair
+        by_b, by_a = ad.elementwise_grad(lambda a, b: a * b**2, ("b", 0))(W, b=W + 1)
+        assert np.allclose([by_b, by_a], [2 * W * (W + 1), (W + 1) ** 2])
+
+    def test_complex_numbers(self) -> None:
+        z = np.array([0.5 + 1j, -0.3j])
+        assert np.allclose(ad.elementwise_grad(lambda x: np.exp(1j * x))(W), 1j * np.exp(1j * W))
+        assert np.allclose(ad.elementwise_grad(np.exp)(z), np.exp(z))
+        assert np.allclose(ad.elementwise_grad(lambda z: np.abs(z) ** 2)(z), 2 * np.conj(z))
+        with pytest.raises(TypeError, match="elementwise_grad: the complex function is not analytic"):
+            ad.elementwise_grad(lambda z: z * np.conj(z))(z)
+
+    def test_one_leaf_is_not_elementwise(self) -> None:
+        with pytest.raises(ValueError, match="depends on other elements"):
+            ad.elementwise_grad(lambda p: p["a"] + np.sum(p["b"]))({"a": W, "b": W})
+
+
+class TestFields:
+    def test_other_arguments(self) -> None:
+        assert ad.divergence(lambda t, x: t * x**2, 1)(3.0, W) == pytest.approx(6 * np.sum(W))
+        assert ad.divergence(lambda t, x: t * x**2, "x")(3.0, x=W) == pytest.approx(6 * np.sum(W))
+        assert ad.laplacian(lambda x, *, k: k * np.sum(x**3), "x")(x=W, k=2.0) == pytest.approx(12 * np.sum(W))
+        turn = ad.curl(lambda t, x: np.cross(np.array([0.0, 0.0, 1.0]) * t, x), "x")(2.0, W)
+        assert np.allclose(turn, [0, 0, 4])
+
+
+AUX: dict[str, Function] = {
+    "grad": lambda f: ad.grad(f, has_aux=True)(1.5),
+    "jacrev": lambda f: ad.jacrev(f, has_aux=True)(1.5),
+    "jacfwd": lambda f: ad.jacfwd(f, has_aux=True)(1.5),
+    "jacobian": lambda f: ad.jacobian(f, has_aux=True)(1.5),
+    "hessian": lambda f: ad.hessian(f, has_aux=True)(1.5),
+    "hvp": lambda f: ad.hvp(f, has_aux=True)(1.5, 1.0),
+    "elementwise_grad": lambda f: ad.elementwise_grad(f, has_aux=True)(1.5),
+    "vjp": lambda f: ad.vjp(f, 1.5, has_aux=True),
+    "jvp": lambda f: ad.jvp(f, (1.5,), (1.0,), has_aux=True),
+    "linearize": lambda f: ad.linearize(f, 1.5, has_aux=True),
+}
+
+
+class TestAux:
+    @pytest.mark.parametrize("label", AUX)
+    def test_it_is_plain(self, label: str) -> None:
+        *_, aux = AUX[label](lambda x: (x**3, {"square": x * x, "n": 3, "none": None}))
+        assert aux == {"square": 2.25, "n": 3, "none": None}
+        assert type(aux["square"]) is np.float64
+
+    @pytest.mark.parametrize("label", AUX)
+    def test_it_stays_connected(self, label: str) -> None:
+        for d in (ad.grad, lambda f: lambda x: ad.jvp(f, (x,), (1.0,))[1]):
+            assert float(d(lambda x: AUX[label](lambda y: (y**3, x * x * y))[-1])(2.0)) == pytest.approx(6)
+
+    @pytest.mark.parametrize("label", AUX)
+    def test_no_pair(self, label: str) -> None:
+        with pytest.raises(TypeError, match=f"{label}: has_aux=True, but the function returned a .*, not a pair"):
+            AUX[label](lambda x: x**3)
+
+
+class TestCustomGradient:
+    @staticmethod
+    def scaled(p: Any, k: Any) -> Any:
+        @ad.custom_gradient
+        def call(p: Any, k: Any) -> Any:
+            def pull(g: Any) -> Any:
+                return {"w": g["v"] * k + g["s"][0], "b": None}, np.sum(g["v"] * p["w"])
+
+            return {"v": p["w"] * k, "s": (np.sum(p["w"]), None)}, pull
+
+        return call(p, k)
+
+    def test_trees(self) -> None:
+        p = {"w": W, "b": 0.5}
+        plain = self.scaled(p, 2.0)
+        assert (type(plain["v"]), plain["s"][1]) == (np.ndarray, None)
+
+        def f(p: Any, k: Any) -> Any:
+            found = self.scaled(p, k)
+            return np.sum(np.sin(found["v"])) * found["s"][0]
+
+        expected = lambda p, k: np.sum(np.sin(p["w"] * k)) * np.sum(p["w"])  # noqa: E731
+        for operator in (ad.grad, ad.jacfwd, ad.hessian):
+            assert np.allclose(flat(operator(f, (0, 1))(p, 2.0)), flat(operator(expected, (0, 1))(p, 2.0)))
+        ad.check_grads(f, [p, 2.0], order=2)
+
+    def test_one_nested_argument(self) -> None:
+        product = ad.custom_gradient(lambda q: ([q[0] * q[1]], lambda g: [g[0] * q[1], None]))
+        assert ad.grad(lambda q: product(q)[0])([2.0, 3.0]) == [3, 0]
+        assert ad.jvp(lambda q: product(q)[0], ([2.0, 3.0],), ([1.0, 1.0],))[1] == 3
+
+    def test_none_is_zero_in_every_mode_and_order(self) -> None:
+        f = ad.custom_gradient(lambda x, y: (x * y, lambda g: (g * y, None)))
+        assert ad.hessian(f, (0, 1))(2.0, 3.0) == ((0, 1), (0, 0))
+        assert ad.jvp(f, (2.0, 3.0), (1.0, 1.0)) == (6, 3)
+        parts = ad.custom_gradient(lambda x: ((x**2, x**3), lambda g: g[0] * 2 * x))
+        assert ad.hessian(lambda x: parts(x)[1])(2.0) == 0
+
+    def test_what_is_wrong(self) -> None:
+        other = ad.custom_gradient(lambda q: (q["a"], lambda g: {"b": g}))
+        with pytest.raises(ValueError, match="does not nest as its argument"):
+            ad.grad(other)({"a": 1.0})
+        lost = ad.custom_gradient(lambda x, y: (x * y, lambda g: (g * y, np.asarray(g) * 2)))
+        with pytest.raises(TypeError, match=r"returned a plain .* for argument 1, .*return None"):
+            ad.hessian(lost, (0, 1))(2.0, 3.0)
+        with pytest.raises(TypeError, match="which holds no array"):
+            ad.custom_gradient(lambda x: ([], lambda g: g))(1.0)
+
+
+def test_checkpoint_of_dataclasses() -> None:
+    plain = lambda m: Model(np.sin(m.w) * m.layers["k"], {"z": m.w * 2})  # noqa: E731
+    f = ad.checkpoint(plain)
+    m = Model(W, {"k": 2.0})
+    made = f(Model(cg.variable(W), {"k": 2.0}))
+    assert (type(made), made.w.opname, made.note) == (Model, "checkpoint", None)
+    total = lambda f: lambda m: np.sum(f(m).w) * np.sum(f(m).layers["z"])  # noqa: E731
+    for operator in (ad.grad, ad.hessian):
+        assert np.allclose(flat(operator(total(f))(m)), flat(operator(total(plain))(m)))
+    ad.check_grads(f, [m], order=2)
+
+
+class TestCheckGrads:
+    def test_trees(self) -> None:
+        ad.check_grads(field, [MODEL, TIME])
+
+    @pytest.mark.parametrize("mode", ["fwd", "rev"])
+    def test_a_wrong_leaf_is_seen(self, mode: str) -> None:
+        wrong = ad.custom_gradient(lambda x: (x**2, lambda g: 2.01 * g * x))
+        with pytest.raises(AssertionError, match=f"derivative in mode '{mode}'"):
+            ad.check_grads(lambda m: {"y": np.sin(m.w), "z": wrong(m.layers)}, [Model(W, 3.0)], modes=(mode,))
+        with pytest.raises(AssertionError, match="a central difference gives"):
+            ad.check_grads(lambda p: [p["a"] ** 2, np.sum(np.asarray(p["a"]))], [{"a": W}], order=1, modes=(mode,))
+
+    def test_refused(self) -> None:
+        with pytest.raises(TypeError, match="args is the list of the arguments"):
+            ad.check_grads(np.sin, 2.0)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="modes among"):
+            ad.check_grads(np.sin, [2.0], modes=())
+
+
+P = {"a": W, "b": 2.0}
+REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+    "integers": (
+        lambda: ad.jacrev(np.sum)({"n": [1.0, np.arange(3)]}),
+        TypeError,
+        r"jacrev: argument 0\['n'\]\[1\] of dtype int64",
+    ),
+    "integers to jvp": (lambda: ad.jvp(np.sin, (np.arange(3),), (W,)), TypeError, "jvp: primal 0 of dtype int64"),
+    "the same twice": (lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0), ValueError, "asks for the same argument twice"),
+    "twice by name": (lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0), ValueError, "asks for the same argument twice"),
+    "argnums": (lambda: ad.hessian(np.sum, 1.0)(W), TypeError, "argnums is a position, a name, or a sequence"),  # type: ignore[arg-type]
+    "argnums in a row": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums is a position, a name"),  # type: ignore[arg-type]
+    "behind a star": (lambda: ad.grad(lambda *a, c=1.0: a[1] * c, "c")(2.0, 3.0), ValueError, "no argument called 'c'"),
+    "no parameter of a product": (lambda: ad.grad(ad.hvp(lambda x, y: x * y), "y")(1.0, 1.0, 2.0), ValueError, "called 'y'"),
+    "a list": (lambda: ad.grad(lambda x: np.sum(np.sin(x)))([1.0, 2.0]), TypeError, r"for an array give np\.array"),
+    "a pair": (lambda: ad.grad(lambda x: (x, x))(2.0), TypeError, "returned a tuple, not a scalar; .*has_aux=True"),
+    "a dictionary": (
+        lambda: ad.hessian(lambda x: {"y": x})(2.0),
+        TypeError,
+        "hessian: the function returned a dict, not a scalar",
+    ),
+    "no array": (lambda: ad.jacrev(lambda x: {"y": None})(2.0), TypeError, r"returned \{'y': None\}, which holds no array"),
+    "a vector of other nesting": (lambda: ad.hvp(lambda p: np.sum(p["a"]))(P, W), ValueError, "hvp: the tangents nest as"),
+    "too few vectors": (lambda: ad.hvp(np.vdot, (0, 1))(W, (W,), W), ValueError, "1 tangents were given for 2 arguments"),
+    "no tuple": (lambda: ad.hvp(np.vdot, (0, 1))(W, W, W), ValueError, "tangents of 2 arguments are a tuple"),
+    "a tangent's shape": (lambda: ad.linearize(np.sin, W)[1](TIME), ValueError, "linearize: tangent 0 has shape"),
+    "a direction": (lambda: ad.taylor(lambda p: p["a"], P, 2, W), ValueError, "taylor: the direction nests as"),
+    "sparse arguments": (lambda: ad.jacobian(lambda p: p["a"], sparse=True)(P), ValueError, "not nested ones; join"),
+    "sparse results": (lambda: ad.jacobian(lambda x: [x], sparse=True)(W), ValueError, "not nested ones; join"),
+    "sparse hessian": (lambda: ad.hessian(lambda p: p["b"] ** 2, sparse=True)(P), ValueError, "hessian: .*not nested ones"),
+    "divergence": (lambda: ad.divergence(lambda p: p)(P), ValueError, "divergence: .*a single array.*take it apart"),
+    "of several": (lambda: ad.laplacian(np.vdot, (0, 1))(W, W), ValueError, "laplacian: .*a single array"),  # type: ignore[arg-type]
+    "curl": (lambda: ad.curl(lambda x: x)([1.0, 2.0, 3.0]), ValueError, "curl: .*a single array"),
+    "a field in parts": (lambda: ad.divergence(lambda x: [x[0], x[1]])(TIME), TypeError, r"not one array; stack its parts"),
+}
+
+
+@pytest.mark.parametrize("label", REFUSED)
+def test_refused(label: str) -> None:
+    call, error, message = REFUSED[label]
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda f: ad.jacrev(f, (0, 1))(1.0, 2.0),
+        lambda f: ad.jacfwd(f, (0, 1))(1.0, 2.0),
+        lambda f: ad.hessian(f, (0, 1))(1.0, 2.0),
+        lambda f: ad.hvp(f, (0, 1))(1.0, (1.0, 1.0), 2.0),
+        lambda f: ad.linearize(f, 1.0, 2.0),
+        lambda f: ad.elementwise_grad(f, (0, 1))(1.0, 2.0),
+    ],
+)
+def test_a_leaf_that_left_the_graph_is_told(operator: Function) -> None:
+    with pytest.warns(RuntimeWarning, match="does not depend on argument 1 by its graph"):
+        operator(lambda x, y: x**2 * float(y))
+
+
+# -------------------------------------------------------------------------------------- in each other
+
+FIRST: dict[str, Function] = {
+    "grad": ad.grad,
+    "jacrev": ad.jacrev,
+    "jacfwd": ad.jacfwd,
+    "jvp": lambda f: lambda x: ad.jvp(f, (x,), (1.0,))[1],
+    "vjp": lambda f: lambda x: ad.vjp(f, x)[1](1.0)[0],
+    "elementwise_grad": ad.elementwise_grad,
+    "divergence": ad.divergence,
+    "nested jacrev": lambda f: lambda x: ad.jacrev(lambda p: {"y": f(p["a"])})({"a": x})["y"]["a"],
+    "nested jacfwd": lambda f: lambda x: ad.jacfwd(lambda p: {"y": f(p["a"])})({"a": x})["y"]["a"],
+    "nested linearize": lambda f: lambda x: ad.linearize(lambda p: [f(p["a"])], {"a": x})[1]({"a": 1.0})[0],
+    "nested taylor": lambda f: lambda x: ad.taylor(lambda p: [f(p["a"])], {"a": x}, 1)[1][0],
+}
+SECOND: dict[str, Function] = {
+    "hessian": ad.hessian,
+    "laplacian": ad.laplacian,
+    "nested hessian": lambda f: lambda x: ad.hessian(lambda p: f(p["a"]))({"a": x})["a"]["a"],
+    "nested hvp": lambda f: lambda x: ad.hvp(lambda p: f(p["a"]) * p["b"])({"a": x, "b": 1.0}, {"a": 1.0, "b": 0.0})["a"],
+    "hvp of two": lambda f: lambda x: ad.hvp(lambda p, q: f(p) * q, (0, 1))(x, (1.0, 0.0), 1.0)[0],
+}
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.product(FIRST, repeat=2)))
+def test_perturbations_are_told_apart(one: str, other: str) -> None:
+    d1, d2 = FIRST[one], FIRST[other]
+    assert float(d1(lambda x: x * d2(lambda y: x + y)(1.0))(1.0)) == pytest.approx(1)
+    assert float(d1(lambda x: d2(lambda y: x**2 * y**3)(x))(2.0)) == pytest.approx(96)
+    found = d1(d2(np.sin))(1.0)
+    assert type(found) is np.float64
+    assert found == pytest.approx(-np.sin(1.0))
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.product(FIRST, SECOND)))
+def test_second_derivatives_in_first(one: str, other: str) -> None:
+    d1, d2 = FIRST[one], SECOND[other]
+    for third in (d1(d2(np.sin))(0.7), d2(d1(np.sin))(0.7)):
+        assert type(third) is np.float64
+        assert third == pytest.approx(-np.cos(0.7))
+    assert float(d1(lambda x: x * d2(lambda y: x * y**2)(x))(2.0)) == pytest.approx(8)
+
+
+@pytest.mark.parametrize("outer", ["grad", "jacrev", "jacfwd", "elementwise_grad", "nested jacrev", "nested taylor"])
+def test_an_inner_constant_leaves_no_graph(outer: str) -> None:
+    for inner in ("grad", "jacrev", "nested jacfwd", "nested linearize"):
+        found = FIRST[outer](lambda x, d=FIRST[inner]: x * d(lambda y: x + y)(1.0))(1.0)
+        assert type(found) is np.float64

@@ -1,0 +1,615 @@
+"""Optimisers: update rules against plain NumPy and PyTorch, what they take, what they refuse, and resuming."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff
+import compgraph as cg
+from autodiff import checkpoint, grad, optimizers
+from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
+from autodiff.reverse import gradient
+from compgraph.escapes import noticing
+
+Make = Callable[[Any], Any]
+
+
+def slopes(steps: int = 60) -> list[Any]:
+    """Gradients of two parameters, step by step."""
+    rng = np.random.default_rng(0)
+    return [(rng.normal(size=(3, 2)), rng.normal(size=4) * 10.0 ** rng.integers(-3, 3)) for _ in range(steps)]
+
+
+def starts() -> list[Any]:
+    rng = np.random.default_rng(1)
+    return [rng.normal(size=(3, 2)), rng.normal(size=4)]
+
+
+# -------------------------------------------------------------------------------------- rules in plain NumPy
+
+
+def by_hand_sgd(p: Any, slopes: list[Any], momentum: float = 0, nesterov: bool = False, decay: float = 0, damp: float = 0) -> Any:
+    v = None
+    for g in slopes:
+        g = g + decay * p
+        v = g if v is None else momentum * v + (1 - damp) * g
+        p = p - 0.05 * (g + momentum * v if nesterov else v)
+    return p
+
+
+def by_hand_adagrad(p: Any, slopes: list[Any], initial: float = 0, decay: float = 0) -> Any:
+    total = initial
+    for g in slopes:
+        g = g + decay * p
+        total = total + g**2
+        p = p - 0.05 * g / (np.sqrt(total) + 1e-10)
+    return p
+
+
+def by_hand_rmsprop(p: Any, slopes: list[Any], momentum: float = 0, decay: float = 0) -> Any:
+    square, v = 0.0, 0.0
+    for g in slopes:
+        g = g + decay * p
+        square = 0.9 * square + 0.1 * g**2
+        v = momentum * v + g / (np.sqrt(square) + 1e-8)
+        p = p - 0.05 * v
+    return p
+
+
+def by_hand_adam(p: Any, slopes: list[Any], amsgrad: bool = False, decay: float = 0, decoupled: float = 0) -> Any:
+    m, v, most = 0.0, 0.0, 0.0
+    for t, g in enumerate(slopes, 1):
+        g = g + decay * p
+        p = p * (1 - 0.05 * decoupled)
+        m = 0.8 * m + 0.2 * g
+        v = 0.95 * v + 0.05 * g**2
+        most = np.maximum(most, v) if amsgrad else v
+        p = p - 0.05 * (m / (1 - 0.8**t)) / (np.sqrt(most / (1 - 0.95**t)) + 1e-8)
+    return p
+
+
+BETAS = (0.8, 0.95)
+RULES: dict[str, tuple[Make, Callable[..., Any], str, dict[str, Any]]] = {
+    "sgd": (partial(SGD, rate=0.05), by_hand_sgd, "SGD", {}),
+    "sgd momentum": (partial(SGD, rate=0.05, momentum=0.9), partial(by_hand_sgd, momentum=0.9), "SGD", {"momentum": 0.9}),
+    "sgd nesterov": (
+        partial(SGD, rate=0.05, momentum=0.9, nesterov=True),
+        partial(by_hand_sgd, momentum=0.9, nesterov=True),
+        "SGD",
+        {"momentum": 0.9, "nesterov": True},
+    ),
+    "sgd all": (
+        partial(SGD, rate=0.05, momentum=0.7, dampening=0.3, weight_decay=0.1),
+        partial(by_hand_sgd, momentum=0.7, damp=0.3, decay=0.1),
+        "SGD",
+        {"momentum": 0.7, "dampening": 0.3, "weight_decay": 0.1},
+    ),
+    "sgd nesterov decay": (
+        partial(SGD, rate=0.05, momentum=0.7, nesterov=True, weight_decay=0.1),
+        partial(by_hand_sgd, momentum=0.7, nesterov=True, decay=0.1),
+        "SGD",
+        {"momentum": 0.7, "nesterov": True, "weight_decay": 0.1},
+    ),
+    "adagrad": (partial(AdaGrad, rate=0.05), by_hand_adagrad, "Adagrad", {}),
+    "adagrad all": (
+        partial(AdaGrad, rate=0.05, initial=0.5, weight_decay=0.1),
+        partial(by_hand_adagrad, initial=0.5, decay=0.1),
+        "Adagrad",
+        {"initial_accumulator_value": 0.5, "weight_decay": 0.1},
+    ),
+    "rmsprop": (partial(RMSProp, rate=0.05, decay=0.9), by_hand_rmsprop, "RMSprop", {"alpha": 0.9}),
+    "rmsprop all": (
+        partial(RMSProp, rate=0.05, decay=0.9, momentum=0.6, weight_decay=0.1),
+        partial(by_hand_rmsprop, momentum=0.6, decay=0.1),
+        "RMSprop",
+        {"alpha": 0.9, "momentum": 0.6, "weight_decay": 0.1},
+    ),
+    "adam": (partial(Adam, rate=0.05, betas=BETAS), by_hand_adam, "Adam", {"betas": BETAS}),
+    "adam decay": (
+        partial(Adam, rate=0.05, betas=BETAS, weight_decay=0.1),
+        partial(by_hand_adam, decay=0.1),
+        "Adam",
+        {"betas": BETAS, "weight_decay": 0.1},
+    ),
+    "amsgrad": (
+        partial(Adam, rate=0.05, betas=BETAS, amsgrad=True),
+        partial(by_hand_adam, amsgrad=True),
+        "Adam",
+        {"betas": BETAS, "amsgrad": True},
+    ),
+    "adamw": (
+        partial(AdamW, rate=0.05, betas=BETAS, weight_decay=0.3),
+        partial(by_hand_adam, decoupled=0.3),
+        "AdamW",
+        {"betas": BETAS, "weight_decay": 0.3},
+    ),
+    "adamw amsgrad": (
+        partial(AdamW, rate=0.05, betas=BETAS, weight_decay=0.3, amsgrad=True),
+        partial(by_hand_adam, decoupled=0.3, amsgrad=True),
+        "AdamW",
+        {"betas": BETAS, "weight_decay": 0.3, "amsgrad": True},
+    ),
+}
+EVERY: dict[str, Make] = {name: case[0] for name, case in RULES.items()} | {
+    "controller": partial(StepController, rate=0.01, window=4),
+    "controller accelerating": partial(StepController, rate=0.01, window=4, grow="accelerating"),
+    "adam cosine": partial(Adam, rate=WarmUp(Cosine(0.1, 90), 10)),
+    "clipped": partial(SGD, rate=0.05, momentum=0.9, clip=partial(clip_by_global_norm, limit=0.5)),
+}
+
+
+def taken(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
+    """One step of any optimiser."""
+    if isinstance(optimizer, StepController):
+        optimizer.step(gradients, loss)
+    else:
+        optimizer.step(gradients)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_in_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also cut into blocks, in other layouts, and of numbers."""
+    make, by_hand, *_ = RULES[name]
+    for block in (2, 1000):
+        monkeypatch.setattr(base, "BLOCK", block)
+        w, b = starts()
+        fortran, strided, number = np.asfortranarray(w), np.repeat(b, 2)[::2], float(b[0])
+        optimizer = make([w.copy(), b.copy(), fortran, strided, number])
+        for g, h in slopes():
+            optimizer.step([g, h, g, h, h[0]])
+        expected_w, expected_b = (by_hand(start, [s[i] for s in slopes()]) for i, start in enumerate(starts()))
+        expected = [expected_w, expected_b, expected_w, expected_b, expected_b[0]]
+        for found, wanted in zip(optimizer.parameters, expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+        assert optimizer.parameters[2] is fortran
+        assert type(optimizer.parameters[4]) is float
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    make, _, theirs, settings = RULES[name]
+    ours = [cg.variable(start) for start in starts()]
+    peers = [torch.tensor(start, requires_grad=True) for start in starts()]
+    optimizer, peer = make(ours), getattr(torch.optim, theirs)(peers, lr=0.05, **settings)
+    for gradients in slopes(300):
+        optimizer.step(list(gradients))
+        for p, g in zip(peers, gradients, strict=True):
+            p.grad = torch.tensor(g)
+        peer.step()
+        for x, p in zip(ours, peers, strict=True):
+            np.testing.assert_allclose(x.value, p.detach().numpy(), rtol=1e-12, atol=1e-12)
+
+
+def test_the_defaults_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    for ours, theirs in ((Adam, "Adam"), (AdamW, "AdamW"), (AdaGrad, "Adagrad"), (RMSProp, "RMSprop")):
+        x, p = cg.variable(starts()[0]), torch.tensor(starts()[0], requires_grad=True)
+        optimizer, peer = ours(x), getattr(torch.optim, theirs)([p])
+        for g, _ in slopes():
+            optimizer.step(g)
+            p.grad = torch.tensor(g)
+            peer.step()
+        np.testing.assert_allclose(x.value, p.detach().numpy(), rtol=1e-12, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- what is taken
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any
+
+
+def test_any_tree_with_gradients_of_either_kind() -> None:
+    w, b = starts()
+    variables = {"layer": Layer(cg.variable(w, "w"), cg.variable(b, "b")), "rest": (cg.variable(0.5, "s"), None)}
+    arrays = {"layer": Layer(w.copy(), b.copy()), "rest": (np.array(0.5), None)}
+    numbers = {"layer": Layer(w.copy(), b.copy()), "rest": (0.5, None)}
+
+    def loss(p: Any) -> Any:
+        return np.sum(np.sin(p["layer"].w)) * np.sum(p["layer"].b ** 2) * p["rest"][0]
+
+    optimized = [Adam(tree, 0.1) for tree in (variables, variables, arrays, numbers)][1:]
+    for _ in range(5):
+        optimized[0].step(gradient(loss(variables)))
+        optimized[1].step(grad(loss)(arrays))
+        optimized[2].step(grad(loss)(optimized[2].parameters))
+    assert numbers["rest"] == (0.5, None)
+    for tree in (arrays, optimized[2].parameters):
+        assert np.array_equal(tree["layer"].w, variables["layer"].w.value)
+        assert np.array_equal(tree["layer"].b, variables["layer"].b.value)
+        assert tree["rest"][0] == variables["rest"][0].value
+    assert optimized[0].parameters["layer"].w is variables["layer"].w
+
+
+def test_the_updates_are_told_to_the_graph() -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    buffer, loss = x.value, np.sum(x * x)
+    SGD(x, 0.5).step(gradient(loss))
+    assert np.array_equal(buffer, [0, 0]), "the variable has another buffer"
+    with pytest.raises(ValueError, match="updated in place"):
+        gradient(loss)
+
+
+def test_a_loss_may_have_other_variables() -> None:
+    x, y = cg.variable(1.0), cg.variable(2.0)
+    SGD([x], 0.5).step(gradient(x * y))
+    assert (float(x), float(y)) == (0.0, 2.0)
+
+
+def test_gradients_may_be_nodes() -> None:
+    x = cg.variable(3.0)
+    SGD([x], 0.5).step(gradient(x * x, create_graph=True))
+    assert float(x) == 0.0
+
+
+def test_a_gradient_may_be_another_parameter() -> None:
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    SGD([x, y], 1.0).step([y, x])
+    assert np.array_equal(x, [-2, -3])
+    assert np.array_equal(y, [2, 3])
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("dtype", [np.float32, np.longdouble])
+def test_dtypes_are_kept(name: str, dtype: Any) -> None:
+    x, array, number = cg.variable(np.ones(3), dtype=dtype), np.ones(3, dtype), dtype(1)
+    optimizer = EVERY[name]([x, array, number])
+    for _ in range(4):
+        taken(optimizer, [np.ones(3), np.ones(3, dtype), 1])
+    assert x.dtype == array.dtype == dtype
+    assert type(optimizer.parameters[2]) is dtype
+    assert np.array_equal(x.value, array)
+    assert all(np.asarray(v).dtype == dtype for k, v in optimizer.state_dict().items() if k[-2:] in (".0", ".1", ".2"))
+    assert float(optimizer.parameters[2]) == float(array[0]) != 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_empty_and_half_precision(name: str) -> None:
+    taken(EVERY[name]([np.zeros((0, 3)), np.ones(1)]), [np.zeros((0, 3)), np.ones(1)])
+    if "ada" in name or "rms" in name or "ams" in name:
+        with pytest.raises(ValueError, match="zero in float16"):
+            EVERY[name](np.ones(2, np.float16))
+
+
+def test_a_schedule_is_asked_for_the_steps_taken() -> None:
+    asked: list[int] = []
+    optimizer = SGD({"a": 0.0}, lambda step: asked.append(step) or 1.0 + step)  # type: ignore[func-returns-value]
+    for _ in range(3):
+        optimizer.step({"a": 1.0})
+    assert asked == [0, 1, 2]
+    assert optimizer.parameters == {"a": -6.0}
+    optimizer.rate = 0.5
+    optimizer.step({"a": 1.0})
+    assert optimizer.parameters == {"a": -6.5}
+
+
+# ------------------------------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ([], TypeError, "holds none"),
+        (np.arange(3), TypeError, "int64"),
+        ([1j], TypeError, "complex"),
+        (np.ones(2, complex), TypeError, "real and imaginary"),
+        ({"a": "x"}, TypeError, r"\['a'\] is a str"),
+        ([True], TypeError, "bool"),
+        ([np.ma.ones(3)], TypeError, "MaskedArray"),
+        ([cg.variable(1.0) * 2], TypeError, "no variable"),
+        ([cg.constant(1.0)], TypeError, "no variable"),
+        (np.broadcast_to(1.0, 3), ValueError, "read-only"),
+    ],
+)
+def test_wrong_parameters(parameters: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        SGD(parameters, 0.1)
+
+
+def test_shared_memory() -> None:
+    x, a = cg.variable(np.ones(4), "x"), np.ones(6)
+    for pair in ([x, x], [x, x.value], [a, a[::2]], [a[:4], np.ones(2), a[3:]]):
+        with pytest.raises(ValueError, match="share memory"):
+            Adam(pair)
+    Adam([a[::2], a[1::2]])
+
+
+def refused(gradients: dict[str, Any]) -> Any:
+    return {"w": np.ones(2), "x": np.ones(2)} | gradients
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        ({"w": np.ones(2)}, ValueError, "nest as"),
+        ([np.ones(2), np.ones(2)], ValueError, "nest as"),
+        (refused({"x": None}), ValueError, "nest as"),
+        (refused({"y": np.ones(2)}), ValueError, "nest as"),
+        (refused({"x": np.ones(1)}), ValueError, r"'x' has shape \(2,\), its gradient \(1,\)"),
+        (refused({"x": 1.0}), ValueError, "shape"),
+        (refused({"x": np.array([1.0, np.nan])}), ValueError, "gradient of parameter 'x' holds NaN"),
+        (refused({"x": np.array([1.0, -np.inf])}), ValueError, "NaN or infinity"),
+        (refused({"x": np.ones(2, complex)}), TypeError, "complex128"),
+        (refused({"x": np.array(["a", "b"])}), TypeError, "<U1"),
+        (refused({"x": np.ma.array([1.0, 2.0], mask=[True, False])}), TypeError, "masked"),
+    ],
+)
+def test_wrong_gradients_change_nothing(name: str, gradients: Any, error: type[Exception], message: str) -> None:
+    optimizer = EVERY[name]({"w": np.ones(2), "x": cg.variable(np.ones(2), "x")})
+    taken(optimizer, refused({}))
+    before = optimizer.state_dict()
+    with pytest.raises(error, match=message):
+        taken(optimizer, gradients, 2.0)
+    assert_same(optimizer.state_dict(), before)
+
+
+def test_gradients_of_a_graph_that_do_not_fit() -> None:
+    x, y, array = cg.variable(1.0, "x"), cg.variable(1.0, "y"), np.ones(2)
+    found = gradient(x * 2)
+    with pytest.raises(ValueError, match="no gradient for parameter 'y'"):
+        SGD([x, y], 0.1).step(found)
+    with pytest.raises(TypeError, match="plain array"):
+        SGD([x, array], 0.1).step(found)
+    assert (float(x), float(y)) == (1.0, 1.0)
+    SGD([x, y], 0.1).step(gradient(x * 2, [x, y], unused="zero"))
+    assert (float(x), float(y)) == (0.8, 1.0)
+
+
+def test_large_gradients_are_no_infinities() -> None:
+    optimizer = SGD([np.zeros(3)], 1e-300)
+    optimizer.step([np.full(3, 1e300)])
+    assert np.array_equal(optimizer.parameters[0], [-1, -1, -1])
+    with pytest.raises(ValueError, match="infinity"):  # in float32 it is one
+        SGD([np.zeros(3, np.float32)], 1.0).step([np.full(3, 1e300)])
+
+
+@pytest.mark.parametrize("make", [AdaGrad, RMSProp, Adam, AdamW, partial(Adam, amsgrad=True)])
+def test_squares_that_overflow_are_refused(make: Make) -> None:
+    """They would make every later step zero."""
+    for dtype, large, fine in ((np.float32, 1e20, 1e18), (np.float64, 1e160, 1e153)):
+        optimizer = make([np.ones(3, dtype)])
+        before = optimizer.state_dict()
+        with pytest.raises(ValueError, match="Clip it"):
+            optimizer.step([np.array([0, large, 0])])
+        assert_same(optimizer.state_dict(), before)
+        optimizer.step([np.full(3, fine)])
+        assert np.all(np.isfinite(optimizer.parameters[0]))
+        make([np.ones(3, dtype)], clip=partial(clip_by_global_norm, limit=1.0)).step([np.array([0, large, 0])])
+
+
+def test_gradients_with_a_history() -> None:
+    """The parameters are plain numbers: a tangent is refused, and leaving the graph is noticed."""
+    array = np.ones(1)
+    optimizer = SGD([array], 1.0)
+
+    def f(t: Any) -> Any:
+        optimizer.step([np.reshape(2 * t, 1)])
+        return array[0] * t
+
+    with pytest.raises(TypeError, match="carries tangents"):
+        autodiff.jvp(f, (1.0,), (1.0,))
+    assert array[0] == 1
+    with noticing() as escapes:
+        optimizer.step([np.reshape(cg.variable(2.0), 1)])
+    assert [escape.what for escape in escapes] == ["step()"]
+    assert "test_optimizers.py" in str(escapes[0])
+
+
+def test_variables_and_arrays_together() -> None:
+    w, b = cg.variable(np.ones(2), "w"), np.ones(2)
+    optimizer = SGD([w, b], 0.5)
+    for _ in range(2):
+        optimizer.step(grad(lambda p: np.sum(p[0] ** 2 * p[1] + p[1]))([w, b]))
+    assert np.array_equal(w.value, [0, 0])
+    assert np.array_equal(b, [-0.5, -0.5])
+
+
+def test_what_became_read_only_changes_nothing() -> None:
+    a, b = np.ones(2), np.ones(2)
+    optimizer = SGD([a, b], 0.1)
+    b.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        optimizer.step([a, a])
+    assert np.array_equal(a, [1, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        optimizer.load_state_dict(SGD([a * 2, b * 2], 0.1).state_dict())
+    assert np.array_equal(a, [1, 1])
+
+
+def test_no_step_inside_a_checkpoint() -> None:
+    a, x = np.ones(1), cg.variable([1.0], "x")
+    optimizer = SGD([a, x], 0.1)
+
+    def f(y: Any) -> Any:
+        optimizer.step([np.ones(1), np.ones(1)])
+        return np.sum(y)
+
+    with pytest.raises(TypeError, match="checkpoint"):
+        checkpoint(f)(cg.variable([1.0]))
+    assert a[0] == x.value[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (partial(SGD, rate=-1), "rate must be finite"),
+        (partial(SGD, rate=np.nan), "rate must be finite"),
+        (partial(SGD, rate=0.1, momentum=-1), "momentum"),
+        (partial(SGD, rate=0.1, nesterov=True), "nesterov=True needs momentum"),
+        (partial(SGD, rate=0.1, momentum=0.9, nesterov=True, dampening=0.1), "no dampening"),
+        (partial(SGD, rate=0.1, dampening=0.1), "dampening is of use only"),
+        (partial(Adam, betas=(1.0, 0.9)), r"betas\[0\]"),
+        (partial(Adam, epsilon=-1), "epsilon"),
+        (partial(AdaGrad, initial=-1), "initial"),
+        (partial(RMSProp, decay=1.5), "decay"),
+        (partial(StepController, beta=0), "beta"),
+        (partial(StepController, window=0), "window"),
+        (partial(StepController, grow="always"), "grow is"),
+    ],
+)
+def test_wrong_settings(make: Make, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make([np.ones(2)])
+
+
+def test_a_wrong_rate_of_a_schedule_or_a_wrong_clip_changes_nothing() -> None:
+    for settings in (
+        {"rate": lambda step: np.nan},
+        {"rate": 0.1, "clip": lambda g: g[:1]},
+        {"rate": 0.1, "clip": lambda g: [0, 0]},
+    ):
+        optimizer = SGD([np.ones(2), np.ones(2)], **settings)
+        with pytest.raises(ValueError, match=r"rate|gradients for 2|shape"):
+            optimizer.step([np.ones(2), np.ones(2)])
+        assert np.array_equal(optimizer.parameters, np.ones((2, 2)))
+    with pytest.raises(TypeError, match="clip is a function"):
+        SGD([1.0], 0.1, clip=1.0)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------- going on later
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
+        assert np.asarray(found[name]).tobytes() == np.asarray(value).tobytes(), name
+
+
+def fresh(make: Make, dtype: Any) -> tuple[Any, Any]:
+    w, b = starts()
+    tree = {"w": cg.variable(w, dtype=dtype), "b": b.astype(dtype), "s": 0.5}
+    return make(tree), tree
+
+
+def trained(optimizer: Any, first: int, last: int) -> None:
+    for g, h in slopes(100)[first:last]:
+        taken(optimizer, {"w": g, "b": h, "s": h[0]}, float(np.sum(g * g)))
+
+
+def through_a_file(state: Any) -> Any:
+    file = io.BytesIO()
+    np.savez(file, **state)
+    file.seek(0)
+    return np.load(file, allow_pickle=False)
+
+
+def through_json(state: Any) -> Any:
+    numbers = {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+    assert all(type(value) in (int, float) for value in numbers.values())
+    return json.loads(json.dumps(numbers)) | {name: value for name, value in state.items() if name not in numbers}
+
+
+def through_pickle(state: Any) -> Any:
+    return pickle.loads(pickle.dumps(state))
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("through", [through_a_file, through_json, through_pickle])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_resuming(name: str, through: Any, dtype: Any) -> None:
+    """A hundred steps have the bits of fifty, saved, loaded elsewhere, and fifty more."""
+    whole, _ = fresh(EVERY[name], dtype)
+    trained(whole, 0, 100)
+    first, _ = fresh(EVERY[name], dtype)
+    trained(first, 0, 50)
+    second, tree = fresh(EVERY[name], dtype)
+    trained(second, 0, 3)  # what it did before does not matter
+    second.load_state_dict(through(first.state_dict()))
+    trained(second, 50, 100)
+    assert_same(second.state_dict(), whole.state_dict())
+    assert second.steps == 100
+    assert np.array_equal(tree["w"].value, whole.parameters["w"].value)
+    assert second.parameters["s"] == whole.parameters["s"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_copies_go_on_by_themselves(name: str) -> None:
+    whole, _ = fresh(EVERY[name], np.float64)
+    trained(whole, 0, 10)
+    copies = [copy.deepcopy(whole)]
+    copies.append(pickle.loads(pickle.dumps(whole)))
+    before = whole.state_dict()
+    for other in copies:
+        trained(other, 10, 20)
+        assert not np.array_equal(other.parameters["w"].value, before["parameter.0"])
+        assert not np.array_equal(other.parameters["b"], before["parameter.1"])
+        assert_same(whole.state_dict(), before)
+    trained(whole, 10, 20)
+    for other in copies:
+        assert_same(other.state_dict(), whole.state_dict())
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, through_pickle])
+def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
+    """Whatever the layout of the memory."""
+    column, fortran = cg.variable(np.ones((4, 4))[:, 1], copy=False), cg.variable(np.asfortranarray(np.ones((2, 3))))
+    optimizer = again(SGD([column, fortran], 1.0))
+    optimizer.step([np.ones(4), np.ones((2, 3))])
+    assert not any(np.any(x.value) for x in optimizer.parameters)
+    assert np.all(column.value == 1)
+    assert len(pickle.dumps(Adam([np.ones(1000)]))) < 4 * 8000  # the value and two averages, no scratch
+
+
+def test_states_are_copies() -> None:
+    optimizer, tree = fresh(partial(SGD, rate=0.1, momentum=0.9), np.float64)
+    trained(optimizer, 0, 2)
+    state = optimizer.state_dict()
+    kept = copy.deepcopy(state)
+    trained(optimizer, 2, 4)
+    assert_same(state, kept)
+    optimizer.load_state_dict(state)
+    tree["b"] += 1
+    assert_same(state, kept)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_wrong_states_change_nothing(name: str) -> None:
+    optimizer, _ = fresh(EVERY[name], np.float64)
+    trained(optimizer, 0, 3)
+    before = optimizer.state_dict()
+    spoilt: list[dict[str, Any]] = [
+        {k: v for k, v in before.items() if k != "parameter.1"},
+        before | {"more": 1},
+        before | {"parameter.1": np.zeros(3)},
+        before | {"parameter.2": np.zeros((), np.float32)},
+        before | {"steps": -1},
+        before | {"steps": 1.5},
+    ]
+    if "rate" in before:
+        spoilt.append(before | {"rate": np.nan})
+    if "history" in before:
+        spoilt += [before | {"losses": np.zeros(3)}, before | {"history": np.zeros(3)}]
+    for state in spoilt:
+        state = {k: v + 1 if k == "parameter.0" else v for k, v in state.items()}
+        with pytest.raises(ValueError, match=r"state|rate"):
+            optimizer.load_state_dict(state)
+        assert_same(optimizer.state_dict(), before)
+
+
+def test_another_optimizers_state() -> None:
+    state = fresh(EVERY["adam"], np.float64)[0].state_dict()
+    for name in ("sgd", "rmsprop", "amsgrad", "adam cosine", "controller"):
+        with pytest.raises(ValueError, match="another optimizer's"):
+            fresh(EVERY[name], np.float64)[0].load_state_dict(state)
+
+
+def test_it_is_reached_from_the_package() -> None:
+    assert autodiff.optimizers is optimizers
+    for name in optimizers.__all__:
+        assert name == "METHODS" or getattr(optimizers, name).__doc__
+    assert repr(Adam([1.0])) == "Adam(1 parameters, rate=0.001, steps=0)"

@@ -1,0 +1,367 @@
+"""SciPy's minimisers with exact derivatives."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.optimizers import METHODS, minimize
+from autodiff.optimizers.constraints import Constraint
+from autodiff.optimizers.flattening import Layout
+from autodiff.optimizers.scipy_methods import Problem
+from autodiff.trees import flatten
+
+GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]
+BOUNDED = [name for name, kind in METHODS.items() if kind.bounds]
+CONSTRAINED = [name for name, kind in METHODS.items() if kind.constraints]
+EFFORT: dict[str, dict[str, Any]] = {"nelder-mead": {"maxiter": 4000, "xatol": 1e-7, "fatol": 1e-12}, "cobyla": {"maxiter": 5000},
+    "trust-constr": {"maxiter": 2000, "gtol": 1e-10, "xtol": 1e-12}, "powell": {"ftol": 1e-12, "xtol": 1e-9}}  # fmt: skip
+
+
+@dataclass
+class Point:
+    a: Any
+    b: Any
+
+
+def tree(seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    return {"p": Point(float(rng.normal()), rng.normal(size=(2, 2))), "c": [cg.variable(rng.normal(), "c"), None]}
+
+
+def numbers(x: Any) -> Any:
+    return np.concatenate([np.ravel(np.asarray(leaf, float)) for leaf in flatten(x)[0]])
+
+
+def bowl(x: Any, scale: float = 1.0) -> Any:
+    """Least, zero, where all numbers are one, and of a Hessian that couples them."""
+    p, (c, _) = x["p"], x["c"]
+    return scale * ((p.a - c) ** 2 + np.sum((p.b - 1) ** 4 + (p.b - p.a) ** 2) + np.exp(c - 1) - c)
+
+
+def plainly(f: Any, x0: Any) -> Any:
+    layout = Layout(x0)
+    return lambda v: float(f(layout.tree(np.array(v, float))))
+
+
+def differences(f: Any, x: Any, step: float = 1e-6) -> Any:
+    """Central differences of a function of a vector."""
+    return np.stack([(f(x + e) - f(x - e)) / (2 * step) for e in step * np.eye(len(x))], axis=-1)
+
+
+@pytest.mark.parametrize("method", [None, *METHODS, "BFGS", "Newton-CG"])
+def test_every_method_finds_the_minimum(method: str | None) -> None:
+    x0 = tree()
+    found = minimize(bowl, x0, 2.0, method=method, tol=1e-9, options=EFFORT.get(method or ""))
+    loose = method in ("cobyla", "cobyqa", "nelder-mead")
+    np.testing.assert_allclose(numbers(found.x), np.ones(6), atol=1e-2 if loose else 3e-3)
+    assert isinstance(found, optimize.OptimizeResult)
+    assert isinstance(found.x["p"], Point)
+    assert found.x["p"].b.shape == (2, 2)
+    assert isinstance(found.x["p"].a, float)
+    assert type(found.x["c"][0]) is np.ndarray
+    assert found.x["c"][1] is None
+    assert found.fun == pytest.approx(float(bowl(found.x, 2.0)), abs=1e-12)
+    slope = found.get("grad" if method == "trust-constr" else "jac")
+    if method is None or METHODS[method.lower()].gradient:
+        assert np.max(np.abs(numbers(slope))) < 1e-3
+        assert isinstance(slope["p"], Point)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_scipy_is_given(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly what its method uses, and derivatives that agree with central differences."""
+    given: dict[str, Any] = {}
+
+    def spy(fun: Any, x0: Any, **settings: Any) -> Any:
+        given.update(settings, fun=fun)
+        return optimize.OptimizeResult(x=x0)
+
+    monkeypatch.setattr(optimize, "minimize", spy)
+    minimize(bowl, tree(), method=method)
+    kind, f = METHODS[method], plainly(bowl, tree())
+    x, v = np.linspace(-1, 1, 6), np.arange(6.0)
+    assert given["jac"] is (True if kind.gradient else None)
+    assert (given["hess"] is not None) == (kind.second == "matrix")
+    assert (given["hessp"] is not None) == (kind.second == "products")
+    if not kind.gradient:
+        assert given["fun"](x) == f(x)
+        return
+    value, slope = given["fun"](x)
+    assert (type(value), value) == (float, f(x))
+    np.testing.assert_allclose(slope, differences(f, x), rtol=1e-6, atol=1e-6)
+    hessian = differences(lambda z: given["fun"](z)[1], x)
+    if kind.second == "matrix":
+        np.testing.assert_allclose(given["hess"](x), hessian, rtol=1e-6, atol=1e-6)
+    if kind.second == "products":
+        np.testing.assert_allclose(given["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
+        y = x + 1  # another point, then the first again
+        np.testing.assert_allclose(given["hessp"](y, v), differences(lambda z: given["fun"](z)[1], y) @ v, rtol=1e-6, atol=1e-5)
+        np.testing.assert_allclose(given["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
+
+
+def test_the_table_is_scipys() -> None:
+    """A method that SciPy has gained is missing here."""
+    theirs = inspect.getsource(optimize.minimize)
+    for name in METHODS:
+        assert f"'{name}'" in theirs
+    assert {m.lower() for m in optimize._minimize.MINIMIZE_METHODS} == set(METHODS)
+    documented = inspect.getdoc(minimize) or ""
+    for name in METHODS:
+        assert f"``{name}``" in documented
+
+
+def test_products_at_one_point_record_once() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return np.sum(x**4)
+
+    problem = Problem(f, Layout(np.ones(3)))
+    for v in np.eye(3):
+        np.testing.assert_allclose(problem.product(np.arange(3.0), v), 12 * np.arange(3.0) ** 2 * v)
+    assert len(calls) == 1
+
+
+def test_rosenbrock_by_second_order_is_quick() -> None:
+    counts = {}
+    for method in ("bfgs", "newton-cg", "trust-ncg", "trust-exact"):
+        found = minimize(
+            lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), np.zeros(8), method=method, tol=1e-8
+        )
+        np.testing.assert_allclose(found.x, np.ones(8), atol=1e-5)
+        counts[method] = found.nit
+    assert counts["trust-exact"] < counts["bfgs"]
+
+
+# ----------------------------------------------------------------------------------- bounds and constraints
+
+
+@pytest.mark.parametrize("method", [None, *BOUNDED])
+def test_bounds(method: str | None) -> None:
+    x0 = {"a": np.zeros(2), "b": 0.0}
+
+    def f(x: Any) -> Any:
+        return np.sum((x["a"] - 3) ** 2) + (x["b"] + 3) ** 2
+
+    low = {"a": (None, np.array([1.0, 5.0])), "b": (-1, None)}
+    found = minimize(f, x0, method=method, bounds=low, options=EFFORT.get(method or ""))
+    np.testing.assert_allclose(numbers(found.x), [1, 3, -1], atol=2e-3)
+    for bounds in ([(None, 1), (None, 5), (-1, None)], optimize.Bounds([-9, -9, -1], [1, 5, 9])):
+        if isinstance(bounds, list):
+            found = minimize(lambda x: f({"a": x[:2], "b": x[2]}), np.zeros(3), method=method, bounds=bounds)
+        else:
+            found = minimize(f, x0, method=method, bounds=bounds)
+        np.testing.assert_allclose(numbers(found.x), [1, 3, -1], atol=2e-2)
+
+
+def constraint_cases() -> list[Any]:
+    def ring(x: Any) -> Any:
+        return x["a"] ** 2 + np.sum(x["b"] ** 2)
+
+    return [
+        {"type": "ineq", "fun": lambda x: 2 - ring(x)},
+        [{"type": "ineq", "fun": lambda x, r: r - ring(x), "args": (2.0,)}],
+        {"type": "ineq", "fun": lambda x: 2 - ring(x), "jac": lambda x: np.r_[-2 * x["a"], -2 * x["b"]]},
+        optimize.NonlinearConstraint(ring, -np.inf, 2.0),
+        (optimize.NonlinearConstraint(ring, -np.inf, 2.0, jac=lambda x: np.r_[2 * x["a"], 2 * x["b"]]),),
+    ]
+
+
+@pytest.mark.parametrize("method", [None, *CONSTRAINED])
+@pytest.mark.parametrize("case", range(5))
+def test_constraints(method: str | None, case: int) -> None:
+    """The point of a disk that is farthest along the diagonal."""
+    constraint = constraint_cases()[case]
+    found = minimize(
+        lambda x: -x["a"] - np.sum(x["b"]), {"a": 0.1, "b": np.array([0.2])}, method=method, constraints=constraint,
+        options={"maxiter": 2000},
+    )  # fmt: skip
+    np.testing.assert_allclose(numbers(found.x), [1, 1], atol=2e-3)
+
+
+def test_a_constraint_with_derivatives_of_its_own() -> None:
+    asked = []
+    ring = optimize.NonlinearConstraint(
+        lambda x: float(np.hypot(x["a"], x["b"])) ** 2,  # of no node, so that no derivative could be found
+        -np.inf,
+        2.0,
+        jac=lambda x: [[2 * x["a"], 2 * x["b"]]],
+        hess=lambda x, v: asked.append(x) or 2 * v[0] * np.eye(2),  # type: ignore[func-returns-value]
+    )
+    found = minimize(lambda x: -x["a"] - x["b"], {"a": 0.1, "b": 0.2}, method="trust-constr", constraints=ring)
+    np.testing.assert_allclose(numbers(found.x), [1, 1], atol=2e-3)
+    assert set(asked[0]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("method", CONSTRAINED)
+def test_linear_constraints(method: str) -> None:
+    found = minimize(
+        lambda x: np.sum(x["a"] ** 2) + x["b"] ** 2,
+        {"a": np.ones(2), "b": 0.0},
+        method=method,
+        constraints=optimize.LinearConstraint([[1, 1, 1]], 3, 3),
+    )
+    np.testing.assert_allclose(numbers(found.x), [1, 1, 1], atol=2e-3)
+
+
+def test_derivatives_of_constraints() -> None:
+    def f(x: Any) -> Any:
+        return np.stack([np.sum(np.sin(x["a"])) * x["b"], np.prod(x["a"]) - x["b"] ** 3])
+
+    parts = Constraint(f, Layout({"a": np.zeros(3), "b": 0.0}))
+    x, weights = np.array([0.3, -0.7, 1.1, 0.5]), np.array([2.0, -3.0])
+    np.testing.assert_allclose(parts.jacobian(x), differences(parts.value, x), rtol=1e-6, atol=1e-6)
+    hessian = differences(lambda z: weights @ parts.jacobian(z), x)
+    np.testing.assert_allclose(parts.hessian(x, weights), hessian, rtol=1e-6, atol=1e-6)
+    one = Constraint(lambda x: x["b"] ** 2, Layout({"a": np.zeros(3), "b": 0.0}))
+    np.testing.assert_allclose(one.jacobian(x), [[0, 0, 0, 1.0]])
+
+
+# --------------------------------------------------------------------------------- dtypes, callbacks, errors
+
+
+def test_dtypes() -> None:
+    seen = set()
+
+    def f(x: Any) -> Any:
+        seen.add((x["a"].dtype.name, x["b"].dtype.name))
+        return np.sum((x["a"] - 1) ** 2) + (x["b"] - 2) ** 2
+
+    x0 = {"a": np.zeros(2, np.float32), "b": 0}
+    for method in ("bfgs", "newton-cg", "nelder-mead"):
+        found = minimize(f, x0, method=method, tol=1e-4)
+        assert found.x["a"].dtype == np.float32
+        assert found.x["b"].dtype == np.float64
+        np.testing.assert_allclose(numbers(found.x), [1, 1, 2], atol=1e-3)
+    assert seen == {("float32", "float64")}
+    assert np.array_equal(x0["a"], [0, 0])
+
+
+def test_one_number_and_zero_dimensions() -> None:
+    for x0, kind in ((0.0, float), (np.array(0.0), np.ndarray), (cg.variable(0.0), np.ndarray), (np.zeros((1, 1)), np.ndarray)):
+        for method in ("bfgs", "trust-exact", "trust-ncg", "powell"):
+            found = minimize(lambda x: np.sum((x - 2) ** 2) + np.sum(x**4), x0, method=method)
+            assert isinstance(found.x, kind), method
+            assert np.shape(found.x) == np.shape(x0)
+            np.testing.assert_allclose(found.x, 0.8351223, atol=1e-4)
+
+
+def test_the_graph_around_it_is_not_recorded() -> None:
+    target = cg.variable([1.0, 2.0], "target")
+    for method in ("bfgs", "trust-ncg", "trust-exact"):
+        found = minimize(lambda x: np.sum((x - target) ** 2), np.zeros(2), method=method)
+        assert type(found.x) is np.ndarray
+        np.testing.assert_allclose(found.x, [1, 2], atol=1e-6)
+        assert type(found.jac) is np.ndarray
+        assert isinstance(found.fun, float)
+    assert isinstance(target * 2, cg.OperationalNode), "recording is still off"
+
+
+def test_inside_a_derivative() -> None:
+    """Its result is plain: the derivative would lose it without a word."""
+    for method in ("bfgs", "nelder-mead"):
+        for closed in (False, True):
+
+            def f(t: Any, method: str = method, closed: bool = closed) -> Any:
+                g = (lambda x: (x - t) ** 2) if closed else (lambda x, s: (x - s) ** 2)
+                return t * minimize(g, 0.0, *(() if closed else (t,)), method=method).x
+
+            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
+                ad.grad(f)(2.0)
+            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
+                ad.jvp(f, (2.0,), (1.0,))
+            assert f(2.0) == pytest.approx(4.0, abs=1e-3)
+            assert float(f(cg.variable(2.0))) == pytest.approx(4.0, abs=1e-3)
+
+
+def test_a_function_that_writes() -> None:
+    def f(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[0] = x[0] - 1
+        y[1:] = x[1:] - x[:-1]
+        y *= y
+        return y.sum()
+
+    for method in ("bfgs", "newton-cg", "trust-exact", "trust-krylov"):
+        np.testing.assert_allclose(minimize(f, np.zeros(3), method=method).x, np.ones(3), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_callbacks(method: str) -> None:
+    seen: list[Any] = []
+    minimize(bowl, tree(), method=method, callback=seen.append)
+    assert seen
+    assert isinstance(seen[0]["p"], Point)
+    assert seen[0]["p"].b.shape == (2, 2)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "tnc"])
+def test_a_callback_ends_the_search(method: str) -> None:
+    seen: list[Any] = []
+
+    def stop(x: Any) -> None:
+        seen.append(x)
+        if len(seen) == 2:
+            raise StopIteration
+
+    found = minimize(bowl, tree(), method=method, callback=stop)
+    assert len(seen) == 2
+    assert isinstance(found.x["p"], Point)
+
+
+def test_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    found = minimize(bowl, tree(), progress=True)
+    shown = capsys.readouterr().err
+    assert f"bfgs: {found.nit} iterations" in shown
+    assert "value=" in shown
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in BOUNDED])
+def test_methods_without_bounds_or_constraints_say_so(method: str) -> None:
+    with pytest.raises(ValueError, match="takes no bounds; these do: nelder-mead"):
+        minimize(bowl, tree(), method=method, bounds=[(0, 1)] * 6)
+    with pytest.raises(ValueError, match="takes no constraints; these do: cobyla"):
+        minimize(bowl, tree(), method=method, constraints={"type": "eq", "fun": bowl})
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="no method 'newton'; known are nelder-mead"):
+        minimize(bowl, tree(), method="newton")
+    for x0, message in (([1j], "complex128"), (np.ones(2, np.longdouble), "float64"), ([], "no numbers"), (["a"], "<U1")):
+        with pytest.raises(TypeError, match=message):
+            minimize(lambda x: 0.0, x0)
+    for method in ("bfgs", "powell"):
+        with pytest.raises(ValueError, match="not a scalar"):
+            minimize(lambda x: x * 2, np.ones(2), method=method)
+    with pytest.raises(TypeError, match="plain float"):
+        minimize(lambda x: 3.0, np.ones(2))
+    for bounds in ({"a": (0, 1)}, {"a": (0, 1), "b": 3}, {"a": (0, 1), "b": (np.zeros(3), None)}):
+        with pytest.raises(ValueError, match="bounds of nested arguments"):
+            minimize(lambda x: x["a"] ** 2 + x["b"] ** 2, {"a": 1.0, "b": 1.0}, bounds=bounds)
+    with pytest.raises(TypeError, match="a constraint is"):
+        minimize(bowl, tree(), constraints=[lambda x: 0])
+    for settings in (
+        {"hess": lambda x, v: np.eye(6)},
+        {"hess": optimize.SR1()},
+        {"jac": "3-point"},
+        {"finite_diff_rel_step": 1e-3},
+    ):
+        with pytest.raises(ValueError, match="leave out"):
+            minimize(bowl, tree(), constraints=optimize.NonlinearConstraint(bowl, 0, 1, **settings))
+    with pytest.raises(ValueError, match="leave out"):
+        minimize(bowl, tree(), constraints={"type": "eq", "fun": bowl, "jac": "3-point"})
+
+    def stop(x: Any) -> None:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="cannot be ended by a callback"):
+        minimize(bowl, tree(), method="tnc", callback=stop)
