@@ -422,6 +422,26 @@ def test_variables_of_a_graph_outside() -> None:
     close(reverse.gradient(np.sum(j), w)[w], np.cos(V), 1e-12)
 
 
+FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many tangents: one formula is recorded for all
+    "qr": lambda a: np.linalg.qr(a)[1],
+    "cumprod": np.cumprod,
+    "solve": lambda a: np.linalg.solve(a, a[0] ** 2),
+    "cholesky": lambda a: np.linalg.cholesky(a @ a.T),
+}
+
+
+@pytest.mark.parametrize("label", FOLLOWED)
+def test_followed_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
+    start = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
+
+    def total(a: Any) -> Any:
+        j = FOLLOWED[label](forward.variables(a)).jacobian
+        return np.sum(np.cos(np.arange(j.size)).reshape(j.shape) * j)
+
+    w = cg.variable(start, "w")
+    close(reverse.gradient(total(w))[w], numeric.gradient(total, [start])[0], 1e-6)
+
+
 TWO_CALLS: dict[str, Function] = {
     "operation": lambda x, y: x * y,
     "the other way": lambda x, y: y * x,
