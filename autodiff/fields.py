@@ -12,8 +12,9 @@ from compgraph.nodes import Node
 from compgraph.operands import to_plain
 
 from .along import as_argument, jvp
-from .operators import Trace, grad
+from .operators import grad
 from .recorded import joined
+from .trace import Trace
 from .trees import Argnums, Arguments
 
 Function = Callable[..., Any]

@@ -14,10 +14,10 @@ from compgraph.modes import recording_on
 from compgraph.nodes import ConstantNode, Node
 
 from .batched_sweep import pull_together, push_together
-from .operators import Trace
 from .rewind import Events
 from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
 from .tangents import TangentNode
+from .trace import Trace
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
 
