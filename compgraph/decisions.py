@@ -64,6 +64,11 @@ class Decision(NamedTuple):
     instruction: int
     tick: int
 
+    @property
+    def is_used(self) -> bool:
+        """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
+        return not self.what.startswith(".") or self.ask is not None
+
     def __str__(self) -> str:
         place = lines.described(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"

@@ -17,7 +17,7 @@ from .replay import Question, recipe
 
 # What they compute hangs on the shape of their operand alone, which is known.
 OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
-COPIED = 64  # bytes of a raw operand that is compared by its value
+COPIED = 4096  # bytes of a raw operand, or constant, that is compared by its value
 
 
 def simplified(nodes: Any) -> Any:
@@ -79,6 +79,8 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
                 made[item].memory = memories[id(item.memory)] = Memory()
         elif item.function in OF_SHAPE_ALONE or all(_is_constant(args[position]) for position in item.edges):
             made[item] = _constant(item, args)
+            if not isinstance(item, Joint):
+                made[item] = known.setdefault(_key_of_value(item.plain), made[item])
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
@@ -124,6 +126,13 @@ def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     made.code, made.instruction = item.code, item.instruction
     memory.log.append(made)
     return made
+
+
+def _key_of_value(plain: Any) -> Any:
+    """What is the same for constants that cannot be told apart."""
+    if plain.nbytes > COPIED:
+        return id(plain)
+    return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
 def _key(value: Any) -> Any:
