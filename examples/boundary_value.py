@@ -96,7 +96,7 @@ def draw(solutions: list[Solution], file: Path) -> None:
     for (above, below), (y, title) in zip(axes.T, solutions, strict=True):
         t = np.linspace(0, END, len(y))
         above.plot(smooth, analytic(smooth), color=RED, label="analytic solution")
-        above.plot(t, y, "o", color=BLUE, markersize=4, label="found")
+        above.plot(t, y, "o", color=BLUE, markersize=2 + 60 / len(y), label="found")
         above.set_title(title)
         above.legend(frameon=False)
         below.plot(t, y - analytic(t), ".-", color=BLUE, linewidth=1)

@@ -18,7 +18,7 @@ import compgraph as cg
 from autodiff.optimizers import StepController
 from autodiff.reverse import gradient
 
-STARTS = {(0.0, 0.0, 0.0): RED, (-0.1, 1.2, 1.2): BLUE}
+STARTS: dict[tuple[float, ...], str] = {(0.0, 0.0, 0.0): RED, (-0.1, 1.2, 1.2): BLUE}
 SOLVED = 1e-6  # the loss, a root, has no derivative at 0 itself
 t = np.linspace(0, 5, 100)
 TARGET = np.exp(-0.5 * t) * np.sin(4 * t + 3)

@@ -19,7 +19,13 @@ except ImportError:
 Array: TypeAlias = NDArray[Any]
 
 BLUE, RED, GREEN, ORANGE, GRAY = "#2b6cb0", "#c53030", "#2f855a", "#dd6b20", "#718096"
-STYLE = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.alpha": 0.3}
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.3,
+}
 
 
 class Whole(NamedTuple):
