@@ -120,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
         argv,
         __doc__,
         segments=Whole(50, 2, "of how many segments the rope is made"),
-        steps=Whole(2000, 1, "how many steps of gradient descent are taken"),
+        steps=Whole(2000, 1, "how many steps of gradient descent are taken; more segments need more"),
         seed=Whole(0, 0, "for the heights at the beginning"),
     )
     moments = hang(options.segments, options.steps, options.seed)

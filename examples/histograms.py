@@ -111,6 +111,7 @@ def probability(network: Network, histogram: Array) -> float:
 def draw(examples: Array, losses: list[float], network: Network, hacked: Array, uphill: Array, file: Path) -> None:
     """An example of each class and the losses; below, the first example, the gradient, and what it was moved to."""
     figure, axes = new_figure(12, 7, 2, 3)
+    axes[1, 0].sharey(axes[1, 2])
     zero, one = examples
     panels = {
         "Class 0": (axes[0, 0], zero, BLUE),
@@ -122,7 +123,6 @@ def draw(examples: Array, losses: list[float], network: Network, hacked: Array, 
     for title, (place, heights, color) in panels.items():
         place.bar(range(BINS), heights, color=color, width=0.9)
         place.set(title=title, xlabel="bin", xticks=range(0, BINS, 5), ylabel="" if heights is uphill else "share")
-    axes[1, 0].sharey(axes[1, 2])
     axes[0, 2].plot(losses, color=GRAY, linewidth=1)
     axes[0, 2].set(title="The loss in training", xlabel="step", yscale="log")
     save(figure, file)
