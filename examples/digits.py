@@ -20,11 +20,13 @@ Array: TypeAlias = NDArray[Any]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Let the command line say which digits are meant."""
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="default: %(default)s")
-    parser.add_argument("--data-home", metavar="FOLDER", help="scikit-learn's folder for downloads, of use with --data mnist")
+    parser.add_argument("--data-home", metavar="FOLDER", help="scikit-learn's folder for downloads, with --data mnist")
 
 
 def load_or_exit(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Array]:
     """What `load_data` returns; where it cannot, the program ends with a line that says why."""
+    if options.data_home is not None and options.data != "mnist":
+        parser.error("argument --data-home: the small digits are not downloaded; it belongs with --data mnist")
     try:
         return load_data(options.data, options.data_home)
     except (OSError, HTTPException, ValueError) as error:

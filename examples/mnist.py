@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from compgraph.visualizer import FORMATS
 
 ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
 OPTIMIZER = {"dense": "sgd", "cnn": "adam"}
-RATE = {"sgd": 0.1, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.003, "adamw": 0.003, "stepcontroller": 0.001}
+RATE = {"sgd": 0.1, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.003, "adamw": 0.003, "stepcontroller": 0.5}
 RATE_OF_DENSE_DIGITS = 0.8  # by sgd: the gradient grows with the ink of an image, of which MNIST has six times as much
 SCHEDULE = {"dense": "constant", "cnn": "cosine"}
 SHIFT = {"dense": 0.0, "cnn": 0.5}
@@ -38,8 +39,9 @@ CHUNK = 500  # so many images go through a network together when it only reads
 @cg.no_graph()
 def guesses(model: Model, parameters: Parameters, images: Array) -> Array:
     """The class with the highest logit, for each image."""
-    chunks = [images[start : start + CHUNK].astype(model.dtype) for start in range(0, len(images), CHUNK)]
-    return np.concatenate([np.argmax(model.logits(chunk, parameters), axis=-1) for chunk in chunks])
+    chunks = (slice(start, start + CHUNK) for start in range(0, len(images), CHUNK))
+    logits = [model.logits(images[chunk].astype(model.dtype), parameters) for chunk in chunks]
+    return np.argmax(np.concatenate(logits), axis=-1)
 
 
 def draw_graph(model: Model, parameters: Parameters, images: Array, labels: Array, filename: Path) -> None:
@@ -55,7 +57,7 @@ def plot(losses: list[float], images: Array, labels: Array, guessed: Array, file
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subfigures(1, 2)
+    left, right = figure.subfigures(1, 2).flat
     axes = left.subplots()
     axes.semilogy(losses, linewidth=0.5, alpha=0.5, label="loss of a batch")
     window = min(100, max(len(losses), 1))
@@ -99,7 +101,7 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     return options
 
 
-def listed(defaults: dict[str, object]) -> str:
+def listed(defaults: Mapping[str, object]) -> str:
     """Defaults that depend on something, in words."""
     return ", ".join(f"{value} for {case}" for case, value in defaults.items())
 

@@ -19,7 +19,7 @@ import compgraph as cg
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, Optimizer, RMSProp, StepController
 from autodiff.reverse import gradient
 
-OPTIMIZERS = {made.__name__.lower(): made for made in (SGD, AdaGrad, RMSProp, Adam, AdamW, StepController)}
+OPTIMIZERS: dict[str, Any] = {made.__name__.lower(): made for made in (SGD, AdaGrad, RMSProp, Adam, AdamW, StepController)}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Training:
         self.optimizer = make_optimizer(settings, self.parameters)
         self.batches = Batches(len(images), settings.batch_size, self.rng)
         self.losses: list[float] = []
-        checksum = zlib.crc32(np.ascontiguousarray(labels), zlib.crc32(np.ascontiguousarray(images)))
+        checksum = zlib.crc32(labels.tobytes(), zlib.crc32(images.tobytes()))
         self.made_with = asdict(settings) | {"checksum_of_the_data": checksum}
 
     def run(self, checkpoint: Path | None = None, every: int = 100) -> None:
@@ -65,7 +65,7 @@ class Training:
     def step(self) -> None:
         """Update the parameters by one batch."""
         rows = next(self.batches)
-        images = self.images[rows].astype(self.model.dtype)
+        images: Array = self.images[rows].astype(self.model.dtype)
         if self.settings.shift:
             images = shifted(images, self.settings.shift, self.rng)
         loss = cg.softmax_cross_entropy(self.model.logits(images, self.parameters), self.labels[rows])
@@ -101,7 +101,8 @@ class Training:
 def make_optimizer(settings: Settings, parameters: Any) -> Optimizer:
     """The optimiser of a name; under the schedule "cosine" its rate falls to nothing along half a wave."""
     rate = settings.rate if settings.schedule == "constant" else Cosine(settings.rate, steps=max(settings.iterations, 1))
-    return OPTIMIZERS[settings.optimizer](parameters, rate=rate)
+    optimizer: Optimizer = OPTIMIZERS[settings.optimizer](parameters, rate=rate)
+    return optimizer
 
 
 def part_of(file: Path) -> Path:
@@ -122,7 +123,7 @@ def write_checkpoint(file: Path, state: dict[str, Any]) -> None:
 def read_checkpoint(file: Path) -> dict[str, Any]:
     """The state in a file; a ValueError if it is no checkpoint."""
     try:
-        with np.load(file) as stored:
+        with file.open("rb") as stream, np.load(stream) as stored:
             state = dict(stored)
     except (zipfile.BadZipFile, EOFError, TypeError, ValueError) as error:
         raise ValueError(f"it is no checkpoint, or damaged: {error}") from error
