@@ -41,7 +41,8 @@ def guesses(model: Model, parameters: Parameters, images: Array) -> Array:
     """The class with the highest logit, for each image."""
     chunks = (slice(start, start + CHUNK) for start in range(0, len(images), CHUNK))
     logits = [model.logits(images[chunk].astype(model.dtype), parameters) for chunk in chunks]
-    return np.argmax(np.concatenate(logits), axis=-1)
+    guessed: Array = np.argmax(np.concatenate(logits), axis=-1)
+    return guessed
 
 
 def draw_graph(model: Model, parameters: Parameters, images: Array, labels: Array, filename: Path) -> None:
@@ -57,7 +58,7 @@ def plot(losses: list[float], images: Array, labels: Array, guessed: Array, file
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subfigures(1, 2).flat
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
     axes = left.subplots()
     axes.semilogy(losses, linewidth=0.5, alpha=0.5, label="loss of a batch")
     window = min(100, max(len(losses), 1))
