@@ -159,7 +159,10 @@ def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
         (["--rate", "nan"], "argument --rate: must be positive and finite"),
         (["--seed", "-1"], "argument --seed: must not be negative"),
         (["--data-home", "."], "argument --data-home: the small digits are not downloaded; it belongs with --data mnist"),
-        (["--graph", "graph.gif"], "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, not 'graph.gif'"),
+        (
+            ["--graph", "graph.gif"],
+            "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph.gif'",
+        ),
         (["--plot", "plot"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot'"),
         (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
     ],

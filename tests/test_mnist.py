@@ -396,7 +396,7 @@ def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
         (["--plot", "plot.gif"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot.gif'"),
         (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
         (["--checkpoint", "missing/c.npz"], "argument --checkpoint: cannot write 'missing/c.npz.part': No such file"),
-        (["--graph", "graph"], "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, not 'graph'"),
+        (["--graph", "graph"], "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph'"),
         (["--graph", "graph.gif"], "argument --graph: the name must end in one of"),
         (["--graph", "missing/graph.svg"], "argument --graph: cannot write 'missing/graph.svg': No such file"),
         (["--graph", "folder.svg"], "argument --graph: cannot write 'folder.svg': Is a directory"),
