@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the reference is that of this copy, whatever is installed
@@ -39,3 +42,13 @@ html_show_sphinx = False
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids for files
 pygments_style = "default"
+
+
+def without_numpys(app: Any, what: str, name: str, obj: Any, *rest: Any) -> tuple[str, None] | None:
+    """Leave out the arguments of ``np.ndarray``: nodes are not made that way."""
+    return ("", None) if isinstance(obj, type) and issubclass(obj, np.ndarray) else None
+
+
+def setup(app: Any) -> None:
+    """Connect the above to Sphinx."""
+    app.connect("autodoc-process-signature", without_numpys)

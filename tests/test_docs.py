@@ -19,7 +19,9 @@ import compgraph as cg
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
-OTHERS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "compgraph/IN_PLACE.md", "benchmarks/README.md")]
+OTHERS = [
+    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "compgraph/IN_PLACE.md", "benchmarks/README.md")
+]
 FENCED = re.compile(r"^([ ]*)```([^\n]*)\n(.*?)^[ ]*```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RULES = "\n".join(path.read_text() for path in sorted((ROOT / "autodiff" / "grads").glob("*.py")))
@@ -109,7 +111,7 @@ def test_the_reference_has_every_public_name(module: Any) -> None:
     for path in (DOCS / "reference").glob("*.md"):
         for block in FENCED.findall(path.read_text()):
             if f".. currentmodule:: {module.__name__}\n" in block[2]:
-                listed += re.findall(r"^   (\w+)$", block[2], re.MULTILINE)
+                listed += re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", block[2], re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) >= set(module.__all__)
     assert all(hasattr(module, name) for name in listed)
