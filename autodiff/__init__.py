@@ -21,8 +21,9 @@ from .custom import custom_gradient
 from .declaring import rule
 from .detached import DetachedGradientError
 from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
+from .hessians import hessian, hvp
 from .implicit import fixed_point, minimize, root
-from .jacobians import hessian, hvp, jacfwd, jacobian, jacrev, linearize
+from .jacobians import jacfwd, jacobian, jacrev, linearize
 from .ode import odeint
 from .operators import grad, jvp, value_and_grad, vjp
 from .series import taylor

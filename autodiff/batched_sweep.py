@@ -77,7 +77,7 @@ def pull_together(
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
                 if create_graph:
-                    made_since(adjoints[operand], before, node.code, node.instruction)
+                    made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
     return found
 
 
@@ -115,7 +115,7 @@ def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, creat
                     if tangent is not None:
                         waiting[node] = tangent
                         if create_graph:
-                            made_since(tangent, before, node.code, node.instruction)
+                            made_since(tangent, before, node.code, node.instruction, node.scope)
             for finished in done.get(node, ()):
                 waiting.pop(finished, None)
     return waiting.get(output)

@@ -13,8 +13,8 @@ from compgraph.modes import NoGraph, is_recording, wrappers
 from compgraph.nodes import INERT, Node, attach, describe
 from compgraph.operands import to_plain
 
-from .forward import TangentNode
 from .opaque import Opaque, is_recorded
+from .tangents import TangentNode
 from .tracing import Traced
 from .trees import flatten, unflatten
 
@@ -110,13 +110,13 @@ def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
     def both(given: Sequence[Any]) -> Any:
         joined = list(given[: len(leaves)])
         for i, tangent in zip(carried, given[len(leaves) :], strict=True):
-            joined[i] = TangentNode.create_using(joined[i], tangent, level)
+            joined[i] = leaves[i].like(joined[i], tangent)
         found, structure = flatten(f(joined))
-        pairs = [(x.primal, x.tangent) if x.__class__ is TangentNode and x.level == level else (x,) for x in found]
+        pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in found]
         return pairs, Structure(structure)
 
     pairs, held = _checkpointed(both, split)
-    found = [TangentNode.create_using(p[0], p[1], level) if len(p) == 2 else p[0] for p in pairs]
+    found = [leaves[carried[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
     return unflatten(held.of_results, found)
 
 

@@ -13,12 +13,13 @@ from compgraph.memory import Write
 from compgraph.nodes import Joint, Node, describe
 
 from . import numeric
+from .along import jvp
 from .broadcasting import conform
 from .deferred import DEFERRED
-from .forward import jvp, push
 from .operators import vjp
 from .registry import by_function, plain_operands, plain_result
 from .sweep import collect
+from .tangents import push
 from .trees import Arguments, flatten
 
 

@@ -200,9 +200,12 @@ class _Checked:
         found = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
         if found is None:
             found = self.formula(given, out, *operands, **options)
-        plain, like = to_plain(given), to_plain(out if self.mode == "reverse" else operand)
-        if not self.done and np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
-            self._check(plain, to_plain(found), to_plain(out), [to_plain(x) for x in operands], options)
+        if self.done:
+            return found
+        like = to_plain(out if self.mode == "reverse" else operand)
+        plain, alone = _one_direction(to_plain(given), to_plain(found), like, np.ndim(out))
+        if np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
+            self._check(plain, alone, to_plain(out), [to_plain(x) for x in operands], options)
             self.done = True
         return found
 
@@ -228,6 +231,14 @@ class _Checked:
                 f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it gives {_short(got)}, a "
                 f"central difference {_short(expected)}"
             )
+
+
+def _one_direction(given: Any, found: Any, like: Any, ndim: int) -> tuple[Any, Any]:
+    """Of directions that are stacked along a first axis, and what a formula made of them, the first that is not zero."""
+    if isinstance(given, tuple) or np.ndim(given) <= np.ndim(like) or not given.size:
+        return given, found
+    row = int(np.argmax(np.any(np.reshape(given, (len(given), -1)), axis=1)))
+    return np.reshape(given[row], np.shape(like)), found[row] if np.ndim(found) > ndim else found
 
 
 def _moved_along(f: Any, x: Any, direction: Any) -> Any:

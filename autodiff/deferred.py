@@ -13,6 +13,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.nodes import Node, record
+from compgraph.operations import getitem
 
 
 class Scatter:
@@ -80,6 +81,11 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
         _put(total, flat[start], flat[start + 1 : start + 1 + count])
         start += 1 + count
     return total
+
+
+def fetched_at(x: Any, *index: Any) -> Any:
+    """``x[index]``, recorded also where only a part of the index is a node."""
+    return record(getitem, (x, *index))
 
 
 def _zeros(like: Any) -> Any:

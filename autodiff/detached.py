@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.escapes import told
+from compgraph.escapes import noticed, told
 from compgraph.modes import no_graph
-from compgraph.nodes import Node
+from compgraph.nodes import Node, describe, require_history
 
 from . import numeric
 
@@ -30,6 +30,23 @@ _STEPS = (1.0, 1e-2, 1e-4)
 
 class DetachedGradientError(ValueError):
     """A gradient is not that of the function: a value has left the graph on the way."""
+
+
+def require_differentiable(operator: str, node: Any) -> None:
+    """Raise a TypeError unless reverse mode can start from a value."""
+    require_history(node)
+    if not isinstance(node, Node):
+        raise TypeError(
+            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
+            f"under no_graph, or never depended on a variable.{told(noticed())}"
+        )
+    if node.level:
+        raise TypeError(
+            f"{operator} cannot start from a value that carries tangents; use autodiff.grad inside jvp, and the attribute "
+            "jacobian of what was computed from autodiff.forward.variables"
+        )
+    if node.dtype.kind not in "fc":
+        raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
 
 
 def require_known(verify: str | None) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 from compgraph.nodes import Node
 from compgraph.operands import to_plain
 
-from .forward import as_argument, jvp
-from .operators import Trace, grad
+from .along import as_argument, jvp
+from .operators import grad
 from .recorded import joined
+from .trace import Trace
 from .trees import Argnums, Arguments
 
 Function = Callable[..., Any]

@@ -21,9 +21,9 @@ from compgraph.nodes import INERT, ConstantNode, InputNode, Joint, Node, leaf, n
 from .batching import count_of, declared_pull, declared_push
 from .broadcasting import conform, conform_batch
 from .deferred import DEFERRED
-from .forward import push
 from .registry import Rule, by_function, plain_operands
 from .rewind import as_node
+from .tangents import push
 
 _by_tick = attrgetter("tick")
 FEW = 3  # directions for which recording a formula does not pay
@@ -129,7 +129,6 @@ def _followed(formula: Callable[[Any], Any], stacked: Any, within: tuple[Rule, .
     """
     single = not isinstance(stacked, tuple)
     parts = (stacked,) if single else stacked
-    create_graph = any(isinstance(part, Node) for part in parts)
     before = next_tick()
     with recording_on():
         inputs = [None if part is None else leaf(_first(part), InputNode, None) for part in parts]
@@ -141,6 +140,10 @@ def _followed(formula: Callable[[Any], Any], stacked: Any, within: tuple[Rule, .
     steps = _since(before, outs)
     if any(isinstance(step, Node) and step.memory for step in steps):
         return NotImplemented
+    # operands may be nodes of a graph that plain tangents are carried along
+    create_graph = any(isinstance(part, Node) for part in parts) or any(
+        step.args[position].tick <= before for step in steps for position in step.edges
+    )
     for step in steps:
         if step not in known and step.__class__ not in INERT and step.function not in operations.PIECEWISE:
             given = of_operands(step, known)

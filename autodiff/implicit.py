@@ -15,7 +15,7 @@ from compgraph.modes import NoGraph
 from compgraph.nodes import INERT, Node, describe, record
 from compgraph.operands import as_operands, to_plain
 
-from .forward import as_argument, jvp
+from .along import as_argument, jvp
 from .jacobians import jacrev
 from .opaque import Opaque
 from .operators import grad, value_and_grad, vjp

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians, and products with them.
+"""Jacobians, and products with them.
 
 A function is called once; the graph it recorded is then swept for all directions together (see `batching`). Where it
 wrote in place, directions are passed one by one.
@@ -17,34 +17,33 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.modes import recording_on
-from compgraph.nodes import Node, describe
+from compgraph.nodes import Node
 
+from .along import as_argument, jvp
 from .broadcasting import conform
-from .forward import as_argument, jvp
-from .operators import Function, Trace, in_a_row
-from .recorded import Recorded, gradient_nodes, with_tangents, without_tangents
-from .sparsity import sparse_hessian, sparse_jacobian
+from .recorded import Recorded, with_tangents, without_tangents
+from .sparsity import sparse_jacobian
 from .sweep import collect
+from .trace import Function, Trace
 from .trees import Argnums, unflatten
 
-__all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
+__all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
 
 
-def _differentiated(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
+def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
     """The function that calls `f` once and returns what `derive` makes of the trace."""
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(operator, f, args, kwargs, argnums, has_aux)
         found = derive(trace)
-        _warn_of_zeros(trace)
+        warn_of_unreached(trace)
         return trace.answer(found)
 
     return differentiated
 
 
-def _warn_of_zeros(trace: Trace) -> None:
+def warn_of_unreached(trace: Trace) -> None:
     """Warn if the graph does not reach an argument, and values were seen to leave it."""
     if trace.escapes:
         parts = [part for out in trace.leaves for part in without_tangents(out)]
@@ -92,7 +91,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     def derive(trace: Trace) -> Any:
         return trace.each(lambda out: with_tangents(out, [], lambda o, _: Recorded(trace, o).rows()))
 
-    return _differentiated("jacrev", f, argnums, has_aux, derive)
+    return derived("jacrev", f, argnums, has_aux, derive)
 
 
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -129,7 +128,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     def derive(trace: Trace) -> Any:
         return trace.each(lambda out: with_tangents(out, [], lambda o, _: Recorded(trace, o).columns()))
 
-    return _differentiated("jacfwd", f, argnums, has_aux, derive)
+    return derived("jacfwd", f, argnums, has_aux, derive)
 
 
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
@@ -172,7 +171,7 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
 
     def derive(trace: Trace) -> Any:
         if sparse:
-            _flat(trace)
+            refuse_nested(trace)
             return trace.each(lambda out: sparse_jacobian(trace, out))
         size = sum(math.prod(x.shape) for x in trace.inputs)
 
@@ -181,10 +180,10 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
 
         return trace.each(lambda out: with_tangents(out, [], dense))
 
-    return _differentiated("jacobian", f, argnums, has_aux, derive)
+    return derived("jacobian", f, argnums, has_aux, derive)
 
 
-def _flat(trace: Trace) -> None:
+def refuse_nested(trace: Trace) -> None:
     """Refuse a sparse matrix of what nests."""
     if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
         raise ValueError(
@@ -193,132 +192,7 @@ def _flat(trace: Trace) -> None:
         )
 
 
-def _scalar(trace: Trace) -> Any:
-    """The result of which second derivatives are taken."""
-    out = trace.scalar("sum it, or take jacobian twice")
-    for node in (out, *trace.inputs):
-        if node.dtype.kind == "c":
-            raise TypeError(
-                f"{trace.operator}: of complex numbers, here the {describe(node)}, second derivatives are not one matrix; give "
-                "real and imaginary parts as real arguments"
-            )
-    return out
-
-
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
-    """The function that returns the Hessian of `f`: its second derivatives.
-
-    The gradient is recorded once, and swept for all directions together.
-
-    Parameters
-    ----------
-    f : callable
-        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
-    argnums : int, str, or sequence of them
-        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(hessian, aux)``.
-    sparse : bool
-        Whether to return a sparse matrix, with respect to one argument; see `jacobian`.
-
-    Returns
-    -------
-    callable
-        ``(*args, **kwargs) -> hessian``: an array of twice the shape of the argument; if `argnums` is a sequence, a tuple
-        of tuples, with rows by the first derivative; of a nested argument, a tree as it nests, with such trees for
-        leaves. If `sparse`, a ``scipy.sparse.csr_array``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When called, as `grad` does; TypeError also for complex numbers, or if `sparse` is asked for inside another
-        derivative; ValueError if it is asked for with respect to several or nested arguments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
-    array([[4., 2.],
-           [2., 0.]])
-    """
-    if sparse and not isinstance(argnums, (int, str, np.integer)):
-        raise ValueError("hessian: sparse=True needs a single argument; concatenate the arguments into one")
-
-    def blocks(trace: Trace, out: Any) -> list[Any]:
-        return [block for g in gradient_nodes(trace, out) for block in Recorded(trace, g).rows()]
-
-    def derive(trace: Trace) -> Any:
-        out = _scalar(trace)
-        if sparse:
-            _flat(trace)
-            return sparse_hessian(trace, out)
-        found = with_tangents(out, [], lambda o, _: blocks(trace, o))
-        count = len(trace.inputs)
-        shaped = trace.arguments.shaped
-        return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
-
-    return _differentiated("hessian", f, argnums, has_aux, derive)
-
-
-def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
-
-    Parameters
-    ----------
-    f : callable
-        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
-    argnums : int, str, or sequence of them
-        The arguments of `f` to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(product, aux)``.
-
-    Returns
-    -------
-    callable
-        ``(x, v, *args, **kwargs) -> product``: that of the second derivatives of ``f(x, *args, **kwargs)`` with respect
-        to the arguments asked for, which is `x` by default, with `v`. This has the shape of the argument, and nests as it
-        does, or is a tuple of such if `argnums` is a sequence; so does the product.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When called, as `hessian` does; ValueError also if `v` has another shape than the argument, or nests otherwise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-    array([6., 0.])
-    >>> hvp(lambda p: p["a"] ** 2 * p["b"])({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 0.0})
-    {'a': np.float64(2.0), 'b': np.float64(6.0)}
-    """
-
-    def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
-        trace = Trace("hvp", f, (x, *args), kwargs, argnums, has_aux)
-        out = _scalar(trace)
-        along = _directions(trace, v)
-        found = with_tangents(out, along, lambda o, vs: _second(trace, o, vs))
-        _warn_of_zeros(trace)
-        return trace.answer(trace.arguments.shaped(found))
-
-    functools.update_wrapper(product, f)
-    del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
-    return product
-
-
-def _second(trace: Trace, out: Any, along: list[Any]) -> list[Any]:
-    """The adjoints of the inputs from those of the gradient."""
-    with recording_on():
-        gradient = in_a_row(gradient_nodes(trace, out))
-    v = in_a_row(along)
-    if isinstance(v, Node):
-        return trace.pull(gradient, v)
-    recorded = Recorded(trace, gradient)
-    found = recorded.pull_one(v)
-    return found if recorded.live else [np.array(x)[()] for x in found]  # they may be parts of v itself
-
-
-def _directions(trace: Trace, tree: Any) -> list[Any]:
+def directions_of(trace: Trace, tree: Any) -> list[Any]:
     """Tangents of the inputs, in their dtypes, from what nests as the arguments do."""
     name = f"{trace.operator}: a tangent"
     found = [as_argument(t, name) for t in trace.arguments.tangents(tree)]
@@ -369,13 +243,13 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     trace = Trace("linearize", f, primals, {}, range(len(primals)), has_aux)
     recorded = {o: Recorded(trace, o) for out in trace.outs() for o in without_tangents(out)}
     written = any(r.written for r in recorded.values())
-    _warn_of_zeros(trace)
+    warn_of_unreached(trace)
 
     def along(o: Any, tangents: list[Any]) -> list[Any]:
         return [recorded[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
-        directions = _directions(trace, tangents)
+        directions = directions_of(trace, tangents)
         if written:
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [with_tangents(out, directions, along)[0] for out in trace.leaves]

@@ -11,7 +11,7 @@ from compgraph.modes import NoGraph
 from compgraph.nodes import record
 from compgraph.operands import as_operands, to_plain
 
-from .forward import as_argument, jvp
+from .along import as_argument, jvp
 from .implicit import laid_out, require_closed
 from .opaque import Opaque
 from .operators import vjp

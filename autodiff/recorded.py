@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,20 @@ from compgraph.modes import recording_on
 from compgraph.nodes import ConstantNode, Node
 
 from .batched_sweep import pull_together, push_together
-from .forward import TangentNode
-from .operators import Trace
 from .rewind import Events
 from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
+from .tangents import TangentNode
+from .trace import Trace
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
+
+
+class Sources(NamedTuple):
+    """The nodes that derivatives are asked for, where no function was called."""
+
+    operator: str
+    inputs: list[Any]
+    outer: bool = False
 
 
 class Recorded:
@@ -27,24 +35,26 @@ class Recorded:
 
     Parameters
     ----------
-    trace : Trace
+    trace : Trace or Sources
         The call of the function.
     out : Node
         What was computed from its inputs, by the function or from the gradient of its result; without a tangent.
+    live : bool, optional
+        Whether derivatives are to be nodes; by default if they depend on something recorded outside.
 
     Attributes
     ----------
     written : bool
         Whether there are writes in place on the way, so that directions are passed one by one.
     live : bool
-        Whether derivatives depend on something recorded outside, and are nodes.
+        Whether derivatives are nodes.
     """
 
-    def __init__(self, trace: Trace, out: Any) -> None:
+    def __init__(self, trace: Trace | Sources, out: Any, live: bool | None = None) -> None:
         self.trace, self.out = trace, out
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
-        self.live = trace.outer and goes_on(self.nodes, trace.inputs)
+        self.live = trace.outer and goes_on(self.nodes, trace.inputs) if live is None else live
 
     @functools.cached_property
     def needed(self) -> set[Any]:

@@ -65,6 +65,8 @@ class Rule:
     followed : bool
         Whether a formula that is recorded for one direction can be passed by all others: it consists of NumPy's functions,
         and takes no decision by the numbers of the adjoint or tangent.
+    texts : sequence of str
+        For each operand, its derivative in words of mathematics; see `said`.
     """
 
     weights: Sequence[Formula | None] = ()
@@ -72,6 +74,7 @@ class Rule:
     positions: Formula | None = None
     batch: tuple[Formula | None, Formula | None] = (None, None)
     followed: bool = False
+    texts: Sequence[str] = ()
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -153,6 +156,25 @@ class Rule:
     def one_by_one(self) -> Rule:
         """Say that formulas look at the numbers of the adjoint or tangent, so that none follows another; returns the rule."""
         self.followed = False
+        return self
+
+    def said(self, *texts: str) -> Rule:
+        """Say the derivative as one would write it, for those who look at a sweep; returns the rule.
+
+        Parameters
+        ----------
+        *texts : str
+            For each operand, an expression in NumPy's functions and these letters: ``a``, ``b``, ``c`` for the operands,
+            ``y`` for the result, ``n`` for how many elements of the first operand each element of the result is made of.
+            It is the factor at the adjoint, ``"cos(a)"``, or, where ``g``, the adjoint, stands in it, the whole
+            contribution, ``"g @ b.T"``.
+
+        Returns
+        -------
+        Rule
+            Nothing is computed with the texts, and one is shown only where it gives the number that the formula gives.
+        """
+        self.texts = texts
         return self
 
 
@@ -262,7 +284,7 @@ def moved(function: Callable[..., Any]) -> Formula:
     """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
 
     def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        return function(np.arange(math.prod(x.shape)).reshape(x.shape), *others, **options)
+        return record(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
 
     return positions
 

@@ -13,8 +13,19 @@ from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, lea
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
-from .detached import detached
+from .detached import detached, require_differentiable
+from .pulled import jacobian, variables
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+
+__all__ = [
+    "Gradients",
+    "check_gradient",
+    "gradient",
+    "gradients",
+    "jacobian",
+    "unbroadcast_adjoint",
+    "variables",
+]
 
 
 class Gradients(Mapping[str, Any]):
@@ -105,7 +116,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     >>> g[x], g["y"]
     (np.float64(18.0), array([9., 9.]))
     """
-    nodes = collect(_differentiable(node))
+    require_differentiable("gradient", node)
+    nodes = collect(node)
     wanted = _wanted(node, nodes, wrt, unused)
     if not create_graph:
         found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
@@ -152,20 +164,6 @@ def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
     """
     found = gradient(node, nodes, create_graph=True)
     return [found[n] for n in nodes]
-
-
-def _differentiable(node: Any) -> Any:
-    require_history(node)
-    if not isinstance(node, Node):
-        raise TypeError(
-            f"gradient needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
-            f"under no_graph, or never depended on a variable.{told(noticed())}"
-        )
-    if node.level:
-        raise TypeError("gradient cannot start from a value that carries tangents; use autodiff.grad inside jvp")
-    if node.dtype.kind not in "fc":
-        raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
-    return node
 
 
 def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:

@@ -21,11 +21,12 @@ from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
 from compgraph.operands import to_plain
 
+from .along import as_argument, jvp, lost_graph
 from .broadcasting import conform
-from .forward import as_argument, jvp, lost_graph, push
 from .registry import by_function
 from .rewind import Events
 from .sweep import collect, goes_on
+from .tangents import push
 from .trees import flatten, unflatten
 
 Function = Callable[..., Any]

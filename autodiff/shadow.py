@@ -26,16 +26,14 @@ class Shadow(Twin):
         if recorded:
             self.buffer = leaf(self.buffer, OperationalNode, None)
 
-    @classmethod
-    def holding(cls, like: Any, values: Any) -> Shadow:
-        """A shadow with `values`, an array or node, in the place of `like`."""
-        shadow = cls(like)
+    def holding(self, like: Any, values: Any) -> Shadow:
+        """The shadow itself, with `values`, an array or node, in the place of `like`."""
         if isinstance(values, Node):
-            place = shadow.place(like)
-            shadow.buffer = record(laid, (values,), {"count": shadow.count, **place})
+            place = self.place(like)
+            self.hold(record(laid, (values,), {"count": self.count, **place}))
         else:
-            shadow.window(like)[...] = values
-        return shadow
+            self.window(like)[...] = values
+        return self
 
     def hold(self, buffer: Any) -> None:
         """Let another array or node, over the same memory, be the buffer."""

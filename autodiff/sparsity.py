@@ -19,11 +19,11 @@ from compgraph.operations import Keyworded, Output, opname_of
 from .broadcasting import spread
 from .coloring import color_columns, longest_row
 from .following import of_operands
-from .forward import TangentNode
-from .operators import Trace
 from .patterns import Patterns
 from .recorded import Recorded, gradient_nodes
 from .registry import by_function, plain_operands
+from .tangents import TangentNode
+from .trace import Trace
 
 MOVES = frozenset(
     {

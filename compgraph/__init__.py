@@ -42,6 +42,7 @@ from .patching import patched_numpy
 from .pooling import max_pool, mean_pool
 from .primitives import named, primitive
 from .replay import GuardError
+from .scopes import scope
 from .simplification import simplified
 from .visualizer import GraphPicture, visualize_at
 
@@ -91,6 +92,7 @@ __all__ = [
     "relu",
     "require",
     "reset",
+    "scope",
     "sigmoid",
     "sigmoid_cross_entropy",
     "simplified",

@@ -19,6 +19,7 @@ from .patching import patched_numpy as patched_numpy
 from .pooling import max_pool as max_pool, mean_pool as mean_pool
 from .primitives import primitive as primitive
 from .replay import GuardError as GuardError
+from .scopes import scope as scope
 from .simplification import simplified as simplified
 from .visualizer import GraphPicture as GraphPicture, visualize_at as visualize_at
 

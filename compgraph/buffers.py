@@ -12,15 +12,13 @@ from .nodes import Node, inert, leaf_like
 
 
 def buffer(array: Any, name: str | None = None) -> Any:
-    """A fresh plain array as a node that can be written into; under `no_graph` it stays plain."""
-    if not is_recording():
-        return array
+    """A fresh plain array as a node that can be written into; under `no_graph` it stays plain, if no tangents are carried."""
     if array.dtype.kind not in "fc":
-        return inert(array)
+        return inert(array) if is_recording() else array
     made = array
     for wrap in wrappers.get():
         made = wrap(made)
-    return made if isinstance(made, Node) else leaf_like(array, name)
+    return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name)
 
 
 def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:

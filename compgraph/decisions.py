@@ -69,7 +69,7 @@ class Decision(NamedTuple):
         return self.what if place is None else f"{self.what} at {place}"
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """A node that a decision was about is no more: a leaf, or one that nobody knows how it was computed."""
 
     def __init__(self, was_computed: bool) -> None:
@@ -115,7 +115,7 @@ def revived(kept: Any) -> Any:
     if isinstance(kept, weakref.ref):
         found = kept()
         if found is None:
-            raise Gone(False)
+            raise GoneError(False)
         return found
     if not isinstance(kept, Recipe):
         return kept
@@ -123,7 +123,7 @@ def revived(kept: Any) -> Any:
     if alive is not None:
         return alive
     if kept.function is None:
-        raise Gone(True)
+        raise GoneError(True)
     args = tuple([_joint(a) if isinstance(a, Recipe) and a.node is _nothing else revived(a) for a in kept.args])
     return _made(kept, args)
 
@@ -191,7 +191,13 @@ def _noticed_length(self: Node) -> int:
     return answer
 
 
-_NOTICING = {**{name: _noticing(name) for name in _ASKS}, "__len__": _noticed_length}
+def _noticed_rows(self: Node) -> Any:
+    if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain") and self.ndim:
+        note("a loop over rows", len, (self,), np.ndarray.__len__(self), lines.users_frame(2))
+    return np.ndarray.__iter__(self)
+
+
+_NOTICING = {**{name: _noticing(name) for name in _ASKS}, "__len__": _noticed_length, "__iter__": _noticed_rows}
 _before: dict[str, Any] = {}
 
 

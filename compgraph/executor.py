@@ -125,7 +125,7 @@ class Executor:
         """
         feeds = self._fed(feed or {})
         program = self._program(feeds)
-        results = program(feeds.values())
+        results = program(list(feeds.values()))
         return results[0] if self._single else list(results)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:

@@ -93,7 +93,8 @@ def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> l
 
 def _gathered(first: Any, waiting: list[Any], inputs: frozenset[Any]) -> tuple[list[Any], list[Any]]:
     """What can be computed together with a node, and what is left."""
-    together, left = [first], []
+    together: list[Any] = [first]
+    left: list[Any] = []
     behind: set[Any] = set()
     for place, item in enumerate(waiting):
         if isinstance(item, (Write, Question)) or place > REACH:

@@ -80,13 +80,15 @@ def made_at(node: Any) -> None:
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
-def made_since(result: Any, tick: int, code: Any, instruction: int) -> None:
-    """Let all that went into a result since a tick know one line: that of the call which made them step by step."""
+def made_since(result: Any, tick: int, code: Any, instruction: int, scope: tuple[str, ...] = ()) -> None:
+    """Let all that went into a result since a tick know one line, and scope: that of the call which made them step by step."""
     queue = list(result) if isinstance(result, (tuple, list)) else [result]
     seen = set(map(id, queue))
     for node in queue:
         if getattr(node, "tick", 0) > tick:
             node.code, node.instruction = code, instruction
+            if scope:
+                node._scope = scope
             steps = [node.args[position] for position in node.edges]
             queue.extend([step for step in steps if id(step) not in seen])
             seen.update(map(id, steps))
@@ -104,6 +106,8 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
     for node in queue:
         at = reached[bisect(ticks, node.tick) - 1][1]
         node.code, node.instruction = at.code, at.instruction
+        if at.scope:
+            node._scope = at.scope
         args = node.args
         for position in node.edges:
             operand = args[position]

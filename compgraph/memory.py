@@ -42,9 +42,11 @@ class Write:
         When.
     code, instruction : code object, int
         The line of code that wrote.
+    scope : tuple of str
+        The names of the scopes around.
     """
 
-    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "tick", "window")
+    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "window")
     level = 0
     opname = "setitem"
 
@@ -54,6 +56,7 @@ class Write:
         self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
         self.code: Any = None
         self.instruction = 0
+        self.scope: tuple[str, ...] = ()
 
     @property
     def line(self) -> str | None:

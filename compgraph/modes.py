@@ -19,7 +19,10 @@ recording: ContextVar[bool] = ContextVar("recording", default=True)
 is_recording = recording.get
 # Who looks at each operation as it is recorded; see `debugging`.
 watcher: ContextVar[Any] = ContextVar("watcher", default=None)
-# Whether operations may take the shortest way: recorded, and nobody looks.
+# The names of the scopes around, the outermost first; see `scopes`.
+scopes: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
+open_scopes = scopes.get
+# Whether operations may take the shortest way: recorded, in no scope, and nobody looks.
 _quick: ContextVar[bool] = ContextVar("quick", default=True)
 is_quick = _quick.get
 _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
@@ -40,7 +43,7 @@ default_float = _number.get
 
 def settle() -> None:
     """Let what follows from the other modes follow."""
-    _quick.set(recording.get() and watcher.get() is None)
+    _quick.set(recording.get() and watcher.get() is None and not scopes.get())
 
 
 class NoGraph:

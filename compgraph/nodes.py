@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import default_float, is_recording, of_numbers, recording_on, sealed_until
+from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
 
@@ -76,7 +76,8 @@ class Node(np.ndarray):
     """
 
     __slots__ = (
-        "_name", "_operands", "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "tick",
+        "_name", "_operands", "_scope",
+        "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "tick",
     )  # fmt: skip
 
     level: int = 0
@@ -94,6 +95,7 @@ class Node(np.ndarray):
     instruction: int
     origin: Origin
     _name: str | None
+    _scope: tuple[str, ...]  # unset where no scope was open
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -124,6 +126,12 @@ class Node(np.ndarray):
     def name(self, name: str | None) -> None:
         require_history(self)
         self._name = name
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names of the scopes the node was made in, the outermost first; see `compgraph.scope`."""
+        require_history(self)
+        return getattr(self, "_scope", ())
 
     @property
     def line(self) -> str | None:
@@ -328,7 +336,7 @@ class InertScalarNode(InertNode):
 class Joint:
     """The record of an operation with several outputs; each output is an `Output` of it."""
 
-    __slots__ = ("_operands", "args", "code", "edges", "function", "instruction", "options", "plain", "tick")
+    __slots__ = ("_operands", "_scope", "args", "code", "edges", "function", "instruction", "options", "plain", "tick")
     level = 0
     memory = None
 
@@ -336,6 +344,7 @@ class Joint:
     instruction: int
 
     _operands: tuple[Node, ...] | None
+    _scope: tuple[str, ...]
 
     plain: Any
     function: Any
@@ -348,6 +357,11 @@ class Joint:
     def opname(self) -> str:
         """The name of the operation."""
         return operations.opname_of(self.function)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names of the scopes the operation was called in, the outermost first."""
+        return getattr(self, "_scope", ())
 
     @property
     def line(self) -> str | None:
@@ -376,7 +390,7 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
 def _held(value: Any, record: Any) -> ConstantNode:
     """A raw operand of a node or joint as a constant, made where that was made."""
     node = ConstantNode.hold(value)
-    node.code, node.instruction = record.code, record.instruction
+    node.code, node.instruction, node._scope = record.code, record.instruction, record.scope
     return node
 
 
@@ -438,9 +452,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     if not edges or not is_recording():
         return value
     result = _attach(value, function, args, options, tuple(edges), active and function not in operations.PIECEWISE)
-    watch = watched()
-    if watch is not None:
-        watch.recorded(result)
+    if not is_quick():
+        _scoped(result)
+        watch = watched()
+        if watch is not None:
+            watch.recorded(result)
     return result
 
 
@@ -448,7 +464,20 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
     """The node, or tuple of nodes, of an operation that has been computed."""
     edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
-    return _attach(value, function, args, options, edges, active)
+    result = _attach(value, function, args, options, edges, active)
+    _scoped(result)
+    return result
+
+
+def _scoped(result: Any) -> None:
+    """Let what was made know the scopes around."""
+    path = open_scopes()
+    if path:
+        for node in result if isinstance(result, (tuple, list)) else (result,):
+            if node is not None:
+                node._scope = path
+                if isinstance(node.function, operations.Output):
+                    node.args[0]._scope = path
 
 
 def _attach(
@@ -544,6 +573,7 @@ def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any
     node.plain = array
     fill(node, None, (), ())
     node._name = name
+    _scoped(node)
     return node
 
 

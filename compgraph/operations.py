@@ -314,6 +314,12 @@ def enter(function: Any, opname: str) -> None:
     _by_opname[opname] = function
 
 
+def enter_piecewise(function: Any, opname: str) -> None:
+    """Let a function be recorded that only looks its answer up: no derivative passes it."""
+    enter(function, opname)
+    PIECEWISE.add(function)
+
+
 def operand_names(function: Any) -> tuple[str, ...]:
     """The names of the parameters of a function that may be nodes, in order."""
     if isinstance(function, UfuncMethod):

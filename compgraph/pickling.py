@@ -117,7 +117,9 @@ class Log:
 
     def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
         self.root = root
-        self.code = [(arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now) for w in root.memory.log]
+        self.code = [
+            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log
+        ]
 
     def __reduce__(self) -> Any:
         return _log, (self.root, self.code)
@@ -126,8 +128,10 @@ class Log:
 def _log(root: Any, code: Any) -> None:
     """Give a node the log of its buffer."""
     root.memory = Memory()
-    for place, index, saved, value, is_node, tick in code:
-        root.memory.log.append(Write(root.memory, (_decoded(place), index, saved), value, is_node, tick))
+    for place, index, saved, value, is_node, tick, scope in code:
+        write = Write(root.memory, (_decoded(place), index, saved), value, is_node, tick)
+        write.scope = scope
+        root.memory.log.append(write)
 
 
 class Moment:
@@ -194,6 +198,7 @@ class Unmet:
             node.tick - self.now,
             name,
             self._lines[made],
+            node.scope,
         )
 
 
@@ -268,7 +273,16 @@ def _require_picklable(node: Any) -> None:
 
 
 def _rebuilt(
-    feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, tick: float, name: str | None, line: str | None
+    feed: Any,
+    function: Any,
+    cls: Any,
+    plain: Any,
+    args: Any,
+    options: Any,
+    tick: float,
+    name: str | None,
+    line: str | None,
+    scope: tuple[str, ...],
 ) -> Any:
     """A node from its parts, older than all that will be made."""
     plain = _decoded(plain)
@@ -282,6 +296,7 @@ def _rebuilt(
     while tick >= 0 and next_tick() <= tick:  # a pickler that lives on meets nodes younger than its session
         pass
     node.tick, node._operands, node.code, node.instruction = tick, None, line, 0
+    node._scope = scope
     return node
 
 

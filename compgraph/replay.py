@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .decisions import Decision, Gone, noted, revived
+from .decisions import Decision, GoneError, noted, revived
 from .graph import breadth_first
 from .memory import Write, root_of, value_at, window
 from .modes import recording_on
@@ -110,7 +110,7 @@ def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Questio
             continue
         try:
             args = tuple(map(revived, decision.about))
-        except Gone as gone:
+        except GoneError as gone:
             if gone.was_computed and decision.tick > first and since == -inf:
                 lost.append(decision)
             continue
@@ -169,7 +169,7 @@ class _Replay:
         """Record a node or joint."""
         made = self._again(item)
         if made is not item:
-            made.code, made.instruction = item.code, item.instruction
+            made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
             if isinstance(item, Node):
                 made._name = item._name
         self.made[item] = made

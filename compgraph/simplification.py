@@ -101,7 +101,7 @@ def _constant(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, Joint):
         return _like(item, args)
     made = ConstantNode.hold(item.plain, item._name)
-    made.plain, made.code, made.instruction = item.plain, item.code, item.instruction
+    made.plain, made.code, made.instruction, made._scope = item.plain, item.code, item.instruction, item.scope
     return made
 
 
@@ -115,6 +115,7 @@ def _like(item: Any, args: tuple[Any, ...]) -> Any:
     made.plain, made.function, made.args, made.options = item.plain, item.function, args, item.options
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     made.tick, made._operands, made.code, made.instruction = item.tick, None, item.code, item.instruction
+    made._scope = item.scope
     return made
 
 

@@ -1,61 +1,31 @@
-"""Pictures of a graph: nodes -> DOT, Graphviz's language -> SVG, PNG or PDF."""
+"""Pictures of a graph, shown in a notebook or written to a file; `pictures` has the parts."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
-import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .graph import GraphNode, breadth_first, operands_of
-from .memory import Write
-from .nodes import ConstantNode, Joint, Node, require_history
+from .graph import GraphNode
+from .nodes import Node, require_history
+from .pictures.colors import LIGHT, THEMES
+from .pictures.dot import dot_of
+from .pictures.drawing import Drawing, Shown, Traced, traced_drawing
+from .pictures.page import page_of
+from .pictures.rendering import render
 
-# The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
-
-FORMATS = ("svg", "png", "pdf", "dot")
+FORMATS = ("svg", "png", "pdf", "dot", "html")
 DIRECTIONS = ("LR", "TB")
-
-# ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
-GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0.05"}
-NODE_STYLE = {
-    "fontname": "Helvetica,Arial,sans-serif",
-    "fontsize": "12",
-    "height": "0.4",
-    "width": "0.5",
-    "margin": "0.12,0.06",
-    "penwidth": "0",
-    "style": "filled",
-}
-EDGE_STYLE = {"arrowsize": "0.7", "color": "gray40"}
-VARIABLE_STYLE = {"shape": "ellipse", "fillcolor": "lightblue"}
-CONSTANT_STYLE = {"shape": "ellipse", "fillcolor": "orange"}
-OPERATION_STYLE = {"shape": "box", "fillcolor": "purple3", "fontcolor": "white"}
-WRITE_STYLE = {**OPERATION_STYLE, "style": "filled,dashed"}
-MARKED_STYLE = {"penwidth": "4", "color": "red"}
-REST_STYLE = {"shape": "plaintext", "style": ""}
-
-# Characters that SVG cannot hold, that end the text in C, or that would break the line.
-UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-
-# The renderer in pygraphviz's wheel is a library. It is run in a process of its own because it writes warnings about
-# fonts to stderr, cannot be interrupted, and would take the caller along if it crashed.
-BUNDLED_RENDERER = """
-import sys
-import pygraphviz
-graph = pygraphviz.AGraph()
-graph.from_string(sys.stdin.buffer.read().decode())
-sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
-"""
+LIMIT = 300  # Graphviz takes about half a second for so many nodes, and minutes for thousands
 
 
 class GraphPicture:
     """A picture of a graph; it shows itself in a notebook.
+
+    It holds texts only: it shows the graph as it was when the picture was made, and does not keep the graph alive.
 
     Attributes
     ----------
@@ -63,16 +33,30 @@ class GraphPicture:
         The graph in DOT, Graphviz's language.
     """
 
-    __slots__ = ("source",)
+    __slots__ = ("_drawing", "_page_options", "source")
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, drawing: Drawing | None = None, **page_options: Any) -> None:
         self.source = source
+        self._drawing = drawing
+        self._page_options = page_options
 
     def __repr__(self) -> str:
         return "<GraphPicture: a notebook shows it, .save('graph.svg') writes it to a file>"
 
     def _repr_svg_(self) -> str:
-        return _render(self.source, "svg").decode()
+        return render(self.source, "svg").decode()
+
+    def html(self) -> str:
+        """The picture as one HTML page that needs nothing else, in which one can move, search, open and close boxes.
+
+        Raises
+        ------
+        ValueError
+            If the picture was made of DOT text alone.
+        """
+        if self._drawing is None:
+            raise ValueError("a picture made of DOT text alone has no HTML page; make it with visualize_at")
+        return page_of(self._drawing, **self._page_options)
 
     def save(self, filename: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the picture to a file.
@@ -81,7 +65,7 @@ class GraphPicture:
         ----------
         filename : str or path
             The file; an existing one is replaced.
-        format : {"svg", "png", "pdf", "dot"}, optional
+        format : {"svg", "png", "pdf", "dot", "html"}, optional
             The file's format; if not given, what follows the last dot of `filename`.
 
         Raises
@@ -95,7 +79,10 @@ class GraphPicture:
         chosen = _checked_format(path, format)
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
-        path.write_bytes(self.source.encode() if chosen == "dot" else _render(self.source, chosen))
+        if chosen in ("dot", "html"):
+            path.write_bytes((self.source if chosen == "dot" else self.html()).encode())
+        else:
+            path.write_bytes(render(self.source, chosen))
 
 
 def visualize_at(
@@ -104,13 +91,21 @@ def visualize_at(
     format: str | None = None,
     direction: str = "LR",
     *,
-    limit: int | None = 1000,
+    limit: int | None = LIMIT,
     mark: GraphNode | None = None,
+    values: bool = False,
+    shapes: bool = False,
+    dtypes: bool = False,
+    lines: bool = False,
+    adjoints: Mapping[Any, Any] | None = None,
+    scopes: str | Iterable[str] = "open",
+    fold: bool | None = None,
+    theme: str | None = None,
 ) -> GraphPicture:
     r"""Draw the graph that ends at a node.
 
     Variables are light blue, constants orange, operations purple; an arrow leads from each operand to the operation
-    that uses it.
+    that uses it. Names are written as on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter.
 
     Parameters
     ----------
@@ -118,8 +113,10 @@ def visualize_at(
         The result whose computation is drawn.
     filename : str or path, optional
         A file to write the picture to as well.
-    format : {"svg", "png", "pdf", "dot"}, optional
-        The file's format; if not given, what follows the last dot of `filename`.
+    format : {"svg", "png", "pdf", "dot", "html"}, optional
+        The file's format; if not given, what follows the last dot of `filename`. HTML is one page that needs no other
+        file and no network: in it one can move and zoom, search, open and close boxes, and look at each node's formula,
+        value, adjoint and line of code.
     direction : {"LR", "TB"}
         From left to right, or from top to bottom.
     limit : int or None
@@ -127,6 +124,22 @@ def visualize_at(
         the layout of large graphs takes minutes. None draws them all.
     mark : Node, optional
         A node to draw with a red frame.
+    values, shapes, dtypes, lines : bool
+        What to write on the nodes beside operation and name: their values (of large arrays the corners), shapes, dtypes,
+        and the lines of code that made them.
+    adjoints : mapping from nodes to adjoints, optional
+        Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. An adjoint is written on the
+        arrow out of its node; on the node itself, as ``∂ =``, if several arrows leave the node, since it is the sum of
+        what comes back along them.
+    scopes : {"open", "closed"} or iterable of str
+        Whether the boxes of `compgraph.scope` are drawn with what is in them, or as one node each; or which of them are
+        closed, by name (``["encoder/layer1"]``).
+    fold : bool, optional
+        Whether equal parts in a row (layers, steps of a loop) are drawn once, in a box that counts them; a dashed arrow
+        leads from one part to the next. What is written in the box belongs to the last part. By default it is done in
+        graphs of more than 60 nodes.
+    theme : {"light", "dark"}, optional
+        The colors. By default light; an HTML page then follows the reader's own choice.
 
     Returns
     -------
@@ -138,7 +151,8 @@ def visualize_at(
     TypeError
         If `node` is not a node.
     ValueError
-        If the direction or the format is unknown, or the limit less than 1.
+        If the direction, the format, the theme or a scope is unknown, the limit less than 1, or none of the adjoints belongs
+        to the graph.
     FileNotFoundError
         If the folder of `filename` does not exist.
 
@@ -147,75 +161,86 @@ def visualize_at(
     >>> import compgraph as cg
     >>> from compgraph.visualizer import visualize_at
     >>> x = cg.variable(3.0, "x")
-    >>> picture = visualize_at(cg.OperationalNode.create_using(9.0, "mul", x, x, name="square"))
+    >>> picture = visualize_at(cg.OperationalNode.create_using(9.0, "mul", x, x, name="square"), values=True)
     >>> print(picture.source)  # doctest: +ELLIPSIS
     digraph {
         ...
-        n0 [label="mul\nsquare" fillcolor=purple3 fontcolor=white shape=box]
-        n1 [label=x fillcolor=lightblue shape=ellipse]
-        n1 -> n0
-        n1 -> n0
+        n0 [label="mul\nsquare\n9" fillcolor=purple3 fontcolor=white id="node-0" shape=box]
+        n1 [label="x\n3" fillcolor=lightblue id="node-1" shape=ellipse]
+        n1 -> n0 [id="edge-0"]
+        n1 -> n0 [id="edge-1"]
     }
     """
-    require_history(node)
-    # The annotation is wider than this, since to a type checker x * 3 is an array.
-    if not isinstance(node, Node):
-        raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    _require_drawable(node, direction, limit, theme)
     if format is not None and filename is None:
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
-    picture = GraphPicture(_dot(node, direction, limit, mark))
+    shown = Shown(values, shapes, dtypes, lines)
+    picture = _picture(traced_drawing(node, limit, mark, shown, adjoints, scopes, fold), direction, theme)  # type: ignore[arg-type]
     if filename is not None:
         picture.save(filename, format)
     return picture
 
 
-def _dot(output: Node, direction: str, limit: int | None, mark: GraphNode | None) -> str:
-    """The graph in DOT. Nodes are told apart by their place in the order, since names need not be unique."""
-    import graphviz
+def identified_picture(
+    node: np.ndarray[Any, Any],
+    direction: str = "LR",
+    *,
+    limit: int | None = LIMIT,
+    mark: GraphNode | None = None,
+    values: bool = False,
+    shapes: bool = False,
+    theme: str | None = None,
+) -> tuple[GraphPicture, dict[GraphNode, str], dict[tuple[GraphNode, int], str]]:
+    """As `visualize_at`, with the ids that the elements of the SVG have, for programs that color or animate them.
 
-    order = breadth_first(output)
-    shown = order[:limit]
-    places = {node: f"n{place}" for place, node in enumerate(shown)}
-    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
-    labels = {node: _label(node) for node in sorted(shown, key=lambda node: node.tick)}
-    dot = graphviz.Digraph(graph_attr={"rankdir": direction, **GRAPH_STYLE}, node_attr=NODE_STYLE, edge_attr=EDGE_STYLE)
-    for node, place in places.items():
-        dot.node(place, _escaped(labels[node]), **_style(node), **(MARKED_STYLE if node is mark else {}))
-    if len(order) > len(shown):
-        dot.node("rest", f"… {len(order) - len(shown)} more", **REST_STYLE)
-    for node, place in places.items():
-        for operand in operands_of(node):
-            dot.edge(places.get(operand, "rest"), place)
-    return str(dot.source)
+    Every node drawn has an element of its own: nothing is folded, and all boxes are open.
+
+    Parameters
+    ----------
+    node, direction, limit, mark, values, shapes, theme
+        As in `visualize_at`.
+
+    Returns
+    -------
+    picture : GraphPicture
+        In its SVG, nodes and edges are ``<g>`` elements with these ids.
+    nodes : dict
+        From each node drawn to its id, ``"node-0"``, ``"node-1"``, ...
+    edges : dict
+        From ``(operation, position among its operands)`` to the edge's id, ``"edge-0"``, ``"edge-1"``, ...
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.visualizer import identified_picture
+    >>> x = cg.variable(3.0, "x")
+    >>> y = cg.sin(x)
+    >>> picture, nodes, edges = identified_picture(y)
+    >>> nodes[x], edges[y, 0]
+    ('node-1', 'edge-0')
+    """
+    _require_drawable(node, direction, limit, theme)
+    traced = traced_drawing(node, limit, mark, Shown(values, shapes), None, "open", False)  # type: ignore[arg-type]
+    nodes = {each: f"node-{place}" for each, place in traced.places.items()}
+    return _picture(traced, direction, theme), nodes, {use: f"edge-{number}" for use, number in traced.arrows.items()}
 
 
-def _label(node: GraphNode) -> str:
-    """The words on a node: its operation and its name; of a leaf its name."""
-    if isinstance(node, (Joint, Write)):
-        return node.opname
-    return f"{node.opname}\n{node.name}" if node.opname else str(node.name)
+def _picture(traced: Traced, direction: str, theme: str | None) -> GraphPicture:
+    source = dot_of(traced.drawing, direction, LIGHT if theme is None else THEMES[theme])
+    return GraphPicture(source, traced.drawing, direction=direction, theme=theme)
 
 
-def _style(node: GraphNode) -> dict[str, str]:
-    if isinstance(node, ConstantNode):
-        return CONSTANT_STYLE
-    if isinstance(node, Write):
-        return WRITE_STYLE
-    return VARIABLE_STYLE if node.function is None else OPERATION_STYLE
-
-
-def _escaped(text: str) -> str:
-    """Text as a DOT label that shows it literally; what cannot be shown appears as Python would write it."""
-    import graphviz
-
-    text = UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], text)
-    # graphviz.escape sees to backslashes, quotes and <...>, but DOT also reads &lt; as <, and needs \n for a new line.
-    label: str = graphviz.nohtml(graphviz.escape(text).replace("&", "&amp;").replace("\n", r"\n"))
-    return label
+def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
+    require_history(node)
+    # To a type checker x * 3 is an array; what has no graph is found out here.
+    if not isinstance(node, Node):
+        raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
+    if theme is not None and theme not in THEMES:
+        raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
 
 
 def _checked_format(path: Path, format: str | None) -> str:
@@ -224,19 +249,3 @@ def _checked_format(path: Path, format: str | None) -> str:
         origin = "" if format is not None else f", taken from the end of {path.name!r},"
         raise ValueError(f"format {chosen!r}{origin} is not one of {', '.join(FORMATS)}")
     return chosen
-
-
-def _render(source: str, format: str) -> bytes:
-    """The picture of a DOT text, by an installed ``dot`` or else by the renderer in pygraphviz's wheel."""
-    if shutil.which("dot") is not None:
-        import graphviz
-
-        picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
-        return picture
-    # -P and PYTHONPATH: the renderer is found where this process would find it, and nothing in the current folder is.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]
-    done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
-    if done.returncode:
-        raise RuntimeError(f"pygraphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout

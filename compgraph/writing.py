@@ -13,7 +13,7 @@ import numpy as np
 
 from . import lines, operations
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
-from .modes import NoGraph, is_recording
+from .modes import NoGraph, is_recording, open_scopes
 from .nodes import (
     ACTIVE,
     ConstantNode,
@@ -83,6 +83,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     place = (target.plain, index, saved)
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
     write.code, write.instruction = lines.users_line()
+    write.scope = open_scopes()
     root.memory.log.append(write)
 
 

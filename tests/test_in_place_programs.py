@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import compgraph as cg
 from autodiff import grad, jvp
+from autodiff.forward import JacobianNode, variables
 
 Array = np.ndarray[Any, Any]
 Program = list[tuple[int, ...]]
@@ -33,6 +34,12 @@ FORM = settings(
 )
 
 # ------------------------------------------------------------------------------------------- the language
+
+
+def buffer_like(v: Any) -> Any:
+    """Zeros to be written into; NumPy's ``like=`` does not make them carry a Jacobian."""
+    return np.zeros_like(v, shape=(3,)) if isinstance(v, JacobianNode) else np.zeros(3, like=v[...])
+
 
 VIEWS: list[Callable[[Any], Any]] = [
     lambda v: v[1:],
@@ -73,7 +80,7 @@ READS: list[Callable[[Any, Any], Any]] = [
     lambda v, w: np.concatenate([v, v[:1]]),
     lambda v, w: np.stack([v, v]),
     lambda v, w: np.zeros_like(v),
-    lambda v, w: np.zeros(3, like=v[...]),
+    lambda v, w: buffer_like(v),
     lambda v, w: np.take(v, [0, 0]),
     lambda v, w: v[[0, -1, 0]],
     lambda v, w: v[v > 0],
@@ -288,6 +295,9 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
     value, tangent = jvp(f, args, directions)
     assert float(value) == float(plain(*args))
     assert close(reverse, tangent, 1e-10), (reverse, float(tangent))
+    for carried, adjoint in zip(jacobians(f, args), adjoints, strict=True):
+        size = 1e-10 * (1 + np.max(np.abs(adjoint), initial=0))
+        np.testing.assert_allclose(carried, adjoint, rtol=0, atol=size)
     slope = smooth_slope(plain, args, directions)
     assert slope is None or close(reverse, slope, 1e-5), (reverse, slope)
     assert all(np.array_equal(a, k) for a, k in zip(args, kept, strict=True))
@@ -295,8 +305,15 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
         check_second(program, args, directions)
 
 
+def jacobians(f: Callable[..., Any], args: Any) -> list[Any]:
+    """The derivatives of a number that are carried along."""
+    if len(args) == 1:
+        return [f(variables(*args)).jacobian]
+    return f(*variables(*args)).jacobian  # type: ignore[no-any-return]
+
+
 def check_second(program: Program, args: list[Array], directions: list[Array]) -> None:
-    """The second derivative along a direction, in all four mixtures of modes."""
+    """The second derivative along a direction, in all mixtures of modes."""
     positions = tuple(range(len(args)))
 
     def f(*xs: Any) -> Any:
@@ -311,7 +328,12 @@ def check_second(program: Program, args: list[Array], directions: list[Array]) -
     def forward(*xs: Any) -> Any:
         return jvp(f, xs, directions)[1]
 
+    def carried(*xs: Any) -> Any:
+        return dotted(jacobians(f, xs))
+
     found = {
+        "forward over carried": jvp(carried, args, directions)[1],
+        "reverse over carried": dotted(grad(carried, positions)(*args)),
         "forward over forward": jvp(forward, args, directions)[1],
         "forward over reverse": jvp(reverse, args, directions)[1],
         "reverse over forward": dotted(grad(forward, positions)(*args)),

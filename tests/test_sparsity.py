@@ -14,8 +14,8 @@ from cases import CASES, COMPOSED_CASES
 import compgraph as cg
 from autodiff import coloring, grad, hessian, jacobian, jacrev, jvp, sparsity
 from autodiff.coloring import color_columns
-from autodiff.operators import Trace
 from autodiff.recorded import Recorded
+from autodiff.trace import Trace
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
@@ -9,6 +10,7 @@ import string
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,11 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.visualizer import GraphPicture, visualize_at
+from autodiff.reverse import gradient
+from compgraph.graph import operands_of
+from compgraph.pictures import words
+from compgraph.pictures.colors import DARK, LIGHT, Theme, contrast
+from compgraph.visualizer import GraphPicture, identified_picture, visualize_at
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
@@ -58,12 +64,12 @@ def labels(picture: GraphPicture) -> list[str]:
 
 def declared(picture: GraphPicture) -> list[str]:
     """The lines of the DOT text that declare a node."""
-    return re.findall(r"^\t(n\d+ \[.*)$", picture.source, re.MULTILINE)
+    return re.findall(r"^\t+(n\d+ \[.*)$", picture.source, re.MULTILINE)
 
 
 def edges(picture: GraphPicture) -> list[tuple[str, str]]:
     """The edges of the DOT text, as pairs of the nodes' places."""
-    return re.findall(r"^\t(\w+) -> (\w+)$", picture.source, re.MULTILINE)
+    return re.findall(r"^\t(\w+) -> (\w+)", picture.source, re.MULTILINE)
 
 
 # ------------------------------------------------------------------------------------------ what is drawn
@@ -80,9 +86,10 @@ def test_labels_colours_and_edges() -> None:
     assert "label=c " in constant
     assert "label=x " in leaf
     for operation in (mul, sin):
-        assert "fillcolor=purple3 fontcolor=white shape=box" in operation
-    assert "fillcolor=orange shape=ellipse" in constant
-    assert "fillcolor=lightblue shape=ellipse" in leaf
+        assert "fillcolor=purple3 fontcolor=white" in operation
+        assert "shape=box" in operation
+    assert "fillcolor=orange" in constant
+    assert "fillcolor=lightblue" in leaf
     assert edges(picture) == [("n1", "n0"), ("n2", "n0"), ("n3", "n1")]
 
 
@@ -200,11 +207,11 @@ def test_a_large_graph_is_drawn_in_part() -> None:
     y = x = variable(1.0, "x")
     for _ in range(20_000):
         y = y * x
-    picture = visualize_at(y)
+    picture = visualize_at(y, limit=1000, fold=False)
     assert len(declared(picture)) == 1000
     assert 'rest [label="… 19001 more"' in picture.source
     assert ("rest", "n999") in edges(picture)
-    assert len(declared(visualize_at(y, limit=3))) == 3
+    assert len(declared(visualize_at(y, limit=3, fold=False))) == 3
     with pytest.raises(ValueError, match="limit must be at least 1"):
         visualize_at(y, limit=0)
 
@@ -214,11 +221,299 @@ def test_all_of_a_large_graph_can_be_drawn() -> None:
     y = variable(1.0, "x")
     for _ in range(2000):
         y = -y
-    picture = visualize_at(y, limit=None)
+    picture = visualize_at(y, limit=None, fold=False)
     assert len(declared(picture)) == 2001
     assert "rest" not in picture.source
-    assert "rest" not in visualize_at(y, limit=2001).source
-    assert "… 1 more" in visualize_at(y, limit=2000).source
+    assert "rest" not in visualize_at(y, limit=2001, fold=False).source
+    assert "… 1 more" in visualize_at(y, limit=2000, fold=False).source
+
+
+# ------------------------------------------------------------------------------- values, shapes, adjoints
+
+
+def test_what_is_asked_for_is_written_on_the_nodes() -> None:
+    """Value, shape, dtype and line of code, each on request, in this order."""
+    y = np.sum(variable(np.arange(100.0), "x"))
+    plain, full = visualize_at(y), visualize_at(y, values=True, shapes=True, dtypes=True, lines=True)
+    assert "label=x " in declared(plain)[1]
+    assert "4950" not in plain.source
+    assert r"\n4950\n()\nfloat64\ntest_visualizer.py:" in declared(full)[0]
+    assert r'label="x\n[0 1 … 98 99]\n(100,)\nfloat64\ntest_visualizer.py:' in declared(full)[1]
+    assert r'label="x\n(100,)"' in visualize_at(y, shapes=True).source
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1 + 0.2, "0.3"),
+        (-1e-9, "−1e−09"),
+        (np.nan, "nan"),
+        (3 - 4j, "3−4j"),
+        (np.array([True, False]), "[True False]"),
+        (np.zeros(0), "[]"),
+        (np.zeros((2, 0)), "[[]\n []]"),
+        (np.arange(6.0).reshape(2, 3), "[[0 1 2]\n [3 4 5]]"),
+        (np.arange(80.0).reshape(8, 10), "[[0 1 … 8 9]\n [10 11 … 18 19]\n …\n [70 71 … 78 79]]"),
+        (np.arange(8.0).reshape(2, 2, 2).astype("f4"), "[[[0 1]\n [2 3]]\n [[4 5]\n [6 7]]]"),
+    ],
+)
+def test_values_in_short(value: Any, text: str) -> None:
+    """All of a small array, the corners of a large one."""
+    assert words.shown(value) == text
+
+
+def test_a_picture_shows_the_values_it_was_made_with() -> None:
+    """An update in place afterwards does not change it, neither in DOT nor in HTML."""
+    x = variable([1.5, 2.0], "x")
+    picture = visualize_at(x * 2, values=True)
+    x -= 1.0
+    assert "[1.5 2]" in picture.source
+    assert "[1.5 2]" in picture.html()
+
+
+def test_adjoints_stand_on_the_arrows() -> None:
+    """On the arrow out of a node; on the node itself where several arrows leave it, or none."""
+    x, c = variable(3.0, "x"), cg.constant(2.0, "c")
+    y = x * x
+    z = np.sin(y) * c
+    g = gradient(z, wrt=[x, y, z])
+    source = visualize_at(z, adjoints=g).source
+    slope = 2 * np.cos(9.0)
+    assert re.search(rf'-> n1 \[label="{words.shown(slope)}"', source)
+    assert rf'label="x\n∂ = {words.shown(6 * slope)}"' in source
+    assert r"\n∂ = 1" in declared(visualize_at(z, adjoints=g))[0]
+    assert visualize_at(z, adjoints={y: 7.25}).source.count("label=7.25") == 1
+
+
+def test_adjoints_of_large_arrays_are_brief() -> None:
+    """They stand beside an arrow, in one line."""
+    x = variable(np.arange(12.0).reshape(3, 4), "x")
+    y = x * 2
+    assert 'label="[0 … 11]"' in visualize_at(np.sum(y), adjoints={y: np.arange(12.0).reshape(3, 4)}).source
+
+
+def test_adjoints_of_another_graph_are_refused() -> None:
+    """Adjoints that would not be seen are a mistake."""
+    with pytest.raises(ValueError, match="none of the adjoints belongs"):
+        visualize_at(variable(1.0) * 2, adjoints={variable(1.0): 1.0})
+
+
+def test_a_number_that_was_written_is_drawn_once() -> None:
+    """A raw value in a write is one constant, at its arrow."""
+    y = cg.zeros(3)
+    y[0] = 5.0
+    y[1] = variable(2.0, "x")
+    picture = visualize_at(np.sum(y))
+    assert "rest" not in picture.source
+    assert sum("setitem" in line for line in declared(picture)) == 2
+    assert len(edges(picture)) == 5
+
+
+def test_a_picture_does_not_keep_the_graph_alive() -> None:
+    """It holds texts."""
+    x = variable([1.0, 2.0])
+    picture, gone = visualize_at(x * 2), weakref.ref(x)
+    del x
+    gc.collect()
+    assert gone() is None
+    assert "Computation graph" in picture.html()
+
+
+# -------------------------------------------------------------------------------------- names and formulas
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("W_1", "W₁"), ("alpha", "α"), ("theta_12", "θ₁₂"), ("Omega", "Ω"), ("x_ij", "xᵢⱼ"), ("é_0", "é₀")]
+    + [
+        (name, name)
+        for name in ("x", "mul_0", "W__1", "_1", "W_", "x_b", "learning_rate", "alphabet", "W_1 ", "<b>_1", "W_²", "")
+    ],
+)
+def test_names_as_mathematics(name: str, text: str) -> None:
+    """Subscripts and Greek letters; what is not such a name stays as it is."""
+    assert words.as_mathematics(name) == text
+    assert (
+        f"label={text} " in visualize_at(variable(1.0, name)).source
+        or f'label="{text}" ' in visualize_at(variable(1.0, name)).source
+    )
+
+
+def test_formulas() -> None:
+    """Operations as mathematics, with the names of their operands."""
+    x, w = variable([1.0, 2.0], "x"), variable([3.0, 4.0], "W_1")
+    cases = {
+        "x + W₁": x + w, "2 − x": 2 - x, "x · W₁": x * w, "x²": x**2, "x⁻¹": x**-1, "x ^ W₁": x**w, "x ^ 0.5": x**0.5,
+        "x @ W₁": x @ w, "−x": -x, "√x": np.sqrt(x), "sin(x)": np.sin(x), "x ≥ W₁": x >= w, "x[…]": x[0],
+        "sum(x, axis=0)": np.sum(x, axis=0),
+    }  # fmt: skip
+    assert {words.formula_of(node, operands_of(node)) for node in cases.values()} == set(cases)
+    assert words.formula_of(x, ()) == ""
+
+
+# -------------------------------------------------------------------------------------- scopes and folding
+
+
+def network(layers: int) -> Any:
+    """A network whose layers are scopes with a scope inside."""
+    h = x = variable(np.ones((2, 3)), "x")
+    for i in range(1, layers + 1):
+        with cg.scope(f"layer{i}"):
+            with cg.scope("linear"):
+                h = h @ variable(np.eye(3), f"W_{i}") + variable(np.zeros(3), f"b_{i}")
+            h = np.tanh(h)
+    return np.sum(h * x)
+
+
+@pytest.mark.usefixtures("bundled")
+def test_scopes_are_boxes() -> None:
+    """Open boxes contain what was made in them, nested ones included."""
+    svg = drawn(visualize_at(network(2)))
+    boxes = [group for group in svg.iter(f"{SVG}g") if group.get("class") == "cluster"]
+    assert sorted(text.text or "" for box in boxes for text in box.iter(f"{SVG}text")) == ["layer1", "layer2", "linear", "linear"]
+
+
+@pytest.mark.usefixtures("bundled")
+def test_closed_scopes_are_nodes() -> None:
+    """A closed box is one node that counts what is in it; arrows lead to it and from it, each once."""
+    picture = visualize_at(network(2), scopes=["layer1", "layer2/linear"])
+    assert re.search(r'box\d+ \[label="layer1\\n5 nodes"', picture.source)
+    assert re.search(r'box\d+ \[label="linear\\n4 nodes"', picture.source)
+    assert picture.source.count("subgraph") == 1
+    everything = visualize_at(network(2), scopes="closed")
+    assert "subgraph" not in everything.source
+    assert len(labels(everything)) == 2 + 3  # two layers; x, mul and sum
+    assert len(edges(everything)) == 5
+
+
+def test_unknown_scopes_are_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(ValueError, match="no scope is called 'layer7'; those in the picture: 'layer1', 'layer1/linear'"):
+        visualize_at(network(1), scopes=["layer7"])
+    with pytest.raises(ValueError, match="'open', 'closed', or a list"):
+        visualize_at(network(1), scopes="layer1")
+
+
+def test_equal_layers_are_folded() -> None:
+    """Fifty layers are one, which says so; the first, whose input is no layer, stands alone."""
+    output = network(50)
+    picture = visualize_at(output)
+    assert "× 49" in picture.source
+    assert "layer50" in picture.source
+    assert "layer49" not in picture.source
+    assert "W₂ … W₅₀" in picture.source
+    assert picture.source.count("style=dashed") == 1
+    assert len(declared(picture)) == 2 * 5 + 3
+    assert len(declared(visualize_at(output, fold=False))) == 50 * 5 + 3
+
+
+def test_folding_is_a_choice() -> None:
+    """Small graphs are folded only when it is asked for."""
+    output = network(4)
+    assert "×" not in visualize_at(output).source
+    assert "× 3" in visualize_at(output, fold=True).source
+
+
+def test_what_differs_is_not_folded() -> None:
+    """Other operations, and other shapes, are no part of a run."""
+    y = variable(np.ones(3), "x")
+    functions = [np.sin] * 10 + [np.cos] + [np.sin] * 10
+    for function in functions:
+        y = function(y)
+    picture = visualize_at(y, fold=True)
+    assert sorted(re.findall(r"× (\d+)", picture.source)) == ["10", "9"]
+    sizes = variable(np.ones(8), "x")
+    for _ in range(6):
+        sizes = np.sin(sizes[1:])
+    assert "×" not in visualize_at(sizes, fold=True).source
+
+
+def test_every_use_of_folded_parts_has_its_arrow() -> None:
+    """What each part uses from outside, and what uses each part, is connected with the one that is drawn."""
+    x, y = variable(np.ones(2), "x"), variable(np.ones(2), "y")
+    steps = []
+    h = y
+    for _ in range(40):
+        h = np.tanh(h * x)
+        steps.append(h)
+    picture = visualize_at(np.sum(np.stack(steps)), fold=True)
+    names = dict(re.findall(r'^\t+(n\d+) \[label="?(\w+)', picture.source, re.MULTILINE))
+    drawn_edges = [(names[a], names[b]) for a, b in edges(picture)]
+    assert ("x", "mul") in drawn_edges
+    assert ("tanh", "stack") in drawn_edges
+    assert ("tanh", "mul") in drawn_edges  # dashed: to the next step
+
+
+def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
+    """Folding does not hide what is to be seen."""
+    nodes = [variable(1.0, "x")]
+    for _ in range(100):
+        nodes.append(np.sin(nodes[-1]))
+    nodes[40].name = "here"
+    assert re.search(r"here.*color=red", visualize_at(nodes[-1], mark=nodes[40]).source)
+
+
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize("layers", [1000])
+def test_thousands_of_nodes_are_drawn_in_under_a_second(layers: int) -> None:
+    """Folded or cut off."""
+    output = network(layers)
+    for fold in (None, False):
+        start = time.perf_counter()
+        assert len(labels(visualize_at(output, fold=fold))) >= 13
+        assert time.perf_counter() - start < 1
+
+
+# ------------------------------------------------------------------------------------------------ colours
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_contrasts(theme: Theme) -> None:
+    """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colours are those of the light theme."""
+    backgrounds = (theme.background, theme.box, theme.inner_box)
+    for kind in ("variable", "constant", "operation"):
+        assert contrast(getattr(theme, kind), getattr(theme, f"{kind}_text")) >= 4.5
+    for behind in backgrounds:
+        for text in (theme.text, theme.muted, theme.adjoint):
+            assert contrast(text, behind) >= 4.5
+        for line in (theme.arrow, theme.mark, theme.box_line):
+            assert contrast(line, behind) >= 3
+    assert (LIGHT.variable, LIGHT.constant, LIGHT.operation) == ("lightblue", "orange", "purple3")
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    """Known values: equal colours, the extremes, and a gray."""
+    assert contrast("white", "white") == 1
+    assert contrast("black", "white") == 21
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+
+
+@pytest.mark.usefixtures("bundled")
+def test_the_dark_theme(tmp_path: Path) -> None:
+    """The background is dark; an unknown theme is refused."""
+    picture = visualize_at(np.sin(variable(1.0, "x")), theme="dark")
+    assert DARK.background in {shape.get("fill") for shape in drawn(picture).iter()}
+    assert DARK.operation in picture.source
+    with pytest.raises(ValueError, match="theme must be one of light, dark, not 'pink'"):
+        visualize_at(variable(1.0), theme="pink")
+
+
+# --------------------------------------------------------------------------------------------------- ids
+
+
+@pytest.mark.usefixtures("bundled")
+def test_elements_have_ids() -> None:
+    """Nodes and arrows are found in the SVG by the ids told, x * x with two arrows."""
+    x = variable(2.0, "x")
+    y = x * x
+    z = np.sin(y)
+    picture, nodes, arrows = identified_picture(z)
+    groups = {group.get("id"): group for group in drawn(picture).iter(f"{SVG}g")}
+    assert set(nodes) == {x, y, z}
+    assert set(arrows) == {(z, 0), (y, 0), (y, 1)}
+    assert len({*nodes.values(), *arrows.values()} & set(groups)) == 6
+    assert [text.text for text in groups[nodes[x]].iter(f"{SVG}text")] == ["x"]
+    assert groups[arrows[y, 1]].get("class") == "edge"
 
 
 # ------------------------------------------------------------------------------------------------- names
@@ -245,7 +540,7 @@ def test_names_of_operations_are_shown_as_they_are() -> None:
     operations = [-variable(1.0, "x") for _ in NAMES]
     for operation, name in zip(operations, NAMES, strict=True):
         operation.name = name
-    shown = labels(visualize_at(np.stack(operations)))
+    shown = labels(visualize_at(np.stack(operations), fold=False))
     assert shown[1 : len(NAMES) + 1] == [f"neg\n{name}".rstrip("\n") for name in NAMES]
 
 
@@ -334,7 +629,7 @@ def test_renderers_are_imported_only_to_draw() -> None:
 
 # ------------------------------------------------------------------------------------------------- files
 
-BEGINNINGS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "dot": b"digraph {"}
+BEGINNINGS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "dot": b"digraph {", "html": b"<!DOCTYPE html>"}
 
 
 @pytest.mark.usefixtures("bundled")
@@ -372,7 +667,7 @@ def test_a_dot_file_is_the_source(tmp_path: Path) -> None:
 )
 def test_an_unknown_format_lists_the_possible_ones(tmp_path: Path, name: str, format: str | None) -> None:
     """A format that is missing or unknown is refused before anything is written."""
-    with pytest.raises(ValueError, match="is not one of svg, png, pdf, dot"):
+    with pytest.raises(ValueError, match="is not one of svg, png, pdf, dot, html"):
         visualize_at(variable(1.0, "x"), tmp_path / name, format)
     assert list(tmp_path.iterdir()) == []
 

@@ -19,24 +19,26 @@ LN10 = math.log(10.0)
 
 # ------------------------------------------------------------------------------------------ arithmetic
 
-add_grad = elementwise("add", lambda g, out, x, y: g, lambda g, out, x, y: g)
-sub_grad = elementwise("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g)
-mul_grad = elementwise("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x)
-div_grad = elementwise("div", lambda g, out, x, y: g / y, lambda g, out, x, y: -g * out / y)
-neg_grad = elementwise("neg", lambda g, out, x: -g)
-positive_grad = elementwise("positive", lambda g, out, x: g)
+add_grad = elementwise("add", lambda g, out, x, y: g, lambda g, out, x, y: g).said("1", "1")
+sub_grad = elementwise("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g).said("1", "-1")
+mul_grad = elementwise("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x).said("b", "a")
+div_grad = elementwise("div", lambda g, out, x, y: g / y, lambda g, out, x, y: -g * out / y).said("1 / b", "-a / b**2")
+neg_grad = elementwise("neg", lambda g, out, x: -g).said("-1")
+positive_grad = elementwise("positive", lambda g, out, x: g).said("1")
 conj_grad = elementwise("conj", lambda g, out, x: np.conjugate(g))
 real_grad = elementwise("real", lambda g, out, x: g)
 imag_grad = elementwise("imag", lambda g, out, x: g * -1j)
-square_grad = elementwise("square", lambda g, out, x: g * (2 * x))
-reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out)
-deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180))
-radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180))
-rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi))
-degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi))
+square_grad = elementwise("square", lambda g, out, x: g * (2 * x)).said("2 * a")
+reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out).said("-1 / a**2")
+deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180)).said("pi / 180")
+radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180)).said("pi / 180")
+rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
+degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
 
 # x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is whole, but x / y may round to the next.
-remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y))
+remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y)).said(
+    "1", "-floor(a / b)"
+)
 fmod_grad = elementwise("fmod", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.rint((x - out) / y))
 divmod_grad = general(
     "divmod",
@@ -69,25 +71,29 @@ def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     return g * (out * np.log(np.where(x == 0, 1, x)))
 
 
-pow_grad = elementwise("pow", _power_base, _power_exponent)
-float_power_grad = elementwise("float_power", _power_base, _power_exponent)
-sqrt_grad = elementwise("sqrt", lambda g, out, x: 0.5 * g / out)
-cbrt_grad = elementwise("cbrt", lambda g, out, x: g / (3 * out * out))
-exp_grad = elementwise("exp", lambda g, out, x: g * out)
-exp2_grad = elementwise("exp2", lambda g, out, x: g * out * LN2)
-expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1))
-log_grad = elementwise("log", lambda g, out, x: g / x)
-log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2))
-log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10))
+pow_grad = elementwise("pow", _power_base, _power_exponent).said("b * a**(b - 1)", "a**b * log(a)")
+float_power_grad = elementwise("float_power", _power_base, _power_exponent).said("b * a**(b - 1)", "a**b * log(a)")
+sqrt_grad = elementwise("sqrt", lambda g, out, x: 0.5 * g / out).said("1 / (2 * sqrt(a))")
+cbrt_grad = elementwise("cbrt", lambda g, out, x: g / (3 * out * out)).said("1 / (3 * cbrt(a)**2)")
+exp_grad = elementwise("exp", lambda g, out, x: g * out).said("exp(a)")
+exp2_grad = elementwise("exp2", lambda g, out, x: g * out * LN2).said("2**a * log(2)")
+expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1)).said("exp(a)")
+log_grad = elementwise("log", lambda g, out, x: g / x).said("1 / a")
+log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2)).said("1 / (a * log(2))")
+log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10)).said("1 / (a * log(10))")
 # log(x) / log(n), where either logarithm may be complex
 logn_grad = elementwise(
     "logn",
     lambda g, out, n, x: -g * out / (n * np.emath.log(n)),
     lambda g, out, n, x: g / (x * np.emath.log(n)),
 )
-log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x))
-logaddexp_grad = elementwise("logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out))
-logaddexp2_grad = elementwise("logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out))
+log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).said("1 / (1 + a)")
+logaddexp_grad = elementwise(
+    "logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out)
+).said("exp(a - y)", "exp(b - y)")
+logaddexp2_grad = elementwise(
+    "logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out)
+).said("2**(a - y)", "2**(b - y)")
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
@@ -99,21 +105,29 @@ def _root(out: Any, root: Any, of_value: Any) -> Any:
     return of_value(out) if out.dtype.kind == "c" else root()
 
 
-sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x))
-cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x))
-tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out))
-arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos))
-arccos_grad = elementwise("arccos", lambda g, out, x: -g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin))
-arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x))
-sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x))
-cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x))
-tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out))
-arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x * x + 1), np.cosh))
-arccosh_grad = elementwise("arccosh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh))
-arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x)))
+sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).said("cos(a)")
+cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x)).said("-sin(a)")
+tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out)).said("1 / cos(a)**2")
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)).said(
+    "1 / sqrt(1 - a**2)"
+)
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)).said(
+    "-1 / sqrt(1 - a**2)"
+)
+arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x)).said("1 / (1 + a**2)")
+sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x)).said("cosh(a)")
+cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x)).said("sinh(a)")
+tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out)).said("1 - tanh(a)**2")
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x * x + 1), np.cosh)).said(
+    "1 / sqrt(a**2 + 1)"
+)
+arccosh_grad = elementwise("arccosh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)).said(
+    "1 / sqrt(a**2 - 1)"
+)
+arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x))).said("1 / (1 - a**2)")
 arctan2_grad = elementwise(
     "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))
-)
+).said("b / (a**2 + b**2)", "-a / (a**2 + b**2)")
 
 # ------------------------------------------------------------------------------------- corners and ties
 
@@ -149,13 +163,15 @@ def _abs(g: Any, out: Any, x: Any) -> Any:
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
 heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0))
-abs_grad = elementwise("abs", _abs)
-fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x))
+abs_grad = elementwise("abs", _abs).said("sign(a)")
+fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x)).said("sign(a)")
 # z / abs(z): what moves along z changes only its length
 complex_sign_grad = general("complex_sign", lambda g, out, z: _over(g - np.real(g * out) * np.conjugate(out), np.abs(z))).tangent(
     lambda t, out, z: _over(t - np.real(t * np.conjugate(out)) * out, np.abs(z))
 )
-hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out))
+hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out)).said(
+    "a / y", "b / y"
+)
 maximum_grad = elementwise("maximum", _if_larger, _if_smaller)
 minimum_grad = elementwise("minimum", _if_smaller, _if_larger)
 fmax_grad = elementwise("fmax", _if_chosen, _if_chosen_second)

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from compgraph.nodes import record
-from compgraph.operations import getitem
 
-from ..deferred import scatter
+from ..deferred import fetched_at, scatter
 from ..registry import general
 from . import reductions
 
-bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: getitem(g, np.asarray(x))).tangent(
-    None, lambda t, out, x, weights, **_: np.bincount(np.asarray(x), t, minlength=out.shape[0])
+bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, np.asanyarray(x))).tangent(
+    None, lambda t, out, x, weights, **_: np.bincount(np.asanyarray(x), t, minlength=out.shape[0])
 )
 
 # ----------------------------------------------------------------------------------------------- edges
@@ -59,7 +58,7 @@ histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges
 def _places_of(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
     """The bin of each element, counted through all axes, and whether it is in any."""
     places, inside = 0, True
-    for column, edge in zip(map(np.asarray, columns), map(np.asarray, edges), strict=True):
+    for column, edge in zip(map(np.asanyarray, columns), map(np.asanyarray, edges), strict=True):
         place = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
         places = places * (edge.shape[0] - 1) + place
         inside = (column >= edge[0]) & (column <= edge[-1]) & inside
@@ -107,7 +106,7 @@ def _weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: An
     of_bins = g[0]
     if density:
         of_bins = (g[0] / _volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
-    return np.where(inside, getitem(np.ravel(of_bins), places), 0)
+    return np.where(inside, fetched_at(np.ravel(of_bins), places), 0)
 
 
 def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:

@@ -71,7 +71,7 @@ def _matmul_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).batched(_matmul_batch, _matmul_push)
+matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).batched(_matmul_batch, _matmul_push).said("g @ b.T", "a.T @ g")
 
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
@@ -121,7 +121,7 @@ def _dot_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-dot_grad = multilinear("dot", _dot_a, _dot_b).batched(_dot_batch, _dot_push)
+dot_grad = multilinear("dot", _dot_a, _dot_b).batched(_dot_batch, _dot_push).said("g @ b.T", "a.T @ g")
 
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 

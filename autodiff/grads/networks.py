@@ -12,10 +12,10 @@ from compgraph.functions import log_softmax, sigmoid, softmax
 from ..registry import Formula, elementwise, general, reduction
 
 relu_grad = elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
-sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out)))
-softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x))
+sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
+softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("1 / (1 + exp(-a))")
 
-logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out)))
+logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out))).said("exp(a - y)")
 
 
 def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:

@@ -142,10 +142,10 @@ def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-sum_grad = reduction("sum", _sum, initial=_sum_initial)
-mean_grad = reduction("mean", _mean)
+sum_grad = reduction("sum", _sum, initial=_sum_initial).said("1")
+mean_grad = reduction("mean", _mean).said("1 / n")
 max_grad = reduction("max", _max, initial=_max_initial)
 min_grad = reduction("min", _min, initial=_min_initial)
-prod_grad = reduction("prod", _prod, initial=_prod_initial)
+prod_grad = reduction("prod", _prod, initial=_prod_initial).said("y / a")
 var_grad = reduction("var", _var, None, _var_mean)
 std_grad = reduction("std", _std, None, _std_mean)

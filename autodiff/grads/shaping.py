@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from compgraph.nodes import record
-from compgraph.operations import getitem
 
 from ..batching import found_at, put_at, zeros_like_batch
-from ..deferred import Scatter, scatter
+from ..deferred import Scatter, fetched_at, scatter
 from ..registry import Variadic, general, linear
 
 
@@ -137,7 +136,7 @@ ravel_grad = linear("ravel", _reshaped).batched(_reshaped_batch, _reshaped_push)
 flatten_grad = linear("flatten", _reshaped).batched(_reshaped_batch, _reshaped_push)
 squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
 expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
-transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push)
+transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push).said("g.T")
 swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).batched(
     _swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2)
 )
@@ -172,7 +171,7 @@ def _with_all(index: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _places(x: Any, index: tuple[Any, ...]) -> Any:
-    return getitem(np.arange(math.prod(x.shape)).reshape(x.shape), *index)
+    return fetched_at(np.arange(math.prod(x.shape)).reshape(x.shape), *index)
 
 
 def _item_batch(position: int, g: Any, out: Any, x: Any, *index: Any) -> Any:
@@ -183,12 +182,12 @@ def _item_batch(position: int, g: Any, out: Any, x: Any, *index: Any) -> Any:
 
 def _items(t: Any, x: Any, index: tuple[Any, ...]) -> Any:
     """What an index finds in each direction."""
-    return getitem(t, *_with_all(index)) if _keeps_order(index) else found_at(t, _places(x, index))
+    return fetched_at(t, *_with_all(index)) if _keeps_order(index) else found_at(t, _places(x, index))
 
 
 getitem_grad = (
     general("getitem", lambda g, out, x, *index: Scatter(g, index))
-    .tangent(lambda t, out, x, *index: getitem(t, *index))
+    .tangent(lambda t, out, x, *index: fetched_at(t, *index))
     .batched(_item_batch, lambda tangents, out, x, *index: _items(tangents[0], x, index))
 )
 
@@ -206,7 +205,7 @@ def _parts_at(position: int, layout: tuple[int, ...]) -> int:
 
 def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
     """The part of the adjoint of a scatter that belongs to one piece: what its index finds."""
-    return getitem(g, *flat[position : position + _parts_at(position, layout)])
+    return fetched_at(g, *flat[position : position + _parts_at(position, layout)])
 
 
 def _scattered_tangent(position: int, t: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compgraph import operations
 from compgraph.nodes import record
-from compgraph.operations import getitem
 
-from ..deferred import scatter
+from ..deferred import fetched_at, scatter
 from ..registry import Formula, general, reduction
 from . import reductions
 from .cumulative import without_nan
@@ -64,14 +64,14 @@ def _places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
     return np.reshape(found, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
 
 
-def _row_weights(function: Any, skips: bool, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> Any:
+def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Any:
     """For each quantile, the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
     weighted = options.pop("weights", None) is not None
-    rows = _rows(np.asarray(x), axis)[0]
-    results = np.reshape(np.asarray(out), (np.size(options.get("q", 0)), *rows.shape[:-1]))
+    rows = _rows(x, axis)[0]
+    results = np.reshape(out, (np.size(options.get("q", 0)), *rows.shape[:-1]))
     if weighted:
-        return [_shares(rows, result) for result in results]
+        return np.stack([_shares(rows, result) for result in results])
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
     rank = np.sort(rows, axis=-1)
     weights = []
@@ -81,7 +81,10 @@ def _row_weights(function: Any, skips: bool, out: Any, x: Any, axis: Any, option
         ends = [np.take_along_axis(rank, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
         of_low, of_upper = (_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
         weights.append(of_low * (1 - above)[..., None] + of_upper * above[..., None])
-    return weights
+    return np.stack(weights) if weights else np.zeros((0, *rows.shape))
+
+
+operations.enter_piecewise(_row_weights, "row_weights")
 
 
 def _shares(rows: Any, values: Any) -> Any:
@@ -94,14 +97,14 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
     """The rule of a median or of quantiles; `function` finds it where all are numbers."""
 
     def formula(g: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-        weights = _row_weights(function, skips, out, x, axis, options)
+        weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
         total = sum((g[k] * weight for k, weight in enumerate(weights)), start=np.zeros(rows.shape, out.dtype))
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
     def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-        weights = _row_weights(function, skips, out, x, axis, options)
+        weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _rows(t, axis)[0]
         return np.reshape(np.stack([np.sum(rows * weight, axis=-1) for weight in weights]), out.shape)
 
@@ -140,24 +143,24 @@ class _Line:
         self.from_knots = np.arange(xp.shape[0])
         knots = xp
         if period is not None:
-            order = np.argsort(np.asarray(xp) % abs(period))
+            order = np.argsort(xp % abs(period))
             self.from_knots = np.concatenate([order[-1:], order, order[:1]])
             laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
-            x, knots = np.remainder(x, abs(period)), getitem(np.remainder(xp, abs(period)), self.from_knots) + laps
-        points, plain, last = np.asarray(x), np.asarray(knots), knots.shape[0] - 1
-        left_of, right_of = (np.searchsorted(plain, points, side=side) for side in ("left", "right"))
+            x, knots = np.remainder(x, abs(period)), fetched_at(np.remainder(xp, abs(period)), self.from_knots) + laps
+        last = knots.shape[0] - 1
+        left_of, right_of = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
         low = np.clip(right_of - 1, 0, max(last - 1, 0))
         high = np.minimum(low + 1, last)
-        self.ends = self.from_knots[low], self.from_knots[high]
-        length = getitem(knots, high) - getitem(knots, low)
-        self.share = np.clip((x - getitem(knots, low)) / np.where(length == 0, 1, length), 0, 1)
+        self.ends = fetched_at(self.from_knots, low), fetched_at(self.from_knots, high)
+        length = fetched_at(knots, high) - fetched_at(knots, low)
+        self.share = np.clip((x - fetched_at(knots, low)) / np.where(length == 0, 1, length), 0, 1)
         lengths = np.diff(knots)
-        slopes = np.diff(getitem(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
+        slopes = np.diff(fetched_at(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
         slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
-        slope = (getitem(slopes, left_of) + getitem(slopes, right_of)) / 2
-        self.slope = np.where(np.isnan(points), np.nan, slope)
-        self.below = (points < plain[0]) & (left is not None and period is None)
-        self.above = (points > plain[-1]) & (right is not None and period is None)
+        slope = (fetched_at(slopes, left_of) + fetched_at(slopes, right_of)) / 2
+        self.slope = np.where(np.isnan(x), np.nan, slope)
+        self.below = (x < knots[0]) & (left is not None and period is None)
+        self.above = (x > knots[-1]) & (right is not None and period is None)
 
     def back(self, g: Any, like: Any) -> Any:
         """Give each knot its share of what arrives at the points."""
@@ -167,7 +170,7 @@ class _Line:
 
     def at(self, t: Any) -> Any:
         """What the points have of numbers at the knots."""
-        return getitem(t, self.ends[0]) * (1 - self.share) + getitem(t, self.ends[1]) * self.share
+        return fetched_at(t, self.ends[0]) * (1 - self.share) + fetched_at(t, self.ends[1]) * self.share
 
     def drawn(self, g: Any) -> Any:
         """Zero where a point is given another value than the line has."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from compgraph.operands import to_plain
 
-from ..jacobians import hessian, jacobian
+from ..hessians import hessian
+from ..jacobians import jacobian
 from .flattening import Layout
 
 Function = Callable[..., Any]

@@ -12,7 +12,8 @@ from compgraph.modes import NoGraph, is_recording, recording_on
 from compgraph.nodes import InputNode, Node
 from compgraph.operands import to_plain
 
-from ..jacobians import hessian, linearize
+from ..hessians import hessian
+from ..jacobians import linearize
 from ..operators import grad, value_and_grad
 from ..sweep import collect
 from .constraints import Method, listed, on_vectors

@@ -1,0 +1,136 @@
+"""The derivative of a function along a direction, in one forward pass; what its arguments may be, and what went wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.escapes import noticing, told
+from compgraph.modes import buffers_wrapped, default_float, of_numbers
+from compgraph.nodes import ConstantNode, Node, record, require_history
+
+from .broadcasting import conform
+from .tangents import TangentNode, next_level
+from .trees import flatten, unflatten, with_aux
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way.
+    primals : sequence of array_like
+        The arguments, which may nest; Python numbers become floats, integer arrays are refused.
+    tangents : sequence of array_like
+        The direction: for each argument, an array of its shape, nested as it is.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
+
+    Returns
+    -------
+    value, tangent : array
+        Of the shape of ``f(*primals)``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is an integer array, or `f` returns something that is no array.
+    ValueError
+        If the tangents do not match the arguments in number or shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, tangent = jvp(lambda x: np.sin(x) * x, (2.0,), (1.0,))
+    >>> print(round(float(tangent), 6))
+    0.077004
+    """
+    if len(primals) != len(tangents):
+        raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
+    (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
+    if given != structure:
+        raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
+    level = next_level()
+    inputs = []
+    for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
+        primal, tangent = as_argument(primal, f"jvp: primal {position}"), as_argument(tangent, f"jvp: tangent {position}")
+        if np.shape(tangent) != np.shape(primal):
+            raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
+        own = record(operations.input_of, (primal,))  # the function may write into it
+        inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
+    with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
+        result = f(*unflatten(structure, inputs))
+    result, aux = with_aux("jvp", result) if has_aux else (result, None)
+    outs, results = flatten(result)
+    if not outs:
+        raise TypeError(lost_graph("jvp", result, escapes))
+    parts = [_parted(out, level, escapes) for out in outs]
+    if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
+        warn_of_zeros("jvp", "its arguments", escapes)
+    both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
+    return (*both, _without(level, aux)) if has_aux else both
+
+
+def _without(level: int, tree: Any) -> Any:
+    """Nested values without their tangents at a level."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves])
+
+
+def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
+    """The value and the tangent of a result."""
+    if isinstance(out, TangentNode) and out.level == level:
+        return out.primal, connected(out.tangent, out.primal)
+    if not isinstance(out, Node):
+        raise TypeError(lost_graph("jvp", out, escapes))
+    if out.level > level:
+        raise TypeError(
+            "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
+            "inside it; return its .jacobian, or its .primal where the value is meant"
+        )
+    return out, connected(np.zeros(out.shape, out.dtype)[()], out)
+
+
+def connected(tangent: Any, primal: Any) -> Any:
+    """A tangent that is constant, as a node of the primal's graph if there is one."""
+    if isinstance(tangent, Node) or not isinstance(primal, Node):
+        return tangent
+    tangent = np.ones_like(primal) * tangent
+    return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
+
+
+def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
+    """An argument of a differentiated function: a floating or complex array or node."""
+    require_history(value)
+    array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
+    if array.dtype.kind in "fc":
+        return array
+    if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
+        return array.astype(default_float())
+    raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
+
+
+def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
+    """Say that a derivative is zero because values left the graph, as it seems."""
+    warnings.warn(
+        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{told(escapes)}",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def lost_graph(operator: str, out: Any, escapes: Any = ()) -> str:
+    """What to say of a function whose result is no node."""
+    if out is None:
+        return f"{operator}: the function returned None; it lacks a return statement"
+    return (
+        f"{operator}: the function returned a plain {type(out).__name__}, which does not remember how it depends on the "
+        "arguments: the graph was lost on the way (float(x), math.sin(x), np.array([x[0], ...]), np.asarray(x)). "
+        f"A result that is really constant is returned as cg.constant(value){told(escapes, '. ')}"
+    )

@@ -1,0 +1,257 @@
+"""`animate`: the frames of a sweep, and what they can be saved as."""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import breadth_first
+
+from ..reverse import _differentiable
+from . import page, pictures
+from .equations import Line, Writer, plain
+from .layout import Arrow, Box, Layout, lay_out
+from .names import chosen, letter, on_node
+from .steps import Pass, backward, forward
+
+DIRECTIONS = ("LR", "TB")
+FORMATS = ("html", "gif")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of an animation.
+
+    Attributes
+    ----------
+    words : str
+        What happens, in a sentence.
+    lines : list
+        The equations.
+    box : Box or None
+        The operation at work.
+    arrow : Arrow or None
+        The edge along which something passes, with
+    label : str
+        what passes.
+    target : Box or None
+        The node at which it arrives, which now has
+    shown : str
+        this derivative.
+    """
+
+    words: str
+    lines: list[Line]
+    box: Box | None = None
+    arrow: Arrow | None = None
+    label: str = ""
+    target: Box | None = None
+    shown: str = ""
+
+    def __str__(self) -> str:
+        return ". ".join([self.words, *map(plain, self.lines)])
+
+
+class Animation:
+    """A derivative on its way through a graph, frame by frame; it shows itself in a notebook.
+
+    Attributes
+    ----------
+    sweep : Pass
+        The steps, as data.
+    frames : list of Frame
+        The start, one frame for each step, and the result. ``str(frame)`` says what happens in it.
+    """
+
+    __slots__ = ("_layout", "_title", "frames", "sweep")
+
+    def __init__(self, sweep: Pass, layout: Layout) -> None:
+        self.sweep = sweep
+        self._layout = layout
+        self._title, self.frames = _frames(sweep, layout)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __repr__(self) -> str:
+        return f"<Animation of {len(self)} frames: a notebook shows it, .save('sweep.html') writes it to a file>"
+
+    def _repr_html_(self) -> str:
+        height = min(int(self._layout.height) + 420, 900)
+        return (
+            f'<iframe srcdoc="{html.escape(self.html())}" width="100%" height="{height}" style="border:0" '
+            f'sandbox="allow-scripts" title="{html.escape(self._title)}"></iframe>'
+        )
+
+    def html(self, seconds: float = 1.5) -> str:
+        """The animation as one self-contained page.
+
+        Parameters
+        ----------
+        seconds : float
+            How long each frame stays while the animation plays.
+
+        Returns
+        -------
+        str
+        """
+        _require_positive(seconds)
+        return page.page(self._title, self._layout, self.frames, self.sweep.mode, seconds)
+
+    def save(self, filename: str | os.PathLike[str], seconds: float = 1.5) -> None:
+        """Write the animation to a file: a page with controls, or a GIF.
+
+        Parameters
+        ----------
+        filename : str or path
+            The file, which ends in ``.html`` or ``.gif``; an existing one is replaced.
+        seconds : float
+            How long each frame stays while the animation plays.
+
+        Raises
+        ------
+        ValueError
+            If the file ends in something else, or the time is not positive.
+        ImportError
+            For a GIF, if Matplotlib is not installed.
+        """
+        path = Path(filename)
+        ending = path.suffix[1:].lower()
+        if ending not in FORMATS:
+            raise ValueError(f"an animation is saved as .html or .gif, not {path.name!r}; single pictures by save_frames(folder)")
+        if ending == "html":
+            path.write_text(self.html(seconds), encoding="utf-8")
+        else:
+            _require_positive(seconds)
+            pictures.save_gif(path, self._title, self._layout, self.frames, self.sweep.mode, seconds)
+
+    def save_frames(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each frame as a PNG.
+
+        Parameters
+        ----------
+        folder : str or path
+            Where to; it is made if it does not exist.
+
+        Returns
+        -------
+        list of Path
+            The files, ``frame-000.png`` and so on.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        drawn = pictures.draw(self._title, self._layout, self.frames, self.sweep.mode)
+        paths = []
+        for count, picture in enumerate(drawn):
+            paths.append(place / f"frame-{count:03d}.png")
+            picture.save(paths[-1])
+        return paths
+
+
+def animate(
+    node: np.ndarray[Any, Any],
+    wrt: Any = None,
+    *,
+    mode: str = "reverse",
+    seed: Any = None,
+    direction: str = "LR",
+    limit: int = 60,
+) -> Animation:
+    """Follow a derivative through a graph, one edge at a time.
+
+    The operation at work is green. In reverse mode it passes to an operand what the chain rule says, and adjoints add
+    up on the nodes; in forward mode tangents are carried along beside the values. Under the graph stands the chain rule
+    of the step, with its numbers.
+
+    Parameters
+    ----------
+    node : Node
+        What is differentiated; of an array, the sum of its elements, unless `seed` weighs them.
+    wrt : Node, str, or sequence of them, optional
+        With respect to what, as in `autodiff.reverse.gradient`; by default all variables. In forward mode it is one node,
+        where the tangent starts.
+    mode : {"reverse", "forward"}
+        The direction.
+    seed : array_like, optional
+        What to start from: the adjoint of `node`, or in forward mode the tangent of `wrt`; ones by default.
+    direction : {"LR", "TB"}
+        Whether the graph is drawn from left to right or from top to bottom.
+    limit : int
+        How many nodes may be drawn; the layout of more than some hundred takes minutes.
+
+    Returns
+    -------
+    Animation
+        It shows itself in a notebook; ``.save("sweep.html")`` and ``.save("sweep.gif")`` write it to a file,
+        ``.save_frames(folder)`` a row of PNGs.
+
+    Raises
+    ------
+    TypeError
+        If `node` is not a node, or an operation on the way has no derivative.
+    ValueError
+        If the mode or the direction is unknown, the graph is too large, something in it was written in place, the seed
+        has another shape, `node` does not depend on `wrt`, or in forward mode `wrt` is not one node.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.visualize import animate
+    >>> x = cg.variable(3.0, "x")
+    >>> for frame in animate(cg.multiply(x, 5.0, name="f")).frames:
+    ...     print(frame)
+    The adjoint of the result is the start. ∂f/∂f = 1
+    f passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂f · ∂f/∂x = 1 × 5 = 5. with ∂f/∂x = 5
+    The gradient is complete. ∂f/∂x = 5
+    """
+    if mode not in ("reverse", "forward"):
+        raise ValueError(f"mode must be 'reverse' or 'forward', not {mode!r}")
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    size = len(breadth_first(_differentiable(node)))
+    if size > limit:
+        raise ValueError(
+            f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "
+            "to the variables, or say limit=; visualize_at draws large graphs"
+        )
+    sweep = (backward if mode == "reverse" else forward)(node, wrt, seed)
+    return Animation(sweep, lay_out(sweep, direction))
+
+
+def _frames(sweep: Pass, layout: Layout) -> tuple[str, list[Frame]]:
+    """The title and the frames of a sweep."""
+    names, back = layout.names, sweep.mode == "reverse"
+    output = sweep.output
+    what = names[output] if chosen(output) or not output.opname else letter("f", names)
+    writer = Writer(names, what if back else letter("t", names), sweep.mode)
+    ((first, seed),) = sweep.start.items()
+    boxes = layout.boxes
+    begin = "The adjoint of the result is the start" if back else f"The tangent of {names[first]} is the start"
+    frames = [Frame(begin, [writer.start(sweep)], target=boxes[first], shown=on_node(seed))]
+    for step in sweep.steps:
+        target = boxes[step.operand if back else step.node]
+        work = boxes[step.node]
+        frames.append(
+            Frame(
+                writer.words(step), writer.step(step), work, layout.arrow(step), on_node(step.passed), target, on_node(step.total)
+            )
+        )
+    frames.append(Frame("The gradient is complete" if back else "The tangent has arrived", writer.result(sweep)))
+    if back:
+        return f"Reverse mode: the gradient of {what}", frames
+    return f"Forward mode: {what} as {names[first]} moves", frames
+
+
+def _require_positive(seconds: float) -> None:
+    if not seconds > 0:
+        raise ValueError(f"seconds must be positive, not {seconds}")

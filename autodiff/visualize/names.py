@@ -1,0 +1,101 @@
+"""Short texts for nodes and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.nodes import ConstantNode, Joint
+from compgraph.pictures.dot import UNSHOWABLE
+
+LONGEST = 24
+
+
+def named(nodes: Sequence[Any]) -> dict[Any, str]:
+    """A name for each node, no two of them the same but for numbers that have none."""
+    names: dict[Any, str] = {}
+    taken: set[str] = set()
+    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
+    for node in sorted(nodes, key=lambda node: node.tick):
+        if isinstance(node, ConstantNode) and node._name is None and node.ndim == 0:
+            names[node] = number(node.plain)
+            continue
+        name = node.opname if isinstance(node, Joint) else node.name
+        name = short(UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], name).replace("\n", " ") or "“”")
+        count = 1
+        while name + "′" * (count - 1) in taken:
+            count += 1
+        names[node] = name + "′" * (count - 1)
+        taken.add(names[node])
+    return names
+
+
+def chosen(node: Any) -> bool:
+    """Whether a name of an operation was given by the user, not made from a count."""
+    name = getattr(node, "_name", None)
+    return bool(name is not None and node.opname and not re.fullmatch(rf"{re.escape(node.opname)}_\d+", name))
+
+
+def letter(preferred: str, names: dict[Any, str]) -> str:
+    """A letter that no node is called."""
+    return next(x for x in (preferred, "F", "φ", "τ", *(f"{preferred}{k}" for k in range(len(names)))) if x not in names.values())
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """The beginning of a text."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """A number of some digits."""
+    value = np.asarray(value)[()]
+    if isinstance(value, np.complexfloating):
+        return f"{number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{number(value.imag, digits)}i"
+    text = f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
+    return text.replace("-", "−")
+
+
+def inner(value: Any) -> str:
+    """A number or array, abbreviated, within an equation; the outputs of an operation with several, in order."""
+    if isinstance(value, tuple):
+        return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
+    value = np.asarray(value)
+    if value.ndim == 0:
+        text = number(value)
+        return f"({text})" if text.startswith("−") or text.endswith("i") else text
+    return rows(value, 3, 4)
+
+
+def outer(value: Any) -> str:
+    """The same at the end of an equation."""
+    return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
+
+
+def rows(value: Any, most: int, digits: int) -> str:
+    """An array, the middle of which is left out."""
+    if value.ndim == 0:
+        return number(value, digits)
+    length = len(value)
+    there = range(length) if length <= most + 1 else [*range(most - 1), -1]
+    words = [rows(value[k], most, digits) for k in there]
+    if len(words) < length:
+        words.insert(-1, "…")
+    return "[" + " ".join(words) + "]"
+
+
+def shape(value: Any) -> str:
+    """The shape of an array in words; of outputs, each."""
+    if isinstance(value, tuple):
+        return ", ".join(map(shape, (v for v in value if v is not None)))
+    return "×".join(map(str, np.shape(value))) or "1"
+
+
+def on_node(value: Any) -> str:
+    """A value as it stands in a node: a number, a short array, or its shape."""
+    if isinstance(value, tuple):
+        return short(f"{len(value)} results")
+    text = number(value) if np.ndim(value) == 0 else rows(np.asarray(value), 3, 3)
+    return text if len(text) <= 20 else f"array {shape(value)}"

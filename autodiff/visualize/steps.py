@@ -1,0 +1,273 @@
+"""What passes along each edge in a sweep, as data.
+
+The adjoints and tangents are those of the sweep and of forward mode themselves. What one edge hands on is asked of
+the same rule again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph import breadth_first
+from compgraph.memory import Write
+from compgraph.nodes import ACTIVE, Joint, Node, describe, require_history
+
+from ..broadcasting import conform
+from ..deferred import DEFERRED
+from ..forward import push
+from ..registry import Work, by_function
+from ..reverse import _differentiable, _seed, _wanted
+from ..sweep import _depending_on, collect, owned, sweep
+
+WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one edge hands on.
+
+    Attributes
+    ----------
+    node : Node or Joint
+        The operation.
+    position : int
+        Which of its ``args`` is at the other end of the edge.
+    given : array
+        What is handed in: in reverse mode the adjoint of the operation, in forward mode the tangent of the operand.
+    part : array
+        What is handed on.
+    before : array or None
+        What has arrived at the other end by other edges.
+    total : array
+        That and `part` together.
+    local : array or None
+        The derivative of the operation by the operand, element by element, where that is all there is to it.
+    text : str
+        What the rule says of the derivative, where that is right here; see ``Rule.said``.
+    """
+
+    node: Any
+    position: int
+    given: Any
+    part: Any
+    before: Any
+    total: Any
+    local: Any = None
+    text: str = ""
+
+    @property
+    def operand(self) -> Any:
+        """The node at the other end."""
+        return self.node.args[self.position]
+
+    @property
+    def passed(self) -> Any:
+        """What passes along the edge: of a result of several, its own part."""
+        return self.given if isinstance(self.node.function, operations.Output) else self.part
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """A sweep that was followed.
+
+    Attributes
+    ----------
+    mode : {"reverse", "forward"}
+        The direction.
+    output : Node
+        The end of the graph.
+    start : dict
+        The nodes where the sweep began, with their adjoints or tangents.
+    steps : list of Step
+        In the order of the sweep.
+    result : dict
+        What was asked for: the adjoints of variables, or the tangent of the output.
+    """
+
+    mode: str
+    output: Any
+    start: dict[Any, Any]
+    steps: list[Step]
+    result: dict[Any, Any]
+
+
+def backward(node: Any, wrt: Any, seed: Any) -> Pass:
+    """Follow reverse accumulation from a node."""
+    nodes = _still(_differentiable(node))
+    wanted = _wanted(node, nodes, wrt, "raise")
+    adjoint = _seed(node, seed)
+    needed = _depending_on(nodes, set(wanted))
+    adjoints = sweep(nodes, node, adjoint, needed | set(wanted), False)
+    arrived: dict[Any, Any] = {}
+    steps = []
+    for event in nodes:
+        if event not in adjoints or not event.args:
+            continue
+        formulas, values = by_function[event.function].formulas, _values(event)
+        for position in event.edges:
+            operand = event.args[position]
+            formula = formulas[position] if operand in needed else None
+            if formula is None:
+                continue
+            with np.errstate(all="ignore"):  # the sweep has warned
+                part = formula(adjoints[event], event.plain, *values, **event.options)
+            part = part.settle(operand) if part.__class__ in DEFERRED else conform(part, operand.plain)
+            before = arrived.get(operand)
+            arrived[operand] = part if before is None else _sum(before, part)
+            steps.append(_explained(Step(event, position, adjoints[event], part, before, arrived[operand])))
+    last = {step.operand: place for place, step in enumerate(steps)}
+    for operand, place in last.items():  # pieces of an array may have been added up in another order
+        steps[place] = replace(steps[place], total=adjoints[operand])
+    return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, seed))
+
+
+def forward(node: Any, wrt: Any, seed: Any) -> Pass:
+    """Follow a tangent from one node to another."""
+    nodes = _still(_differentiable(node))
+    wanted = _wanted(node, nodes, wrt, "raise")
+    if len(wanted) != 1:
+        raise ValueError(
+            f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: say which by wrt=, as in "
+            "animate(f, mode='forward', wrt=x)"
+        )
+    (start,) = wanted
+    tangents = {start: _tangent(start, seed)}
+    needed = _depending_on(nodes, {start})
+    steps: list[Step] = []
+    for event in reversed(nodes):
+        if event in needed and event is not start and event.args:
+            found = _carried(event, tangents)
+            if found:
+                steps += found
+                tangents[event] = found[-1].total
+    end = tangents.get(node)
+    return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.plain) if end is None else end})
+
+
+def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
+    """What the operands of an operation add to its tangent."""
+    if event.function in operations.PIECEWISE:  # of several outputs, of which some are numbers
+        return []
+    positions = [k for k in event.edges if event.args[k] in tangents]
+    given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
+    if isinstance(event.function, operations.Output):
+        part = tangents[event.args[0]][event.function.index] if positions else None
+        return [] if part is None else [Step(event, 0, part, part, None, part)]
+    steps: list[Step] = []
+    before = None
+    for position in positions:
+        part = _pushed(event, [t if k == position else None for k, t in enumerate(given)])
+        if part is not None:
+            total = part if before is None else _sum(before, part)
+            steps.append(_explained(Step(event, position, given[position], part, before, total), along=True))
+            before = total
+    if steps:
+        steps[-1] = replace(steps[-1], total=_pushed(event, given))
+    return steps
+
+
+def _pushed(event: Any, given: list[Any]) -> Any:
+    """The tangent of an operation, as forward mode has it; None where it is zero."""
+    with Work(event.function) as work:
+        work.at = event
+        tangent = push(by_function[event.function], given, event.plain, event.function, tuple(_values(event)), event.options)
+    if isinstance(tangent, tuple):
+        return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.plain, strict=True))
+    return None if tangent is None else conform(tangent, event.plain)
+
+
+def _tangent(start: Any, seed: Any) -> Any:
+    """The tangent to start from."""
+    if start.__class__ not in ACTIVE:
+        raise ValueError(f"the {describe(start)} is constant; a tangent starts from a variable")
+    if seed is None:
+        return np.ones_like(start.plain)
+    require_history(seed)
+    given = np.asarray(seed)
+    if given.shape != start.shape:
+        raise ValueError(f"the tangent has shape {given.shape}, but belongs to the {describe(start)}")
+    return conform(given, start)
+
+
+def _still(node: Any) -> list[Any]:
+    """The graph of a node, in the order of a sweep, if all its nodes still have the values that were computed with."""
+    nodes = collect(node)
+    written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
+    late = [event.args[k] for event in nodes for k in event.edges if event.args[k].tick > event.tick]
+    if written or late:
+        what = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
+        raise ValueError(
+            f"animate: {what}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
+            "instead of writing use np.stack, np.where or np.concatenate. gradient(node) takes writes"
+        )
+    return nodes
+
+
+def _values(event: Any) -> list[Any]:
+    return [a.plain if isinstance(a, (Node, Joint)) else a for a in event.args]
+
+
+def _sum(before: Any, part: Any) -> Any:
+    """What has arrived and what arrives; of an operation with several outputs, for each."""
+    if isinstance(part, tuple):
+        pairs = zip(before, part, strict=True)
+        return tuple(b if p is None else p if b is None else b + p for b, p in pairs)
+    return before + part
+
+
+# --------------------------------------------------------------------------- the derivative of an operation
+
+
+def _explained(step: Step, along: bool = False) -> Step:
+    """The step with its local derivative, and what the rule says of it, where both give what was handed on."""
+    event, operand = step.node, step.operand
+    if isinstance(event, Joint) or isinstance(operand, Joint):
+        return step
+    rule, values = by_function[event.function], _values(event)
+    at = step.position
+    texts = rule.texts if not isinstance(event.function, operations.Keyworded) else ()
+    text = texts[at] if at < len(texts) else ""
+    to = event.plain if along else operand.plain
+    with np.errstate(all="ignore"):
+        local = None
+        formula = rule.formulas[at]
+        if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
+            local = formula(np.ones_like(event.plain), event.plain, *values, **event.options)
+            local = local.settle(operand) if local.__class__ in DEFERRED else local
+            wide = step.given * local if np.shape(local) == event.shape else np.nan
+            local = local if _gives(wide, step.part, to) else None
+        said = evaluate(text, event, values, step.given) if text and not (along and "g" in letters(text)) else None
+        if said is None or not _gives(said if "g" in letters(text) else step.given * said, step.part, to):
+            text = ""
+    return replace(step, local=local, text=text)
+
+
+def letters(text: str) -> set[str]:
+    """The words of an expression."""
+    return set(WORD.findall(text))
+
+
+def evaluate(text: str, event: Any, values: list[Any], given: Any) -> Any:
+    """The number that a rule's text gives for an operation; None where its shapes do not fit."""
+    known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
+    known |= {"y": event.plain, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.plain), 1)}
+    names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
+    try:
+        return eval(text, {"__builtins__": {}}, names)
+    except ValueError:  # of vectors, where it speaks of matrices
+        return None
+
+
+def _gives(found: Any, part: Any, like: Any) -> bool:
+    """Whether a number is what was handed on, but for rounding."""
+    try:
+        found = conform(np.broadcast_to(found, np.broadcast_shapes(np.shape(found), np.shape(like))), np.asarray(like))
+    except ValueError:
+        return False
+    close = 1e-3 if like.dtype.itemsize <= 4 else 1e-8
+    return bool(np.allclose(found, part, rtol=close, atol=close * 1e-3, equal_nan=True))

@@ -1,0 +1,12 @@
+"""Pictures of graphs, in four steps: what is drawn, in which words and colors, laid out by whom, written as what.
+
+==============  ===============================================================================================
+`words`         a node's texts: its name as mathematics, its formula, its value in short
+`folding`       the parts of a graph that repeat
+`drawing`       what is drawn: entries, arrows and boxes, as plain data without nodes
+`colors`        the two themes
+`dot`           a drawing -> DOT, Graphviz's language
+`rendering`     DOT -> SVG, PNG, PDF
+`page`          a drawing -> one HTML file, laid out in the browser by ``layout.js``
+==============  ===============================================================================================
+"""

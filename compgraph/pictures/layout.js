@@ -1,0 +1,334 @@
+/* Lays a graph out in layers, boxes within boxes, from operands to results.
+
+   Everything is computed along the arrows (a, "along") and across them (c, "across"); only the page knows which of the two
+   is horizontal. Each box is laid out by itself, inner ones first; where an arrow crosses the border of a box, the box has
+   a port, which the level above takes for one end of the arrow. */
+"use strict";
+
+const GAP = 34;        // between layers, at least
+const BETWEEN = 14;    // between neighbours in a layer
+const PAD = 14;        // between the border of a box and what is in it
+const TITLE = 24;      // room for the title of a box
+const SWEEPS = 10;     // over all layers, to find an order with few crossings
+const STEPS = 30;      // over all layers, to draw arrows straight
+
+/* root: {children}; an item: {parent, along, across, children (of an open box), titleAlong, titleAcross}.
+   arrows: {from, to, again, room}; `again` arrows lead back. Items get a and c, boxes along and across, arrows points. */
+function layOut(root, arrows) {
+  prepare(root);
+  arrows.forEach((arrow, number) => divide(arrow, number, root));
+  arrange(root);
+  place(root, 0, 0);
+  for (const arrow of arrows) {
+    arrow.points = arrow.back ? roundabout(arrow) : arrow.route.flatMap(
+      ([box, segment]) => segment.points.map(([a, c]) => [a + box.a, c + box.c]));
+  }
+}
+
+function prepare(box) {
+  Object.assign(box, { segments: new Map(), ins: new Map(), outs: new Map(), backs: 0 });
+  for (const child of box.children) if (child.children) prepare(child);
+}
+
+function around(item) {
+  const boxes = [];
+  for (let box = item.parent; box; box = box.parent) boxes.push(box);
+  return boxes;
+}
+
+/* An arrow becomes one segment in each box it passes. */
+function divide(arrow, number, root) {
+  const { from, to } = arrow;
+  const outer = around(to), common = around(from).find((box) => outer.includes(box)) || root;
+  arrow.within = common;
+  if (arrow.again || from === to) {
+    arrow.back = true;
+    common.backs += 1;
+    return;
+  }
+  arrow.route = [];
+  let below = from;
+  for (let box = from.parent; box !== common; below = box, box = box.parent)
+    arrow.route.push([box, segment(box, "out" + from.id, below, port(box.outs, from), from, arrow)]);
+  const inner = outer.slice(0, outer.indexOf(common)).reverse();
+  const targets = [...inner, to];
+  const name = (target) => (target === to ? "to" + number : "in" + from.id + "," + target.id);
+  arrow.route.push([common, segment(common, name(targets[0]), below, targets[0], from, arrow)]);
+  inner.forEach((box, i) =>
+    arrow.route.push([box, segment(box, name(targets[i + 1]), port(box.ins, from), targets[i + 1], from, arrow)]));
+}
+
+function port(ports, from) {
+  if (!ports.has(from)) ports.set(from, { port: true, along: 0, across: 0 });
+  return ports.get(from);
+}
+
+function segment(box, key, start, end, from, arrow) {
+  if (!box.segments.has(key)) box.segments.set(key, { start, end, from, room: 0 });
+  const found = box.segments.get(key);
+  if (start === arrow.from) found.room = Math.max(found.room, arrow.room || 0);
+  return found;
+}
+
+function arrange(box) {
+  for (const child of box.children) if (child.children) arrange(child);
+  const items = [...box.ins.values(), ...box.children, ...box.outs.values()];
+  const segments = [...box.segments.values()];
+  const ranks = ranked(box, items, segments);
+  const layers = [];
+  const vertexOf = new Map();
+  const add = (item, rank) => {
+    const vertex = { item, rank, size: item ? item.across : 2, before: [], after: [], c: 0 };
+    (layers[rank] = layers[rank] || []).push(vertex);
+    return vertex;
+  };
+  for (const item of items) vertexOf.set(item, add(item, ranks.get(item)));
+  for (const each of segments) chain(each, vertexOf, add, ends(segments));
+  const full = layers.filter(Boolean);
+  sort(full);
+  straighten(full);
+  measure(box, full, segments, vertexOf);
+}
+
+/* For each target the segments that end there: an operation's arrows arrive side by side, in the order of its operands. */
+function ends(segments) {
+  if (!segments.ends) {
+    segments.ends = new Map();
+    for (const each of segments) segments.ends.set(each.end, [...(segments.ends.get(each.end) || []), each]);
+  }
+  return segments.ends;
+}
+
+/* The layer of each item: as late as its operands ask for, leaves as near to their use as they can be. */
+function ranked(box, items, segments) {
+  const after = new Map(items.map((item) => [item, []])), before = new Map(items.map((item) => [item, []]));
+  for (const each of segments) after.get(each.start).push(each);
+  const seen = new Map(), finished = [];
+  for (const item of items) {
+    const stack = seen.has(item) ? [] : [[item, 0]];
+    seen.set(item, seen.get(item) || 1);
+    while (stack.length) {
+      const top = stack[stack.length - 1];
+      const next = after.get(top[0])[top[1]++];
+      if (!next) {
+        seen.set(top[0], 2);
+        finished.push(stack.pop()[0]);
+      } else if (!seen.has(next.end)) {
+        seen.set(next.end, 1);
+        stack.push([next.end, 0]);
+      } else if (seen.get(next.end) === 1) {
+        next.turned = true; // closed boxes can make circles
+      }
+    }
+  }
+  for (const each of segments) if (!each.turned) before.get(each.end).push(each);
+  const ranks = new Map();
+  const first = box.ins.size ? 1 : 0;
+  for (const item of finished.reverse())
+    ranks.set(item, Math.max(first, ...before.get(item).map((each) => ranks.get(each.start) + 1)));
+  for (const item of finished.slice().reverse()) {
+    const uses = after.get(item).filter((each) => !each.turned);
+    if (!before.get(item).length && uses.length) ranks.set(item, Math.min(...uses.map((each) => ranks.get(each.end))) - 1);
+  }
+  for (const item of box.ins.values()) ranks.set(item, 0);
+  const last = Math.max(0, ...ranks.values());
+  for (const item of box.outs.values()) ranks.set(item, last + 1);
+  return ranks;
+}
+
+/* Where a segment leaves or reaches an item, from the item's own start. */
+function leaving(each) {
+  const { start, from } = each;
+  return start.children ? start.outs.get(from).at : start.across / 2;
+}
+
+function reaching(each, all) {
+  const { end, from } = each;
+  if (end.children) return end.ins.get(from).at;
+  const together = all.get(end);
+  return (end.across * (together.indexOf(each) + 1)) / (together.length + 1);
+}
+
+/* A segment over several layers passes each in a vertex of its own. */
+function chain(each, vertexOf, add, all) {
+  const start = vertexOf.get(each.start), end = vertexOf.get(each.end);
+  each.leaves = leaving(each);
+  each.reaches = reaching(each, all);
+  each.chain = [start];
+  if (each.turned) {
+    each.chain.push(end);
+    return;
+  }
+  let last = start, off = each.leaves;
+  const join = (vertex, reach) => {
+    last.after.push({ vertex, own: off, other: reach });
+    vertex.before.push({ vertex: last, own: reach, other: off });
+  };
+  for (let rank = start.rank + 1; rank < end.rank; rank++) {
+    const vertex = add(null, rank);
+    join(vertex, 1);
+    each.chain.push(vertex);
+    [last, off] = [vertex, 1];
+  }
+  join(end, each.reaches);
+  each.chain.push(end);
+}
+
+/* ------------------------------------------------------------------------------------------------ order */
+
+function sort(layers) {
+  depthFirst(layers);
+  let best = null, fewest = Infinity;
+  for (let sweep = 0; sweep <= SWEEPS; sweep++) {
+    layers.forEach((layer) => layer.forEach((vertex, i) => { vertex.i = i; }));
+    const crossings = layers.reduce((sum, layer) => sum + crossed(layer), 0);
+    if (crossings < fewest) [fewest, best] = [crossings, layers.map((layer) => layer.slice())];
+    if (!crossings || sweep === SWEEPS) break;
+    const down = sweep % 2 === 0;
+    for (const layer of down ? layers : layers.slice().reverse()) {
+      const side = down ? "before" : "after";
+      const key = new Map(layer.map((v, i) => [v, v[side].length ? mean(v[side].map((n) => at(n.vertex, n.other))) : i]));
+      layer.sort((one, other) => key.get(one) - key.get(other));
+      layer.forEach((vertex, i) => { vertex.i = i; });
+    }
+  }
+  best.forEach((layer, i) => layers.splice(i, 1, layer));
+}
+
+const mean = (numbers) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
+const at = (vertex, offset) => vertex.i + offset / (vertex.size + 1);
+
+/* The first order: operands above one another as a walk back from the results meets them. */
+function depthFirst(layers) {
+  const seen = new Map();
+  for (const layer of layers.slice().reverse()) {
+    for (const end of layer) {
+      const stack = [end];
+      while (stack.length) {
+        const vertex = stack.pop();
+        if (seen.has(vertex)) continue;
+        seen.set(vertex, seen.size);
+        const near = vertex.before.slice().sort((one, other) => other.own - one.own);
+        stack.push(...near.map((each) => each.vertex));
+      }
+    }
+  }
+  for (const layer of layers) layer.sort((one, other) => seen.get(one) - seen.get(other));
+}
+
+/* How many arrows out of a layer cross. */
+function crossed(layer) {
+  const ends = [];
+  for (const vertex of layer)
+    for (const next of vertex.after.slice().sort((one, other) => one.own - other.own || at(one.vertex, one.other) - at(other.vertex, other.other)))
+      ends.push(at(next.vertex, next.other));
+  const sorted = [];
+  let count = 0;
+  for (const end of ends) {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] <= end) low = middle + 1; else high = middle;
+    }
+    count += sorted.length - low;
+    sorted.splice(low, 0, end);
+  }
+  return count;
+}
+
+/* ----------------------------------------------------------------------------------------------- places */
+
+function straighten(layers) {
+  for (const layer of layers) settle(layer, layer.map(() => 0), layer.map(() => 1));
+  for (let step = 0; step < STEPS; step++) {
+    const sides = step > STEPS - 6 ? ["before", "after"] : step % 2 ? ["after"] : ["before"];
+    for (const layer of step % 2 ? layers.slice().reverse() : layers) {
+      const near = layer.map((vertex) => sides.flatMap((side) => vertex[side]));
+      const wanted = layer.map((v, i) => (near[i].length ? mean(near[i].map((n) => n.vertex.c + n.other - n.own)) : v.c));
+      settle(layer, wanted, layer.map((vertex) => (vertex.item ? 1 : 4)));
+    }
+  }
+  const least = Math.min(...layers.flat().map((vertex) => vertex.c));
+  for (const vertex of layers.flat()) vertex.c -= least;
+}
+
+/* The places nearest to those wanted that keep order and distance (isotonic regression, by pooling neighbours). */
+function settle(layer, wanted, weights) {
+  const blocks = [];
+  let shift = 0;
+  layer.forEach((vertex, i) => {
+    if (i) shift += layer[i - 1].size + (vertex.item || layer[i - 1].item ? BETWEEN : 8);
+    blocks.push({ sum: (wanted[i] - shift) * weights[i], weight: weights[i], members: [[vertex, shift]] });
+    while (blocks.length > 1) {
+      const last = blocks[blocks.length - 1], other = blocks[blocks.length - 2];
+      if (other.sum / other.weight <= last.sum / last.weight) break;
+      blocks.pop();
+      other.sum += last.sum;
+      other.weight += last.weight;
+      other.members.push(...last.members);
+    }
+  });
+  for (const block of blocks) for (const [vertex, own] of block.members) vertex.c = block.sum / block.weight + own;
+}
+
+/* Sizes and places within a box, and the points of its segments. */
+function measure(box, layers, segments, vertexOf) {
+  const pad = box.parent || box.titleAlong !== undefined ? PAD : 0;
+  const startAlong = pad + (box.titleAlong || 0), startAcross = pad + (box.titleAcross || 0);
+  const widths = layers.map((layer) => Math.max(...layer.map((vertex) => (vertex.item ? vertex.item.along : 0))));
+  const starts = [];
+  let along = box.ins.size ? 0 : startAlong;
+  layers.forEach((layer, i) => {
+    starts.push(along);
+    along += widths[i] + (i < layers.length - 1 ? gapAfter(layer, segments, i === 0 && box.ins.size ? startAlong : 0) : 0);
+  });
+  for (const vertex of layers.flat()) {
+    vertex.layer = layers.findIndex((layer) => layer[0].rank === vertex.rank);
+    vertex.c += startAcross;
+    if (vertex.item) {
+      vertex.item.a = starts[vertex.layer] + (widths[vertex.layer] - vertex.item.along) / 2;
+      vertex.item.c = vertex.c;
+    }
+  }
+  const content = Math.max(0, ...layers.flat().map((vertex) => vertex.c + vertex.size));
+  box.across = Math.max(content + pad + (box.backs ? 18 : 0), box.leastAcross || 0);
+  box.along = Math.max(along + (box.outs.size ? 0 : pad), box.leastAlong || 0);
+  box.floor = content + 12;
+  for (const port of box.outs.values()) port.a = box.along;
+  for (const port of [...box.ins.values(), ...box.outs.values()]) port.at = port.c;
+  for (const each of segments) each.points = pointsOf(each, starts, widths);
+}
+
+/* Steep arrows and labels ask for more room. */
+function gapAfter(layer, segments, least) {
+  let steepest = 0, room = 0;
+  for (const vertex of layer)
+    for (const next of vertex.after) steepest = Math.max(steepest, Math.abs(next.vertex.c + next.other - vertex.c - next.own));
+  for (const each of segments) if (layer.includes(each.chain[0])) room = Math.max(room, each.room);
+  return Math.max(GAP + Math.min(steepest * 0.18, 60), room + 22, least);
+}
+
+function pointsOf(each, starts, widths) {
+  const [first, last] = [each.chain[0], each.chain[each.chain.length - 1]];
+  const start = first.c + each.leaves, end = last.c + each.reaches;
+  const out = each.start.a + each.start.along, into = each.end.a;
+  if (each.turned) return [[out, start], [into, end]];
+  const points = [[out, start], [Math.max(starts[first.layer] + widths[first.layer], out), start]];
+  for (const vertex of each.chain.slice(1, -1))
+    points.push([starts[vertex.layer], vertex.c + 1], [starts[vertex.layer] + widths[vertex.layer], vertex.c + 1]);
+  points.push([Math.min(starts[last.layer], into), end], [into, end]);
+  return points;
+}
+
+function place(item, a, c) {
+  item.a = (item.a || 0) + a;
+  item.c = (item.c || 0) + c;
+  for (const child of item.children || []) place(child, item.a, item.c);
+}
+
+/* The way back, under everything in its box. */
+function roundabout({ from, to, within }) {
+  const floor = within.c + within.floor;
+  const start = [from.a + from.along, from.c + from.across / 2], end = [to.a, to.c + to.across / 2];
+  return [start, [start[0] + 12, floor], [end[0] - 12, floor], end];
+}

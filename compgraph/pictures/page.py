@@ -1,0 +1,71 @@
+"""A drawing as one HTML page that needs nothing else; it is laid out in the browser, anew when a box is opened or closed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from .colors import THEMES, Theme, hex_of
+from .dot import showable
+from .drawing import Drawing
+
+HERE = Path(__file__).parent
+
+
+def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        What it shows.
+    direction : {"LR", "TB"}
+        From left to right, or from top to bottom.
+    theme : {"light", "dark"} or None
+        The colors to begin with; None leaves it to the reader's browser.
+    """
+    parts = {
+        "THEME": "" if theme is None else f' data-theme="{theme}"',
+        "COLORS": _colors(),
+        "STYLE": _part("page.css"),
+        "DATA": _as_script({**asdict(drawing), "direction": direction}),
+        "LAYOUT": _part("layout.js"),
+        "SCRIPT": _part("page.js"),
+    }
+    # One walk over the template: what is put in is not looked through for further marks.
+    pieces = _part("page.html").split("%%")
+    return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def _part(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _as_script(data: Any) -> str:
+    """Data as JSON that may stand in a script element: nothing in it can end the element, and all can be encoded."""
+    text = json.dumps(_showable(data), ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _showable(data: Any) -> Any:
+    if isinstance(data, str):
+        return showable(data)
+    if isinstance(data, list):
+        return [_showable(each) for each in data]
+    return {key: _showable(value) for key, value in data.items()} if isinstance(data, dict) else data
+
+
+def _colors() -> str:
+    """Both themes as properties of CSS: the chosen one, else the one the browser prefers."""
+    light, dark = (_properties(THEMES[name]) for name in ("light", "dark"))
+    return (
+        f":root {{ color-scheme: light; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark} }} }}\n"
+        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}"
+    )
+
+
+def _properties(theme: Theme) -> str:
+    return " ".join(f"--{field.name.replace('_', '-')}: {hex_of(getattr(theme, field.name))};" for field in fields(theme))

@@ -1,0 +1,34 @@
+"""DOT -> SVG, PNG or PDF: by an installed ``dot``, or else by the renderer in pygraphviz's wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+# The renderer in pygraphviz's wheel is a library. It is run in a process of its own because it writes warnings about
+# fonts to stderr, cannot be interrupted, and would take the caller along if it crashed.
+BUNDLED_RENDERER = """
+import sys
+import pygraphviz
+graph = pygraphviz.AGraph()
+graph.from_string(sys.stdin.buffer.read().decode())
+sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
+"""
+
+
+def render(source: str, format: str) -> bytes:
+    """The picture of a DOT text."""
+    if shutil.which("dot") is not None:
+        import graphviz
+
+        picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
+        return picture
+    # -P and PYTHONPATH: the renderer is found where this process would find it, and nothing in the current folder is.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]
+    done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
+    if done.returncode:
+        raise RuntimeError(f"pygraphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout

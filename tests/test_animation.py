@@ -1,0 +1,715 @@
+"""Animations of a sweep: its numbers, its words, the page in a browser, and the pictures."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import WIDTHS, opened, require_drawn
+from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+
+import autodiff
+import compgraph as cg
+from autodiff import jvp, numeric
+from autodiff.registry import by_function, rules
+from autodiff.reverse import gradient
+from autodiff.visualize import Animation, animate
+from autodiff.visualize.equations import Writer, plain
+from autodiff.visualize.layout import lay_out
+from autodiff.visualize.names import inner, letter, named, number, on_node
+from autodiff.visualize.steps import backward, forward
+from compgraph.graph import breadth_first
+from compgraph.nodes import Joint
+
+variable: Callable[..., Any] = cg.variable
+
+FAMILIES = {"real": CASES, "complex": COMPLEX_CASES, "composed": COMPOSED_CASES}
+POINT = {"x": 0.5, "y": 4.0, "z": -2.3}
+
+
+def formula(x: Any, y: Any, z: Any) -> Any:
+    """The function of the tutorial."""
+    return np.sin(x ** (y + z)) - 3 * np.log((x**2) * (y**3))
+
+
+def tutorial(**options: Any) -> Animation:
+    """Its animation, with names that begin at 0."""
+    cg.reset()
+    f = formula(*[variable(value, name) for name, value in POINT.items()])
+    return animate(f, **options)
+
+
+def words(node: Any, **options: Any) -> list[str]:
+    """What the frames of an animation say."""
+    return [str(frame) for frame in animate(node, **options).frames]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings of points where a derivative is infinite, which other tests look at."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# ------------------------------------------------------------------------------------------ the numbers
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_adjoints_are_those_of_gradient_bit_for_bit(family: str) -> None:
+    """For every operation that has a rule; and the steps before add up to them."""
+    for case in FAMILIES[family]:
+        variables = [variable(a, f"x{k}") for k, a in enumerate(case.args)]
+        seed = np.cos(np.arange(np.size(case.function(*case.args))).reshape(np.shape(case.function(*case.args))))
+        with quiet():
+            out = case.function(*variables)
+            expected = gradient(out, variables, adjoint=seed)
+            sweep = backward(out, variables, seed)
+        last = {step.operand: step.total for step in sweep.steps}
+        sums: dict[Any, Any] = {}
+        for step in sweep.steps:
+            if not isinstance(step.operand, Joint):
+                sums[step.operand] = sums.get(step.operand, 0) + step.part
+                np.testing.assert_allclose(step.total, sums[step.operand], rtol=1e-12, atol=1e-12, err_msg=str(case))
+        for x in variables:
+            assert np.array_equal(sweep.result[x], expected[x], equal_nan=True), case
+            assert sweep.result[x].dtype == expected[x].dtype
+            if x is not out:
+                assert np.array_equal(last.get(x, np.zeros_like(x.value)), expected[x], equal_nan=True), case
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tangents_are_those_of_forward_mode(family: str) -> None:
+    """For every operation that has a rule, along each of its operands."""
+    for case in FAMILIES[family]:
+        for k, arg in enumerate(case.args):
+            variables = [variable(a, f"x{j}") for j, a in enumerate(case.args)]
+            direction = np.cos(np.arange(np.size(arg)).reshape(np.shape(arg)) + k)
+            with quiet():
+                out = case.function(*variables)
+                sweep = forward(out, variables[k], direction)
+                expected = jvp(lambda x, c=case, k=k: c.function(*[*c.args[:k], x, *c.args[k + 1 :]]), (arg,), (direction,))[1]
+            # A number is a 0-d array there and a scalar here, of which complex ones are rounded in other ways.
+            np.testing.assert_allclose(sweep.result[out], expected, rtol=1e-14, atol=1e-15, err_msg=str(case))
+
+
+def test_numbers_of_the_tutorial_are_central_differences() -> None:
+    """Both modes, against plain NumPy."""
+    expected = numeric.gradient(lambda *args: formula(*args), [np.array(v) for v in POINT.values()])
+    reverse = tutorial()
+    for x, slope in zip(sorted(reverse.sweep.result, key=lambda x: x.name), expected, strict=True):
+        assert reverse.sweep.result[x] == pytest.approx(float(slope), rel=1e-7)
+        (tangent,) = tutorial(mode="forward", wrt=x.name).sweep.result.values()
+        assert tangent == pytest.approx(float(slope), rel=1e-7)
+
+
+def test_a_product_is_shown_only_where_it_is_one() -> None:
+    """What stands as adjoint times derivative gives what was passed, in all cases."""
+    shown = 0
+    for case in [*CASES, *COMPLEX_CASES]:
+        variables = [variable(a) for a in case.args]
+        with quiet():
+            steps = backward(case.function(*variables), variables, None).steps
+        for step in steps:
+            if step.local is not None:
+                shown += 1
+                product = np.sum(step.given * step.local)
+                assert np.shape(step.local) == step.node.shape
+                product = product if np.iscomplexobj(step.part) else np.real(product)
+                np.testing.assert_allclose(product, np.sum(step.part), rtol=1e-6, atol=1e-9, err_msg=str(case))
+    assert shown > 1000
+
+
+# ------------------------------------------------------------------------------------ what rules say
+
+
+def test_every_text_of_a_rule_is_true_somewhere() -> None:
+    """A text that never gives the number of its rule is never shown, and wrong."""
+    declared = {(rule.opname, k) for rule in rules.values() for k, text in enumerate(rule.texts) if text}
+    assert len(declared) > 50
+    seen = set()
+    for case in CASES:
+        if case.opname in rules and rules[case.opname].texts:
+            variables = [variable(a) for a in case.args]
+            with quiet():
+                steps = backward(case.function(*variables), variables, None).steps
+            seen |= {(by_function[step.node.function].opname, step.position) for step in steps if step.text}
+    assert declared - seen == set()
+
+
+def test_a_text_that_is_wrong_is_not_shown() -> None:
+    """A rule may say what it likes; only what gives its number is shown."""
+
+    @cg.primitive
+    def cube(x: Any) -> Any:
+        return x**3
+
+    try:
+        rule = autodiff.rule(cube, lambda g, out, x: 3 * x * x * g, kind="elementwise")
+        for text, shown in (("3 * a**2", True), ("2 * a**2", False), ("g * 3 * a**2", True), ("a @ a", False)):
+            rule.said(text)
+            (step,) = backward(cube(variable(2.0, "x")), None, None).steps
+            assert (step.text == text) is shown
+    finally:
+        del rules["cube"]
+        by_function.clear()
+
+
+# ------------------------------------------------------------------------------------------ the equations
+
+
+def test_the_chain_rule_of_the_tutorial() -> None:
+    """Names, numbers, the formula of the rule, and the sum where something had arrived."""
+    said = [str(frame) for frame in tutorial().frames]
+    assert said[0] == "The adjoint of the result is the start. ∂f/∂sub_0 = 1"
+    assert said[4] == (
+        "log_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂log_0 · ∂log_0/∂mul_0 = −3 × 0.0625 = −0.1875. "
+        "with ∂log_0/∂mul_0 = 1 / mul_0 = 1 / 16 = 0.0625"
+    )
+    assert said[10] == (
+        "pow_0 passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂pow_0 · ∂pow_0/∂x = 0.95301 × 1.0465 = 0.9973. "
+        "with ∂pow_0/∂x = add_0 · x^(add_0 − 1) = 1.7 · 0.5^(1.7 − 1) = 1.0465. ∂f/∂x = −12 + 0.9973 = −11.003"
+    )
+    assert said[-1] == "The gradient is complete. ∂f/∂x = −11.003. ∂f/∂y = −2.4533. ∂f/∂z = −0.20332"
+    assert len(said) == 1 + 13 + 1  # an edge to a constant passes nothing
+
+
+def test_the_tangents_of_the_tutorial() -> None:
+    """Forward mode, from the variable to the result."""
+    said = [str(frame) for frame in tutorial(mode="forward", wrt="x").frames]
+    assert said[0] == "The tangent of x is the start. ∂x/∂t = 1"
+    assert "sin_0 takes the tangent of pow_0. ∂sin_0/∂t += ∂sin_0/∂pow_0 · ∂pow_0/∂t = 0.95301 × 1.0465 = 0.9973. " in said[2]
+    assert said[-2].endswith("∂sub_0/∂t = 0.9973 + (−12) = −11.003")
+    assert said[-1] == "The tangent has arrived. ∂sub_0/∂t = −11.003"
+
+
+def test_the_vector_form() -> None:
+    """Elementwise products, sums where an operand was repeated, matrices, and the shapes of the Jacobian."""
+    cg.reset()
+    w, x, b = variable(np.eye(2, 3), "w"), variable([[1.0], [2.0], [3.0]], "x"), variable(0.5, "b")
+    said = "\n".join(words(np.sum(np.tanh(w @ x + b))))
+    assert "∂f/∂tanh_0 += ∂f/∂sum_0 @ ∂sum_0/∂tanh_0 = [[1] [1]]. with ∂sum_0/∂tanh_0 = 1 for each element. " in said
+    assert "adjoint (1) @ Jacobian (1, 2×1) → (2×1)" in said
+    assert "∂f/∂add_0 += ∂f/∂tanh_0 ⊙ ∂tanh_0/∂add_0 = [[1] [1]] ⊙ " in said
+    assert "with ∂tanh_0/∂add_0 = 1 − tanh(add_0)^2 = " in said
+    assert "∂f/∂b += sum(∂f/∂add_0 ⊙ ∂add_0/∂b) = sum(" in said
+    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂w = ∂f/∂matmul_0 @ xᵀ. adjoint (2×1) @ Jacobian (2×1, 2×3) → (2×3)" in said
+    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂x = wᵀ @ ∂f/∂matmul_0" in said
+    along = "\n".join(words(np.sum(np.tanh(w @ x + b)), mode="forward", wrt=x))
+    assert "Jacobian (2×1, 3×1) @ tangent (3×1) → (2×1)" in along
+
+
+def test_complex_numbers() -> None:
+    """A derivative that is no factor is not shown as one; a real operand takes the real part."""
+    cg.reset()
+    z, r = variable(1 + 2j, "z"), variable(3.0, "r")
+    said = words(np.real(np.conj(z * r) * (1 + 1j)))
+    assert "conj_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂conj_0 @ ∂conj_0/∂mul_0 = 1−1i" in said
+    assert any("∂f/∂r += Re(∂f/∂mul_0 · ∂mul_0/∂r) = Re((1−1i) × (1+2i)) = 3" in line for line in said)
+
+
+def test_several_results() -> None:
+    """What arrives at an operation with several results is gathered before it is passed on."""
+    cg.reset()
+    x, y = variable(7.0, "x"), variable(2.0, "y")
+    q, r = np.divmod(x, y)
+    said = words(q + r * x)
+    assert "divmod_1, result 2 of divmod, hands its adjoint over. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in said
+    assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in said)
+    assert said[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
+    assert words(q + r * x, mode="forward", wrt=x)[-1].endswith(" = 8")
+
+
+def test_an_operand_used_twice_has_two_edges() -> None:
+    """x * x passes two adjoints, along different edges."""
+    x = variable(3.0, "x")
+    animation = animate(x * x)
+    first, second = animation.frames[1:3]
+    assert first.arrow is not None
+    assert second.arrow is not None
+    assert first.arrow.key != second.arrow.key
+    assert (first.shown, second.shown) == ("3", "6")
+
+
+def test_a_variable_alone() -> None:
+    """A graph of one node passes nothing."""
+    assert words(variable(2.0, "x")) == [
+        "The adjoint of the result is the start. ∂x/∂x = 1",
+        "The gradient is complete. ∂x/∂x = 1",
+    ]
+
+
+def test_seed_and_wrt() -> None:
+    """Where the sweep starts and what is asked for."""
+    x, y = variable([1.0, 2.0], "x"), variable(3.0, "y")
+    weighed = animate(x * y, "x", seed=[10.0, 1.0])
+    assert len(weighed) == 3
+    np.testing.assert_array_equal(weighed.sweep.result[x], [30.0, 3.0])
+    along = animate(x * y, x, mode="forward", seed=[0.0, 1.0])
+    np.testing.assert_array_equal(next(iter(along.sweep.result.values())), [0.0, 3.0])
+
+
+def test_names() -> None:
+    """Names are told apart, constants are their numbers, and f is another letter where something is called f."""
+    cg.reset()
+    f, g, h = variable(1.0, "f"), variable(2.0, "same"), variable(3.0, "same")
+    product = f * g * h * 5
+    names = named(breadth_first(product))
+    assert sorted(names.values()) == ["5", "f", "mul_0", "mul_1", "mul_2", "same", "same′"]
+    assert letter("f", names) == "F"
+    assert words(product)[0].endswith("∂F/∂mul_2 = 1")
+    product.name = "loss"
+    assert words(product)[0].endswith("∂loss/∂loss = 1")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1.0, "1"), (-0.25, "−0.25"), (np.pi * 1e6, "3.1416e+06"), (np.nan, "nan"), (-np.inf, "−inf"), (1 - 2j, "1−2i"), (3, "3"),
+        (True, "True"),
+    ],
+)  # fmt: skip
+def test_numbers(value: Any, shown: str) -> None:
+    """Five digits, signs as in print."""
+    assert number(value) == shown
+
+
+def test_arrays_are_abbreviated() -> None:
+    """The middle of an array is left out; on a node stands its shape if it is long."""
+    assert inner(np.arange(9.0)) == "[0 1 … 8]"
+    assert inner(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
+    assert inner(-1.0) == "(−1)"
+    assert on_node(np.full((9, 9), 0.123)) == "array 9×9"
+    assert on_node(np.zeros((0, 3))) == "[]"
+
+
+# --------------------------------------------------------------------------------------------- refusals
+
+
+def test_what_is_no_node_is_refused() -> None:
+    """As by `gradient`."""
+    with pytest.raises(TypeError, match="not a plain float"):
+        animate(3.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="has no derivative: it is not floating"):
+        animate(np.argmax(variable([1.0, 2.0])))
+
+
+def test_options_are_checked() -> None:
+    """Each with what to use instead."""
+    x, y = variable(1.0, "x"), variable(2.0, "y")
+    f = x * y
+    with pytest.raises(ValueError, match="mode must be 'reverse' or 'forward', not 'both'"):
+        animate(f, mode="both")
+    with pytest.raises(ValueError, match="direction must be one of LR, TB, not 'up'"):
+        animate(f, direction="up")
+    with pytest.raises(ValueError, match=r"there are 2 nodes to start from: say which by wrt="):
+        animate(f, mode="forward")
+    with pytest.raises(ValueError, match="depends on no variable called 'q'"):
+        animate(f, "q")
+    with pytest.raises(ValueError, match=r"the adjoint has shape \(2,\)"):
+        animate(f, seed=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"the tangent has shape \(2,\)"):
+        animate(f, x, mode="forward", seed=[1.0, 2.0])
+    c = cg.constant(3.0, "c")
+    with pytest.raises(ValueError, match="constant; a tangent starts from a variable"):
+        animate(x * c, c, mode="forward")
+
+
+def test_large_graphs_are_refused() -> None:
+    """With a limit that can be moved."""
+    y = variable(1.0, "x")
+    for _ in range(60):
+        y = -y
+    with pytest.raises(ValueError, match=r"the graph has 61 nodes, and an animation shows at most 60: .* limit="):
+        animate(y)
+    assert len(animate(y, limit=61)) == 62
+    assert len(animate(y.operand_a)) == 61
+
+
+def test_writes_are_refused() -> None:
+    """The nodes no longer hold what the steps were computed with."""
+    x = variable([1.0, 2.0], "x")
+    a = x * 1.0
+    b = a * 3
+    a[0] = 5.0
+    with pytest.raises(ValueError, match="an array was written into"):
+        animate(np.sum(a * b))
+    with pytest.raises(ValueError, match="an array was written into"):
+        animate(np.sum(b))
+    f = np.sum(x * x)
+    with cg.no_graph():
+        x -= 1.0
+    with pytest.raises(ValueError, match=r"variable 'x' .* was updated after use"):
+        animate(f)
+    assert animate(np.sum(x * x)).sweep.result[x].tolist() == [0.0, 2.0]
+
+
+def test_an_operation_without_a_rule_is_refused() -> None:
+    """As by `gradient`."""
+
+    @cg.primitive
+    def unknown(x: Any) -> Any:
+        return x * 2
+
+    with pytest.raises(TypeError, match="unknown has no derivative rule"):
+        animate(unknown(variable(1.0)))
+
+
+def test_under_debug() -> None:
+    """The sweep of `cg.debug` is another one, with the same numbers."""
+    with cg.debug():
+        x = variable(2.0, "x")
+        assert animate(x * x).sweep.result[x] == 4.0
+
+
+def test_warnings_come_once() -> None:
+    """Where a derivative is infinite the sweep says so; asking the rule again does not."""
+    x = variable(0.0, "x")
+    f = np.sqrt(x)
+    with pytest.warns(RuntimeWarning, match="in the derivative of sqrt") as caught:
+        animate(f)
+    assert len(caught) == 1
+
+
+# --------------------------------------------------------------------------------------------- the files
+
+
+def test_files(tmp_path: Path) -> None:
+    """The ending says which; what cannot be done raises before a file is there."""
+    animation = tutorial()
+    with pytest.raises(ValueError, match=r"saved as \.html or \.gif, not 'x\.png'; single pictures by save_frames"):
+        animation.save(tmp_path / "x.png")
+    for ending in ("html", "gif"):
+        with pytest.raises(ValueError, match="seconds must be positive, not 0"):
+            animation.save(tmp_path / f"x.{ending}", seconds=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gif(tmp_path: Path) -> None:
+    """One picture a frame, all of one size, each different from the one before."""
+    image = pytest.importorskip("PIL.Image", reason="pip install matplotlib")
+    animation = tutorial(mode="forward", wrt="y")
+    animation.save(tmp_path / "y.gif", seconds=0.5)
+    with image.open(tmp_path / "y.gif") as gif:
+        assert gif.n_frames == len(animation)
+        before = None
+        for place in range(gif.n_frames):
+            gif.seek(place)
+            assert gif.info["duration"] == (500 if place < gif.n_frames - 1 else 1000)
+            pixels = np.asarray(gif.convert("RGB"))
+            assert before is None or (pixels != before).any()
+            before = pixels
+
+
+def test_png_frames(tmp_path: Path) -> None:
+    """A row of pictures, neither blank nor clipped; the operation at work is green, and only while it is."""
+    pytest.importorskip("matplotlib", reason="pip install matplotlib")
+    from matplotlib import image
+
+    paths = tutorial().save_frames(tmp_path / "new")
+    assert [path.name for path in paths] == [f"frame-{k:03d}.png" for k in range(15)]
+    green = []
+    require_drawn(paths[0])
+    for path in paths:
+        pixels = np.round(image.imread(path)[..., :3] * 255).astype(int)
+        border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+        assert (border == 255).all()
+        green.append(int((abs(pixels - [0x1A, 0x7F, 0x37]).sum(-1) < 12).sum()))
+    assert green[1] > green[0] + 3000
+    assert green[-1] < green[-2] - 3000
+
+
+def test_pictures_need_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And say so; a page does not."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    animation = tutorial()
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        animation.save(tmp_path / "x.gif")
+    animation.save(tmp_path / "x.html")
+
+
+def test_importing_derivatives_imports_no_drawing() -> None:
+    """Neither the animations nor Matplotlib are needed for a gradient."""
+    code = "import sys, autodiff; sys.exit(any(m in sys.modules for m in ('autodiff.visualize', 'matplotlib', 'graphviz')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+NAMES = [
+    "<script>alert('x')</script>",
+    "</script><img src=x>",
+    "$a_b^{2}$",
+    "$\\frac$",
+    "\\frac",
+    "a & b",
+    '"',
+    "名前",
+    "\x00",
+    "",
+    "{{style}}",
+]
+
+
+def awkward() -> Any:
+    """A graph whose names are a danger to whoever forgets to escape them."""
+    f = np.sum(np.stack([variable(float(k), name) for k, name in enumerate(NAMES)]) ** 2)
+    f.name = "</title><b>"
+    return f
+
+
+def test_any_name_can_be_drawn(tmp_path: Path) -> None:
+    """Nothing in a name is markup, or mathematics to Matplotlib."""
+    animation = animate(awkward())
+    page = animation.html()
+    assert page.count("<script") == 2
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "{{style}}" in html.unescape(page)
+    assert len(animation.save_frames(tmp_path)) == len(animation)
+
+
+def test_the_page_asks_for_nothing() -> None:
+    """No address, no other file."""
+    page = tutorial().html()
+    assert not re.search(r"(?:src|href|url)\s*[=(]|https?:|@import", page)
+
+
+def test_nothing_moves() -> None:
+    """One layout serves all frames; its nodes do not overlap."""
+    animation = tutorial()
+    boxes = list(lay_out(animation.sweep, "LR").boxes.values())
+    for k, a in enumerate(boxes):
+        for b in boxes[:k]:
+            assert abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2
+
+
+def test_words_of_every_operation() -> None:
+    """Every step of every operation can be put into words, in both modes."""
+    for case in [*CASES, *COMPLEX_CASES]:
+        variables = [variable(a) for a in case.args]
+        with quiet():
+            out = case.function(*variables)
+            sweeps = [backward(out, variables, None), *(forward(out, x, None) for x in variables)]
+        names = named(breadth_first(out))
+        for sweep in sweeps:
+            writer = Writer(names, "f", sweep.mode)
+            for step in sweep.steps:
+                first = plain(writer.step(step)[0])
+                assert re.search(r" \+= .*∂.* = ", first), case
+                assert names[step.node] in writer.words(step)
+
+
+# ------------------------------------------------------------------------------------------ in a browser
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the tutorial, which plays fast."""
+    path = tmp_path_factory.mktemp("pages") / "tutorial.html"
+    tutorial().save(path, seconds=0.02)
+    return path
+
+
+def state(page: Any) -> dict[str, Any]:
+    """What the page shows."""
+    found: dict[str, Any] = page.evaluate("""() => ({
+        step: [...document.querySelectorAll('#steps li')].findIndex((li) => !li.hidden),
+        visible: [...document.querySelectorAll('#steps li')].filter((li) => li.offsetParent).length,
+        slider: Number(document.getElementById('slider').value),
+        count: document.getElementById('count').textContent,
+        said: document.getElementById('said').textContent,
+        active: [...document.querySelectorAll('.node.active .title')].map((t) => t.textContent),
+        edges: document.querySelectorAll('.edge.active').length,
+        labels: [...document.querySelectorAll('.label')].map((t) => t.textContent).filter(Boolean),
+        derivatives: Object.fromEntries([...document.querySelectorAll('.node')].map((n) =>
+            [n.querySelector('.title').textContent, n.querySelector('.derivative text')?.textContent]).filter((p) => p[1])),
+    })""")
+    return found
+
+
+def test_controls(page_file: Path) -> None:
+    """Forward, back, first, last and the slider."""
+    with opened(page_file) as page:
+        start = state(page)
+        assert (start["step"], start["visible"], start["count"]) == (0, 1, "1 of 15")
+        assert start["derivatives"] == {"sub_0": "∂ 1"}
+        assert start["active"] == start["labels"] == []
+        assert page.locator("#back").is_disabled()
+        page.click("#forward")
+        one = state(page)
+        assert (one["step"], one["slider"], one["active"], one["edges"], one["labels"]) == (1, 1, ["sub_0"], 1, ["1"])
+        assert one["said"].startswith("Frame 2 of 15. sub_0 passes its adjoint back to its first operand, sin_0.")
+        page.click("#forward")
+        page.click("#back")
+        assert state(page) == one
+        page.click("#first")
+        assert state(page) == start
+        page.click("#last")
+        end = state(page)
+        assert page.locator("#forward").is_disabled()
+        assert len(end["labels"]) == 13
+        assert {name: end["derivatives"][name] for name in "xyz"} == {"x": "∂ −11.003", "y": "∂ −2.4533", "z": "∂ −0.20332"}
+        page.locator("#slider").fill("10")
+        assert state(page)["step"] == 10
+        assert state(page)["derivatives"]["x"] == "∂ −11.003"
+        page.locator("#slider").fill("9")
+        assert state(page)["derivatives"]["x"] == "∂ −12"
+
+
+def test_playing(page_file: Path) -> None:
+    """The page plays to its end and stops; a control pauses it; at the end it begins again."""
+    with opened(page_file) as page:
+        page.click("#play")
+        assert page.locator("#play").get_attribute("aria-label") == "Pause"
+        assert page.locator("#said").get_attribute("aria-live") == "off"
+        page.wait_for_function("document.getElementById('slider').value === '14'")
+        page.wait_for_function("document.getElementById('play').ariaLabel === 'Play'")
+        assert page.locator("#said").get_attribute("aria-live") == "polite"
+        page.keyboard.press("Home")
+        assert state(page)["step"] == 0
+        page.click("#last")
+        page.click("#play")
+        page.wait_for_function("Number(document.getElementById('slider').value) < 14")
+        page.click("#back")
+        assert page.locator("#play").get_attribute("aria-label") == "Play"
+        step = state(page)["step"]
+        page.wait_for_timeout(100)
+        assert state(page)["step"] == step
+
+
+def test_keys(page_file: Path) -> None:
+    """Arrows, Home, End and space, wherever the focus is."""
+    with opened(page_file) as page:
+        for focus in ("body", "#slider", "#graph", "#forward"):
+            page.keyboard.press("Home")
+            page.locator(focus).focus()
+            for key, place in (
+                ("ArrowRight", 1),
+                ("ArrowRight", 2),
+                ("ArrowLeft", 1),
+                ("End", 14),
+                ("Home", 0),
+                ("ArrowLeft", 0),
+            ):
+                page.keyboard.press(key)
+                assert state(page)["step"] == place, (focus, key)
+        page.locator("#play").focus()
+        page.keyboard.press("Space")
+        page.wait_for_function("document.getElementById('slider').value === '14'")
+        page.locator("#graph").focus()
+        page.keyboard.press("Space")  # begins again
+        page.wait_for_function("document.getElementById('slider').value !== '14'")
+        page.keyboard.press("Space")
+        assert page.locator("#play").get_attribute("aria-label") == "Play"
+
+
+def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
+    """The tab key goes through the graph and all controls."""
+    with opened(page_file) as page:
+        page.keyboard.press("ArrowRight")
+        reached = []
+        for _ in range(7):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.id"))
+            assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
+        assert reached == ["graph", "first", "back", "play", "forward", "last", "slider"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True])
+def test_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
+    """Nothing is cut off or beside the page, what happens is in sight, and text has contrast."""
+    with opened(page_file, width, dark) as page:
+        for place in range(15):
+            page.keyboard.press("ArrowRight")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+            seen = page.evaluate("""() => {
+                const edge = document.querySelector('.edge.active'), graph = document.getElementById('graph');
+                if (!edge) return true;
+                const a = edge.getBoundingClientRect(), b = graph.getBoundingClientRect();
+                const x = a.left + a.width / 2, y = a.top + a.height / 2;
+                return x > b.left && x < b.right && y > b.top && y < b.bottom;
+            }""")
+            assert seen, place
+        outside = page.evaluate("""() => {
+            const drawing = document.getElementById('drawing').getBoundingClientRect(), wrong = [];
+            for (const node of document.querySelectorAll('.node')) {
+                const box = node.querySelector('rect').getBoundingClientRect();
+                if (box.left < drawing.left || box.right > drawing.right) wrong.push(node.id);
+                if (box.top < drawing.top || box.bottom > drawing.bottom) wrong.push(node.id);
+                for (const text of node.querySelectorAll('text')) {
+                    const words = text.getBoundingClientRect();
+                    if (words.left < box.left || words.right > box.right) wrong.push(text.textContent);
+                }
+            }
+            return wrong;
+        }""")
+        assert outside == []
+        page.locator("#slider").fill("11")
+        require_drawn(page.screenshot())
+        assert min(contrasts(page).values()) >= 4.5, contrasts(page)
+
+
+def contrasts(page: Any) -> dict[str, float]:
+    """The contrast of each kind of text with what is behind it, as WCAG measures it."""
+    found: dict[str, float] = page.evaluate("""() => {
+        const parse = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+        const light = (color) => {
+            const [r, g, b] = parse(color).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+        const get = (selector, property) => getComputedStyle(document.querySelector(selector))[property];
+        const body = get('body', 'backgroundColor'), panel = get('.panel', 'backgroundColor');
+        const found = {
+            heading: ratio(get('h1', 'color'), body),
+            words: ratio(get('li:not([hidden]) .words', 'color'), panel),
+            math: ratio(get('li:not([hidden]) .math', 'color'), panel),
+            keys: ratio(get('.keys', 'color'), panel),
+            count: ratio(get('#count', 'color'), panel),
+            label: ratio(get('.label', 'fill'), body),
+            button: ratio(get('#play', 'color'), get('#play', 'backgroundColor')),
+        };
+        for (const span of document.querySelectorAll('.legend span')) {
+            const style = getComputedStyle(span);
+            found[span.className] = ratio(style.color, style.backgroundColor);
+        }
+        for (const node of document.querySelectorAll('.node')) {
+            const fill = (selector) => getComputedStyle(node.querySelector(selector)).fill;
+            found[node.id] = ratio(fill('.title'), fill('rect'));
+            const derivative = node.querySelector('.derivative');
+            if (derivative) found[`${node.id} derivative`] = ratio(fill('.derivative text'), fill('.derivative rect'));
+        }
+        return found;
+    }""")
+    return found
+
+
+def test_names_in_the_browser(tmp_path: Path) -> None:
+    """A script in a name is text."""
+    animate(awkward()).save(tmp_path / "awkward.html")
+    with opened(tmp_path / "awkward.html") as page:
+        shown = page.evaluate("[...document.querySelectorAll('.node .title')].map((t) => t.textContent)")
+        assert "$a_b^{2}$" in shown
+        assert any(name.startswith("<script>alert('x')") for name in shown)
+        assert page.title() == "Reverse mode: the gradient of </title><b>"
+        assert page.locator("img").count() == 0
+
+
+def test_in_a_notebook(tmp_path: Path) -> None:
+    """What a notebook shows is the page, in a frame of its own, that works there."""
+    shown = tutorial()._repr_html_()
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset=utf-8><title>n</title>{shown}", encoding="utf-8")
+    with opened(tmp_path / "notebook.html") as page:
+        inside = page.frames[1]
+        inside.click("#forward")
+        assert inside.locator("#count").text_content() == "2 of 15"
+        require_drawn(page.screenshot())

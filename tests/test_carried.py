@@ -1,0 +1,582 @@
+"""Jacobians carried along in forward mode, and the same in reverse mode: `autodiff.forward.variables`, `reverse.variables`."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from arguments import Case
+from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+
+import compgraph as cg
+from autodiff import (
+    checkpoint,
+    custom_gradient,
+    directional_derivative,
+    elementwise_grad,
+    forward,
+    grad,
+    hessian,
+    jacfwd,
+    jvp,
+    numeric,
+    registry,
+    reverse,
+    root,
+    rule,
+    taylor,
+    vjp,
+)
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+
+def differences(f: Function, args: tuple[Any, ...]) -> list[Array]:
+    """Jacobians of a plain function by central differences, an element of an argument at a time."""
+    points = [numeric.plain(a) for a in args]
+    out = np.asarray(f(*[p.copy() for p in points]))
+    found = []
+    for k, point in enumerate(points):
+        columns = np.zeros((point.size, *out.shape), out.dtype)
+        for i in range(point.size):
+            unit = np.zeros(point.size)
+            unit[i] = 1
+            along = [unit.reshape(point.shape) if j == k else None for j in range(len(points))]
+            columns[i] = numeric.directional(f, points, along)
+        found.append(np.moveaxis(columns, 0, -1).reshape(out.shape + point.shape))
+    return found
+
+
+def as_list(jacobians: Any) -> list[Any]:
+    return jacobians if isinstance(jacobians, list) else [jacobians]
+
+
+def carried(f: Function, args: tuple[Any, ...]) -> list[Any]:
+    inputs = forward.variables(*args)
+    return as_list(forward.jacobian(f(*(inputs if isinstance(inputs, tuple) else (inputs,)))))
+
+
+def pulled(f: Function, args: tuple[Any, ...]) -> list[Any]:
+    inputs = reverse.variables(*args)
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return reverse.jacobian(f(*inputs), inputs)  # type: ignore[no-any-return]
+
+
+def close(found: Any, expected: Any, rtol: float) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    size = 1 + np.max(np.abs(expected), initial=0)
+    assert np.max(np.abs(found - expected), initial=0) <= rtol * size
+
+
+def check(f: Function, *args: Any, rtol: float = 1e-6) -> list[Any]:
+    """Both modes against central differences, and against each other more closely; returns the Jacobians carried."""
+    along, back, expected = carried(f, args), pulled(f, args), differences(f, args)
+    assert len(along) == len(back) == len(expected)
+    for a, b, e in zip(along, back, expected, strict=True):
+        close(a, e, rtol)
+        close(a, b, rtol * 1e-5)
+    return along
+
+
+# ------------------------------------------------------------------------------------------ any function
+
+
+def in_real_parts(case: Case) -> tuple[Function, list[Any]]:
+    """The function of a case and its arguments, with real and imaginary parts of complex ones as two."""
+    kinds = [x.dtype.kind == "c" for x in case.args]
+
+    def f(*parts: Any) -> Any:
+        given = iter(parts)
+        return case.function(*[next(given) + 1j * next(given) if is_complex else next(given) for is_complex in kinds])
+
+    return f, [part for x, c in zip(case.args, kinds, strict=True) for part in ((x.real, x.imag) if c else (x,))]
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize(
+    "case",
+    [
+        *CASES,
+        *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
+        *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
+    ],
+    ids=str,
+)
+def test_every_rule(case: Case) -> None:
+    f, args = in_real_parts(case)
+    check(f, *args)
+
+
+def test_the_check_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([0.5, 1.0, 1.5])
+    check(np.cumsum, x)
+    batch = registry.rules["cumsum"].batch
+    assert batch is not None
+    monkeypatch.setattr(registry.rules["cumsum"], "batch", (batch[0], lambda *given, **options: 2 * batch[1](*given, **options)))
+    with pytest.raises(AssertionError):
+        check(np.cumsum, x)
+
+
+X, V, M = 0.7, np.array([0.5, -1.2, 2.0]), np.arange(1.0, 7.0).reshape(3, 2) / 5
+
+
+def filled(a: Any, v: Any, m: Any) -> Any:
+    """Writes of every kind: by slices, masks, lists, through views, of carried and of plain values."""
+    b = np.zeros_like(m, shape=(2, 4, 3))
+    b[0, 1:] = v
+    b[1, :, [0, 2]] = m.T[:, :1] * a
+    b[..., 1] += a
+    b[:, [0, 3], 2] = 5.0
+    view = b.transpose(2, 0, 1)[::-1]
+    view[0] *= a
+    view[view > 4.5] = a**2
+    b[1, 0] = v[::-1] * b[0, 0]
+    b.ravel()[3] = a
+    return b * b
+
+
+SEVERAL: dict[str, Function] = {
+    "numbers from all": lambda a, v, m: np.sum(v @ m) * a,
+    "vector": lambda a, v, m: np.tanh(m.T @ v * a),
+    "matrix": lambda a, v, m: np.exp(a) * m + v[:, None],
+    "without one": lambda a, v, m: v * np.sin(v),
+    "of one number": lambda a, v, m: a**3 / (1 + a),
+    "constant": lambda a, v, m: np.floor(v * 1.1) + 0 * a,
+    "input itself": lambda a, v, m: v,
+    "where": lambda a, v, m: np.where(v > a, v * a, -m[:, 0]),
+    "masked sum": lambda a, v, m: np.sum(m * a, axis=0, where=m > 0.5),
+    "branches": lambda a, v, m: v * a if v[0] > 0 else v,
+    "eigenvectors": lambda a, v, m: np.linalg.eigh(np.outer(v, v) + np.diag(m[:, 0]) * a)[1],
+    "eigenvalues": lambda a, v, m: np.linalg.eigh(np.outer(v, v) + np.diag(m[:, 0]) * a).eigenvalues,
+    "remainders": lambda a, v, m: np.multiply(*divmod(v, a)),
+    "views": lambda a, v, m: np.concatenate([m.T[::-1, 1:].ravel(), v[[0, 0, -1]] * a]),
+    "composed": lambda a, v, m: np.vstack([v, np.gradient(v * a)]) - np.polyval(v, a),
+    "gathered": lambda a, v, m: cg.array([a, v[1], 2.0]) * cg.full(3, a),
+    "losses": lambda a, v, m: cg.softmax_cross_entropy(m * a, np.array([0, 1, 1])),
+    "complex result": lambda a, v, m: np.fft.fft(v) * (a + 1j * m[0, 1]),
+    "by numbers of Python": lambda a, v, m: sum(x * x * a for x in v) - 2,
+    "rebound": lambda a, v, m: _rebound(a, v),
+    "written": filled,
+    "filled": lambda a, v, m: _filled_diagonal(a, v),
+    "nothing": lambda a, v, m: (v * a)[:0],
+    "recomputed": lambda a, v, m: checkpoint(lambda x, y: np.sin(x) * y)(v, a),
+    "with a rule of its own": lambda a, v, m: custom_gradient(lambda x: (np.sin(x), lambda g: (g * np.cos(x),)))(v * a),
+    "implicit": lambda a, v, m: root(lambda y, p: y**3 + y - p, np.zeros(3), v * a),
+}
+
+
+def _rebound(a: Any, v: Any) -> Any:
+    total = v[0]
+    total *= a
+    for x in v[1:]:
+        total += x * total
+    return total
+
+
+def _filled_diagonal(a: Any, v: Any) -> Any:
+    b = np.outer(v, v)
+    np.fill_diagonal(b, a)
+    np.add.at(b, [0, 0], v)
+    np.multiply(b, a, out=b[::-1])
+    return np.sort(b, axis=None)
+
+
+@pytest.mark.parametrize("label", SEVERAL)
+def test_numbers_vectors_and_matrices_at_once(label: str) -> None:
+    f = SEVERAL[label]
+    found = check(f, X, V, M)
+    out = np.asarray(f(X, V.copy(), M.copy()))
+    assert [j.shape for j in found] == [out.shape, (*out.shape, 3), (*out.shape, 3, 2)]
+
+
+@pytest.mark.parametrize("label", SEVERAL)
+def test_second_order(label: str) -> None:
+    """Carried Jacobians under the gradient and under `jvp` of what is outside; those of reverse mode under `gradient`."""
+    f = SEVERAL[label]
+    if label == "complex result":
+        return check_second_order(lambda a, v, m: np.real(f(a, v, m) ** 2))
+    return check_second_order(f)
+
+
+def check_second_order(f: Function) -> None:
+    weights = np.random.default_rng(0)
+
+    def total(jacobians: list[Any]) -> Any:
+        return sum(np.sum(np.cos(1.0 + np.arange(j.size)).reshape(j.shape) * j) for j in jacobians)
+
+    expected = numeric.gradient(lambda *args: total(carried(f, args)), [X, V, M])
+    along = [weights.normal(size=np.shape(x)) for x in (X, V, M)]
+    slope = sum(np.sum(e * t) for e, t in zip(expected, along, strict=True))
+    outside = grad(lambda *args: total(carried(f, args)), argnums=(0, 1, 2))(X, V, M)
+    inputs = reverse.variables(X, V, M)
+    swept = total(reverse.jacobian(f(*inputs), inputs, create_graph=True))
+    again = reverse.gradient(swept, inputs, unused="zero")
+    for i, e in enumerate(expected):
+        close(outside[i], e, 1e-6)
+        close(again[inputs[i]], e, 1e-6)
+    close(jvp(lambda *args: total(carried(f, args)), [X, V, M], along)[1], slope, 1e-6)
+
+
+def test_shapes_of_one_input() -> None:
+    x, v, m = forward.variables(2.0), forward.variables(V), forward.variables(M)
+    assert (x**2).jacobian == 4
+    assert type((x**2).jacobian) is np.float64
+    assert (v @ v).jacobian.shape == (3,)
+    assert (v[:2] * v[1:]).jacobian.shape == (2, 3)
+    assert (m @ m.T).jacobian.shape == (3, 3, 3, 2)
+    assert v.jacobian.tolist() == np.eye(3).tolist()
+    assert isinstance(forward.variables(2.0, V), tuple)
+    assert isinstance(reverse.variables(V), cg.VariableNode)
+    w = reverse.variables(V)
+    assert reverse.jacobian(w * 2, w).tolist() == reverse.jacobian(w * 2, [w])[0].tolist() == (2 * np.eye(3)).tolist()
+
+
+@pytest.mark.parametrize("shapes", [[(0,)], [(0, 3), (2,)], [(), (0,)]])
+def test_nothing(shapes: list[tuple[int, ...]]) -> None:
+    args = [np.ones(s) for s in shapes]
+    check(lambda *xs: sum(np.sum(np.exp(x)) for x in xs), *args)
+    check(lambda *xs: np.concatenate([np.ravel(x) * 2 for x in xs]), *args)
+    check(lambda *xs: np.linalg.svd(np.ones((2, 2)) + np.sum(xs[0]) * np.eye(2))[1], *args)
+
+    def written(*xs: Any) -> Any:
+        b = np.zeros_like(xs[0], shape=(3,))
+        b[1:] = np.sum(xs[0])
+        return b * 2
+
+    check(written, *args)
+
+
+def test_single_precision() -> None:
+    a, v = np.float32(X), V.astype(np.float32)
+    for f in (lambda a, v: np.sin(v) * a, lambda a, v: np.linalg.norm(v - a)):
+        for found, wanted in zip(check(f, a, v, rtol=1e-2), differences(f, (X, V)), strict=True):
+            assert found.dtype == np.float32
+            assert np.allclose(found, wanted, rtol=1e-5)
+    mixed = lambda a, v: v * a  # noqa: E731
+    for jacobians in (carried(mixed, (a, V)), pulled(mixed, (a, V))):
+        assert [j.dtype for j in jacobians] == [np.float64, np.float64]
+
+
+def test_a_jacobian_stays_as_it_was() -> None:
+    """It shares memory with nothing: neither writes into the value change it, nor writing into it the value."""
+    given = V.copy()
+    x = forward.variables(given)
+    before = x.jacobian
+    x[0] = x[1] * 3
+    given[:] = 0
+    assert before.tolist() == np.eye(3).tolist()
+    assert x.jacobian.tolist() == [[0, 3, 0], [0, 1, 0], [0, 0, 1]]
+    x.jacobian[:] = 7
+    (y := +x)[2] = 0
+    assert x.jacobian.tolist() == [[0, 3, 0], [0, 1, 0], [0, 0, 1]]
+    assert y.jacobian.tolist() == [[0, 3, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_names() -> None:
+    for mode in (forward, reverse):
+        assert [x.name for x in mode.variables(1.0, V, names=["a", "v"])] == ["a", "v"]
+        assert mode.variables(1.0, names=["a"]).name == "a"
+        assert mode.variables(1.0).name
+        for names in (["a"], "av"):
+            with pytest.raises(ValueError, match="2 names"):
+                mode.variables(1.0, V, names=names)
+
+
+# ---------------------------------------------------------------------------------- operations of the user
+
+
+@pytest.fixture
+def _own_rules() -> Iterator[None]:
+    """What is declared in a test is forgotten after it."""
+    before = dict(registry.rules)
+    yield
+    registry.rules.clear()
+    registry.rules.update(before)
+    registry.by_function.clear()
+
+
+def _declared(how: str) -> Any:
+    if how in ("jacobian", "tangents", "numerically in general"):
+
+        @cg.primitive(opname=f"carried {how}")
+        def f(x: Any, y: Any) -> Any:
+            return np.sin(x)[::-1] * y
+
+    else:
+
+        @cg.primitive(opname=f"carried {how}")
+        def f(x: Any, y: Any) -> Any:
+            return np.sin(x) * y
+
+    if how == "formula":
+        rule(f, lambda g, out, x, y: g * np.cos(x) * y, lambda g, out, x, y: g * np.sin(x), kind="elementwise")
+    elif how == "derivative":
+        rule(f, derivative=[lambda x, y: np.cos(x) * y, lambda x, y: np.sin(x)], check=True)
+    elif how == "jacobian":
+        flipped = [lambda x, y: np.diag(np.cos(x))[::-1] * y, lambda x, y: np.sin(x)[::-1]]
+        rule(f, jacobian=flipped, check=True)
+    elif how == "tangents":
+        rule(
+            f,
+            lambda g, out, x, y: (g * y)[::-1] * np.cos(x),
+            lambda g, out, x, y: g * np.sin(x)[::-1],
+            tangents=(lambda t, out, x, y: (t * np.cos(x))[::-1] * y, lambda t, out, x, y: t * np.sin(x)[::-1]),
+        )
+    else:
+        rule(f, numerically=True, kind="elementwise" if how == "numerically" else None)
+    return f
+
+
+@pytest.mark.usefixtures("_own_rules")
+@pytest.mark.parametrize("how", ["formula", "derivative", "jacobian", "tangents", "numerically", "numerically in general"])
+def test_operations_of_the_user(how: str) -> None:
+    f = _declared(how)
+    x, y = V[::-1].copy(), 1.3
+    expected = differences(lambda x, y: f.function(x * 2, y), (x, y))
+    for found in (carried(lambda x, y: f(x * 2, y), (x, y)), pulled(lambda x, y: f(x * 2, y), (x, y))):
+        for a, e in zip(found, expected, strict=True):
+            close(a, e, 1e-6)
+
+
+@pytest.mark.usefixtures("_own_rules")
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_rule_is_checked_when_many_directions_pass_it(size: int) -> None:
+    wrong = cg.primitive(lambda x: x**3, opname="wrong cube")
+    for mode in (carried, pulled):
+        rule(wrong, derivative=lambda x: 2 * x, check=True)
+        with pytest.raises(ArithmeticError, match="wrong cube"):
+            mode(lambda x: wrong(x - np.mean(x) + 1), (np.arange(2.0, 2.0 + size) ** 2,)) if size > 1 else mode(
+                wrong, (np.ones(1),)
+            )
+
+
+@pytest.mark.usefixtures("_own_rules")
+def test_an_operation_without_a_rule() -> None:
+    bare = cg.primitive(lambda x: x**3, opname="bare cube")
+    with pytest.raises(TypeError, match="bare cube has no derivative rule"):
+        bare(forward.variables(V))
+
+
+# ------------------------------------------------------------------------- with other derivatives, and errors
+
+
+def test_jvp_within() -> None:
+    def f(a: Any, v: Any) -> Any:
+        return jvp(lambda x: x**3 * a, (v,), (a * np.ones(3),))[1] + jvp(lambda x: x * v, (1.0,), (1.0,))[1]
+
+    for found, wanted in zip(carried(f, (X, V)), differences(lambda a, v: 3 * v**2 * a**2 + v, (X, V)), strict=True):
+        close(found, wanted, 1e-6)
+    t = forward.variables(0.3)
+    close(taylor(lambda s: np.exp(s * t), 0.0, 2)[2].jacobian, 0.3, 1e-12)
+    close(directional_derivative(np.sin, V, t * np.ones(3)).jacobian, np.cos(V), 1e-12)
+
+
+def test_writing_in_place_within_jvp() -> None:
+    """The buffers of an inner derivative take values that carry a Jacobian, and its tangents do too."""
+
+    def inner(x: Any, v: Any) -> Any:
+        b = np.zeros_like(x, shape=(4,))
+        b[:3] = v * x
+        b[3] = x**2
+        b[1:] *= x
+        return b
+
+    found = carried(lambda a, v: jvp(lambda x: inner(x, v), (a,), (1.0,))[1], (X, V))
+    wanted = differences(lambda a, v: np.array([v[0], 2 * a * v[1], 2 * a * v[2], 3 * a**2]), (X, V))
+    for a, e in zip(found, wanted, strict=True):
+        close(a, e, 1e-6)
+
+
+def test_tangents_are_carried_where_no_graph_is_recorded() -> None:
+    """In buffers too, of this derivative and of others around it."""
+
+    def filled(x: Any, make: Function) -> Any:
+        b = make(x)
+        b[0] = x
+        b[1] = 1.0
+        return b * x
+
+    t = forward.variables(2.0)
+    for make in (lambda x: cg.zeros(2), lambda x: np.zeros_like(x, shape=(2,))):
+        with cg.no_graph():
+            one = jvp(lambda x: filled(x, make), (2.0,), (1.0,))[1]  # noqa: B023
+            two = jvp(lambda y: jvp(lambda x: filled(x * y, make), (2.0,), (1.0,))[1], (2.0,), (1.0,))[1]  # noqa: B023
+            both = jvp(lambda x: filled(x * t, make), (2.0,), (1.0,))[1].jacobian  # noqa: B023
+        assert [one.tolist(), two.tolist(), both.tolist()] == [[4, 1], [16, 1], [16, 1]]
+    with cg.no_graph():
+        assert (t**2).jacobian == 4
+        assert type(cg.zeros(2)) is np.ndarray
+
+
+def test_variables_of_a_graph_outside() -> None:
+    w = cg.variable([1.0, 2.0, 3.0], "w")
+    x = forward.variables(V)
+    j = (np.sin(x) * w).jacobian
+    close(j, np.diag(np.cos(V) * w.value), 1e-12)
+    close(reverse.gradient(np.sum(j), w)[w], np.cos(V), 1e-12)
+
+
+FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many tangents: one formula is recorded for all
+    "qr": lambda a: np.linalg.qr(a)[1],
+    "cumprod": np.cumprod,
+    "solve": lambda a: np.linalg.solve(a, a[0] ** 2),
+    "cholesky": lambda a: np.linalg.cholesky(a @ a.T),
+}
+
+
+@pytest.mark.parametrize("label", FOLLOWED)
+def test_followed_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
+    start = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
+
+    def total(a: Any) -> Any:
+        j = FOLLOWED[label](forward.variables(a)).jacobian
+        return np.sum(np.cos(np.arange(j.size)).reshape(j.shape) * j)
+
+    w = cg.variable(start, "w")
+    close(reverse.gradient(total(w))[w], numeric.gradient(total, [start])[0], 1e-6)
+
+
+TWO_CALLS: dict[str, Function] = {
+    "operation": lambda x, y: x * y,
+    "the other way": lambda x, y: y * x,
+    "list": lambda x, y: np.concatenate([x, y]),
+    "input": lambda x, y: forward.variables(x),
+    "written": lambda x, y: x.__setitem__(0, y[0]),
+    "written into the earlier": lambda x, y: y.__setitem__(0, x[0]),
+    "jvp": lambda x, y: jvp(lambda z: z * x, (y,), (y,)),
+}
+
+
+@pytest.mark.parametrize("label", TWO_CALLS)
+def test_two_calls_do_not_meet(label: str) -> None:
+    x, y = forward.variables(V), forward.variables(V)
+    with pytest.raises(TypeError, match="make all inputs in one call"):
+        TWO_CALLS[label](x, y)
+
+
+@pytest.mark.parametrize(
+    "operator", [grad, hessian, lambda f: jacfwd(lambda x: f(x) * x), lambda f: lambda x: vjp(f, x), elementwise_grad]
+)
+def test_reverse_mode_within_is_refused(operator: Function) -> None:
+    x = forward.variables(V)
+    for call in (lambda: operator(lambda y: np.sum(y * y))(x), lambda: operator(lambda y: np.sum(y * x))(V)):
+        with pytest.raises(TypeError, match=r"use autodiff\.jvp inside"):
+            call()
+    with pytest.raises(TypeError, match=r"use autodiff\.jvp inside"):
+        vjp(lambda y: y * 2, V)[1](x)
+
+
+def test_an_inner_value_does_not_leave_its_derivative() -> None:
+    with pytest.raises(TypeError, match=r"return its \.jacobian"):
+        jvp(lambda y: forward.variables(y * 1.0) ** 3, (1.0,), (1.0,))
+    with pytest.raises(TypeError, match="carries a Jacobian"):
+        grad(lambda y: forward.variables(y * 1.0) ** 3)(1.0)
+
+
+BAD_INPUTS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "integers": ((np.arange(3),), r"convert it \(x\.astype\(float\)\)"),
+    "a list of integers": ((1.0, [1, 2]), "has no derivatives"),
+    "booleans": ((np.array([True]),), "has no derivatives"),
+    "words": (("x",), "has no derivatives"),
+    "complex": ((1.0, 1j), "input 1 is complex"),
+    "none": ((), "one value for each"),
+}
+
+
+@pytest.mark.parametrize("mode", [forward, reverse])
+@pytest.mark.parametrize("label", BAD_INPUTS)
+def test_bad_inputs(label: str, mode: Any) -> None:
+    values, message = BAD_INPUTS[label]
+    with pytest.raises(TypeError, match=message):
+        mode.variables(*values)
+
+
+def test_nodes_are_no_inputs_of_reverse_mode() -> None:
+    for node in (forward.variables(1.0), cg.variable(1.0) * 2):
+        with pytest.raises(TypeError, match=r"use autodiff\.jacrev"):
+            reverse.variables(node)
+
+
+def test_what_lost_its_tangents_says_so() -> None:
+    x = forward.variables(V)
+    for lost in (x > 0, np.argmax(x), np.asarray(x), x.value, cg.variable(1.0)):
+        with pytest.raises(TypeError, match="carries no Jacobian"):
+            forward.jacobian(lost)
+    with pytest.raises(TypeError, match=r"float\(\) at .*test_carried"):
+        forward.jacobian(float(x[0]) * 2)
+    view = np.lib.stride_tricks.as_strided(x, subok=True)
+    with pytest.raises(TypeError, match="its history is lost"):
+        view.jacobian  # noqa: B018
+    with pytest.raises(TypeError, match=r"np\.zeros_like\(x, shape=shape\)"):
+        cg.zeros(3)[:] = x
+    with pytest.raises(TypeError, match="attribute jacobian"):
+        reverse.gradient(x * 2)
+
+
+def test_what_reverse_mode_cannot_be_asked() -> None:
+    x = reverse.variables(V)
+    for node, wrt, message in (
+        (x > 0, x, "not floating"),
+        (x.value, x, "jacobian needs a node"),
+        (x * 2, x * 2, "wrt takes variables"),
+        (x * 2, ["x"], "wrt takes variables"),
+        (forward.variables(V), x, "attribute jacobian"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            reverse.jacobian(node, wrt)
+    y = x * x
+    x += 1.0
+    with pytest.raises(ValueError, match="updated"):
+        reverse.jacobian(y, x)
+
+
+# ------------------------------------------------------------------------------------------------ memory
+
+
+def _chain(x: Any, count: int) -> tuple[Any, int]:
+    """A long computation, and how many blocks of memory it held towards its end, beyond those at its beginning."""
+    for _ in range(1000):
+        x = x * 1.000001
+    before = sys.getallocatedblocks()
+    for _ in range(count - 1000):
+        x = x * 1.000001
+    return x, sys.getallocatedblocks() - before
+
+
+def test_memory_does_not_grow_in_a_million_steps() -> None:
+    count, held = 1_000_000, []
+
+    def f(x: Any) -> Any:
+        y, blocks = _chain(x, count)
+        held.append(blocks)
+        return y
+
+    slope = 1.000001**count
+    close(jvp(f, (1.5,), (1.0,))[1], slope, 1e-9)
+    close(f(forward.variables(V)).jacobian, slope * np.eye(3), 1e-9)
+    assert max(held) < 100
+    _, stored = _chain(cg.variable(V), 3000)
+    assert stored > 2000, "a graph that is stored would be seen"
+
+
+def test_memory_of_arrays_does_not_grow() -> None:
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        x = forward.variables(np.ones(30))
+        y = np.ones((30, 30)) / 30
+        for _ in range(count):
+            x = np.tanh(y @ x) * x[::-1]
+            x[0] = x[1] * 2
+        assert x.jacobian.shape == (30, 30)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(2)
+    assert peak(1000) < 1.2 * peak(50)
