@@ -21,8 +21,9 @@ COMPGRAPH = {
     "scopes": {"modes"},
     "memory": {"lines"},
     "nodes": {"operations", "names", "modes", "lines", "memory"},
-    "escapes": {"operations", "lines", "modes", "nodes"},
-    "leaves": {"nodes"},
+    "decisions": {"lines", "nodes"},
+    "escapes": {"decisions", "operations", "lines", "modes", "nodes"},
+    "leaves": {"decisions", "modes", "names", "nodes"},
     "operands": {"operations", "nodes"},
     "windows": set(),
     "convolutions": {"primitives", "windows"},
@@ -33,7 +34,7 @@ COMPGRAPH = {
     "flat": {"nodes", "writers"},
     "creation": {"modes", "operations", "nodes", "operands", "buffers"},
     "binding": {"operations", "nodes", "operands", "writers"},
-    "protocol": {"lines", "operations", "nodes", "modes", "operands", "writers", "binding", "creation", "escapes"},
+    "protocol": {"decisions", "lines", "operations", "nodes", "modes", "operands", "writers", "binding", "creation", "escapes"},
     "methods": {
         "escapes",
         "operations",
@@ -60,7 +61,12 @@ COMPGRAPH = {
     "pictures": {"operations", "memory", "nodes", "graph"},
     "visualizer": {"memory", "nodes", "graph", "pictures"},
     "debugging": {"operations", "memory", "modes", "nodes", "visualizer"},
-    "executor": {"operations", "nodes", "graph"},
+    "replay": {"decisions", "graph", "memory", "modes", "nodes", "operations", "writing"},
+    "simplification": {"memory", "nodes", "replay"},
+    "storage": {"memory", "nodes", "replay"},
+    "fusing": {"memory", "nodes", "replay", "storage"},
+    "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
+    "executor": {"nodes", "program", "replay", "simplification"},
 }
 REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {

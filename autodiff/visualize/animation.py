@@ -12,7 +12,7 @@ import numpy as np
 
 from compgraph.graph import breadth_first
 
-from ..reverse import _differentiable
+from ..detached import require_differentiable
 from . import page, pictures
 from .equations import Line, Writer, plain
 from .layout import Arrow, Box, Layout, lay_out
@@ -218,7 +218,8 @@ def animate(
         raise ValueError(f"mode must be 'reverse' or 'forward', not {mode!r}")
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
-    size = len(breadth_first(_differentiable(node)))
+    require_differentiable("animate", node)
+    size = len(breadth_first(node))  # type: ignore[arg-type]
     if size > limit:
         raise ValueError(
             f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.nodes import ConstantNode, Joint
-from compgraph.pictures.dot import UNSHOWABLE
+from compgraph.pictures.dot import showable
 
 LONGEST = 24
 
@@ -24,7 +24,7 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
             names[node] = number(node.plain)
             continue
         name = node.opname if isinstance(node, Joint) else node.name
-        name = short(UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], name).replace("\n", " ") or "“”")
+        name = short(showable(name).replace("\n", " ") or "“”")
         count = 1
         while name + "′" * (count - 1) in taken:
             count += 1

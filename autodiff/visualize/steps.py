@@ -19,10 +19,10 @@ from compgraph.nodes import ACTIVE, Joint, Node, describe, require_history
 
 from ..broadcasting import conform
 from ..deferred import DEFERRED
-from ..forward import push
 from ..registry import Work, by_function
-from ..reverse import _differentiable, _seed, _wanted
+from ..reverse import _seed, _wanted
 from ..sweep import _depending_on, collect, owned, sweep
+from ..tangents import push
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
@@ -98,7 +98,7 @@ class Pass:
 
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Follow reverse accumulation from a node."""
-    nodes = _still(_differentiable(node))
+    nodes = _still(node)
     wanted = _wanted(node, nodes, wrt, "raise")
     adjoint = _seed(node, seed)
     needed = _depending_on(nodes, set(wanted))
@@ -128,7 +128,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
 
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Follow a tangent from one node to another."""
-    nodes = _still(_differentiable(node))
+    nodes = _still(node)
     wanted = _wanted(node, nodes, wrt, "raise")
     if len(wanted) != 1:
         raise ValueError(
