@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import compgraph as cg
+from autodiff.reverse import gradient
 
 FOLDER = Path(__file__).with_name("pictures")
 HEAD = """digraph {
@@ -25,8 +26,18 @@ def expression() -> cg.GraphPicture:
 
 def loss() -> cg.GraphPicture:
     """The graph in the page about drawing."""
-    x, w = cg.variable([1.0, 2.0], "x"), cg.variable([[1.0, 0.0], [0.5, 2.0]], "w")
-    return cg.visualize_at(cg.sum(np.tanh(w @ x), name="loss"))
+    x, w = cg.variable([1.0, 2.0], "x"), cg.variable([[1.0, 0.0], [0.5, 2.0]], "W_1")
+    result = cg.sum(np.tanh(w @ x), name="loss")
+    return cg.visualize_at(result, values=True, shapes=True, adjoints=gradient(result))
+
+
+def scopes() -> cg.GraphPicture:
+    """Boxes, in the page about drawing."""
+    h = cg.variable(np.ones((4, 3)), "X")
+    for i in range(1, 4):
+        with cg.scope(f"layer{i}"):
+            h = np.tanh(h @ cg.variable(np.eye(3), f"W_{i}"))
+    return cg.visualize_at(h, scopes=["layer1", "layer2"])
 
 
 def product() -> cg.GraphPicture:
@@ -34,7 +45,8 @@ def product() -> cg.GraphPicture:
     x, y = cg.variable(3.0, "x"), cg.variable(2.0, "y")
     a = cg.multiply(x, y, name="a")
     b = cg.sin(x, name="b")
-    return cg.visualize_at(cg.add(a, b, name="f"))
+    f = cg.add(a, b, name="f")
+    return cg.visualize_at(f, values=True, adjoints=gradient(f, wrt=[x, y, a, b]))
 
 
 def written() -> cg.GraphPicture:
@@ -79,7 +91,7 @@ def in_place() -> cg.GraphPicture:
 
 
 PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
-    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, product, written, flow, in_place)
+    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, scopes, product, written, flow, in_place)
 }
 
 
