@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,12 +30,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built pages; a warning of Sphinx fails."""
     for module in ("sphinx", "furo", "myst_parser", "numpydoc"):
         pytest.importorskip(module, reason=HOW_TO_GET_IT)
-    folder = tmp_path_factory.mktemp("docs")
-    # -E: nothing is taken from an earlier build. MPLBACKEND and others stay as they are.
-    command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "-b", "html", str(ROOT / "docs"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=dict(os.environ))
+    # In a copy, since Sphinx writes the list of the reference's pages beside their source, and tests run side by side.
+    copy = tmp_path_factory.mktemp("project")
+    for path in ROOT.iterdir():
+        if path.name == "docs":
+            shutil.copytree(path, copy / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
+        elif path.is_file():
+            shutil.copy(path, copy)
+        else:
+            (copy / path.name).symlink_to(path)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=copy)
     assert done.returncode == 0, done.stderr
-    return folder
+    return copy / "html"
 
 
 def look(page: Any) -> None:
@@ -86,3 +93,10 @@ def test_the_reference_links_to_its_entries(built: Path) -> None:
         page.locator("article a", has_text="value_and_grad").first.click()
         assert "parameters" in page.locator("article").inner_text().lower()
         look(page)
+
+
+def test_looking_notices_what_is_cut_off(built: Path) -> None:
+    with opened(built / "tutorial.html") as page:
+        page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<p style=\"width: 9999px\">x</p>')")
+        with pytest.raises(AssertionError):
+            look(page)
