@@ -111,7 +111,8 @@ def executor(fuse: bool = False) -> Peer:
         holders = [cg.placeholder(d.shape, d.dtype, example=d) for d in data]
         loss = function(*leaves, *holders)
         run_graph = cg.Executor([loss, *gradients(loss, leaves)], fuse=fuse).run
-        feed = dict(zip(holders, data, strict=True))
+        used = set(cg.topological_order([loss]))
+        feed = {holder: d for holder, d in zip(holders, data, strict=True) if holder in used}
 
         def run() -> tuple[Any, Sequence[Any]]:
             value, *found = run_graph(feed)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .memory import by_tick
 from .nodes import Node, PlaceholderNode, VariableNode, describe, next_tick, require_history
-from .program import Program
+from .program import Program, ShapeChangedError
 from .replay import GuardError, origins_of, questions_about, recipe, replay
 from .simplification import simplify as smaller_graph
 
@@ -131,7 +132,13 @@ class Executor:
             program, values = self._program(feeds), list(feeds.values())
             if key is not None:
                 self._keep(key, program)
-        results = program(values)
+        try:
+            results = program(values)
+        except ShapeChangedError:
+            feeds = self._fed(feed or {})
+            program = self._compiled(feeds)
+            self._keep(key if key is not None else _layouts(feeds, values), program)
+            results = program(values)
         return results[0] if self._single else list(results)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
@@ -188,7 +195,7 @@ class Executor:
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
             needed = recipe(self.nodes, origins_of, given)
-            missing = [node for node in needed if node in self._placeholders and node not in given]
+            missing = sorted([n for n in needed if n in self._placeholders and n not in given], key=by_tick)
             if missing:
                 raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
         return {node: _checked(node, value) for node, value in given.items()}
@@ -210,7 +217,7 @@ class Executor:
 
 def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
     """What the program for some values hangs on; None if they are not all arrays."""
-    if not all([value.__class__ is np.ndarray for value in values]):
+    if any(value.__class__ is not np.ndarray for value in values):
         return None
     return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -230,6 +231,13 @@ def _copy(self: Node, order: Any = "C") -> Any:
     return record(ops.copy, (self,), {"order": order})
 
 
+def _ravel(self: Node, order: Any = "C") -> Any:
+    if self.is_scalar and "matplotlib.units" in sys.modules:
+        # It looks for units in the first element of what it draws, and in the first element of that, without end.
+        sys.modules["matplotlib.units"].registry.setdefault(Node, None)
+    return np.ravel(self, order)
+
+
 def _flatten(self: Node, order: Any = "C") -> Any:
     node, order = settled_order(self, order)
     return record(ops.flatten, (node,), {"order": order})
@@ -291,6 +299,7 @@ def _install_methods() -> None:
         "copy": _copy,
         "view": _view,
         "flatten": _flatten,
+        "ravel": _ravel,
         "T": _attribute(np.transpose, "T"),
         "mT": _attribute(np.matrix_transpose, "mT"),
         "real": _part(lambda self: np.real(self)),

@@ -21,6 +21,18 @@ from .replay import Question, place_in
 from .storage import Storage
 
 _FILE = "<executor {}>"
+# Functions whose result is as long as the values of their operands say.
+COUNTING = frozenset({np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, operations.function_named("unique")})
+
+
+class ShapeChangedError(Exception):
+    """A result has another length than when the program was written: how many elements were found hangs on the values."""
+
+
+def require_shape(found: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless a result has the shape that all that follows was written for."""
+    if np.shape(found) != shape:
+        raise ShapeChangedError
 
 
 class Program:
@@ -133,8 +145,18 @@ class Program:
         elif isinstance(item.function, operations.Output):
             joint = self._name(item.args[0])
             self._lines.append(f"{self._new_name(item)} = {joint}[{item.function.index}]")
+            self._emit_check(item, item.args[0])
         else:
             self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
+            self._emit_check(item, item)
+
+    def _emit_check(self, item: Any, operation: Any) -> None:
+        """Make sure of the length of a result that may hang on values."""
+        if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
+            return
+        chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
+        if chosen or operation.function in COUNTING:
+            self._lines.append(f"{self._bound(require_shape, 'require_shape_')}({self._names[item]}, {item.plain.shape})")
 
     def _leaf(self, item: Any) -> None:
         bound = self._bound(item.plain, "c")

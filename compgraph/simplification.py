@@ -66,7 +66,7 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
     for item in items:
-        args = tuple([made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
         if isinstance(item, Question):
             made[item] = item.on(args)
         elif isinstance(item, Write):

@@ -21,7 +21,7 @@ COMPGRAPH = {
     "scopes": {"modes"},
     "memory": {"lines"},
     "nodes": {"operations", "names", "modes", "lines", "memory"},
-    "decisions": {"lines", "nodes"},
+    "decisions": {"lines", "names", "nodes"},
     "escapes": {"decisions", "operations", "lines", "modes", "nodes"},
     "leaves": {"decisions", "modes", "names", "nodes"},
     "operands": {"operations", "nodes"},
@@ -66,7 +66,7 @@ COMPGRAPH = {
     "storage": {"memory", "nodes", "replay"},
     "fusing": {"memory", "nodes", "replay", "storage"},
     "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
-    "executor": {"nodes", "program", "replay", "simplification"},
+    "executor": {"memory", "nodes", "program", "replay", "simplification"},
 }
 REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {
