@@ -44,7 +44,7 @@ def eager(case: Case, args: list[Array]) -> list[Any] | None:
         if out.dtype.kind not in "fc":
             return [out.value]
         found = gradient(out, variables, unused="zero")
-    except (ValueError, TypeError, IndexError, np.linalg.LinAlgError, ArithmeticError):
+    except (ValueError, TypeError, IndexError, RuntimeError, ArithmeticError):
         return None
     return [out.value, *[found[v] for v in variables]]
 
@@ -75,7 +75,7 @@ def test_a_graph_runs_again(case: Case) -> None:
         warnings.simplefilter("ignore")
         out = case.function(*holders)
         nodes = [out]
-        if out.dtype.kind in "fc" and all(h in cg.topological_order([out]) for h in holders):
+        if out.dtype.kind in "fc" and set(cg.topological_order([out])).issuperset(holders):
             nodes += gradients(out, holders)
         executor = cg.Executor(nodes)
         for what, change in CHANGES.items():
