@@ -25,6 +25,17 @@ _FILE = "<executor {}>"
 COUNTING = frozenset({np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, operations.function_named("unique")})
 
 
+# What these functions come down to, for arrays.
+REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
+
+
+def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The function that NumPy itself calls in the end, where that is known."""
+    if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
+        return function, options
+    return REDUCTIONS[function].reduce, {"axis": None, **options}
+
+
 class ShapeChangedError(Exception):
     """A result has another length than when the program was written: how many elements were found hangs on the values."""
 
@@ -107,6 +118,11 @@ class Program:
         return name
 
     def _function(self, function: Any) -> str:
+        ufunc: Any = getattr(function, "__self__", None)
+        if isinstance(ufunc, np.ufunc) and getattr(np, ufunc.__name__, None) is ufunc:
+            name = f"{ufunc.__name__}_{function.__name__}"
+            self._objects[name] = function
+            return name
         name = getattr(function, "__name__", "function")
         name = name if name.isidentifier() else "function"
         if getattr(np, name, None) is not function:
@@ -171,9 +187,10 @@ class Program:
         buffer = self._storage.buffer.get(item)
         if buffer is not None:
             arguments.append(self._bound(buffer, "b"))
-        if item.options:
-            arguments.append(f"**{self._bound(item.options, 'o')}")
-        return f"{self._function(item.function)}({', '.join(arguments)})"
+        function, options = shortest(item.function, item.options)
+        if options:
+            arguments.append(f"**{self._bound(options, 'o')}")
+        return f"{self._function(function)}({', '.join(arguments)})"
 
     def _target(self, write: Write) -> str:
         root = self._roots[id(write.memory)]

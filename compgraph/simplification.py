@@ -6,12 +6,14 @@ it, stays as it is: two reads of one array at different times are not the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from . import operations
 from .memory import Memory, Write, root_of
+from .modes import recording_on
 from .nodes import ConstantNode, Joint, Node, _new_view, require_history
 from .replay import Question, recipe
 
@@ -65,7 +67,7 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
-    for item in items:
+    for item in _inlined(items, inputs, made):
         args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
         if isinstance(item, Question):
             made[item] = item.on(args)
@@ -87,6 +89,23 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
                 known[key] = _like(item, args)
             made[item] = known[key]
     return made
+
+
+def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
+    """The items, and in place of some functions their steps, from which others may take what they have in common."""
+    for item in items:
+        if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
+            yield item
+            continue
+        with recording_on():
+            out = item.function(*item.args, **item.options)
+        ends = frozenset(a for a in item.args if isinstance(a, Node))
+        steps = [step for step in recipe([out], stop=ends) if step.args and step not in ends]
+        for place, step in enumerate(steps):
+            step.tick = item.tick - 0.5 + place / (2 * len(steps))
+            step.code, step.instruction, step._scope = item.code, item.instruction, item.scope
+            yield step
+        made[item] = made[out]
 
 
 def _is_written(item: Any) -> bool:

@@ -62,7 +62,7 @@ COMPGRAPH = {
     "visualizer": {"memory", "nodes", "graph", "pictures"},
     "debugging": {"operations", "memory", "modes", "nodes", "visualizer"},
     "replay": {"decisions", "graph", "memory", "modes", "nodes", "operations", "writing"},
-    "simplification": {"memory", "nodes", "replay"},
+    "simplification": {"memory", "modes", "nodes", "operations", "replay"},
     "storage": {"memory", "nodes", "replay"},
     "fusing": {"memory", "nodes", "replay", "storage"},
     "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
