@@ -118,11 +118,9 @@ class Program:
         return name
 
     def _function(self, function: Any) -> str:
-        ufunc: Any = getattr(function, "__self__", None)
-        if isinstance(ufunc, np.ufunc) and getattr(np, ufunc.__name__, None) is ufunc:
-            name = f"{ufunc.__name__}_{function.__name__}"
-            self._objects[name] = function
-            return name
+        ufunc = getattr(function, "__self__", None)
+        if isinstance(ufunc, np.ufunc):
+            return self._bound(function, f"{ufunc.__name__}_{function.__name__}_")
         name = getattr(function, "__name__", "function")
         name = name if name.isidentifier() else "function"
         if getattr(np, name, None) is not function:
