@@ -232,10 +232,21 @@ def _copy(self: Node, order: Any = "C") -> Any:
 
 
 def _ravel(self: Node, order: Any = "C") -> Any:
-    if self.is_scalar and "matplotlib.units" in sys.modules:
-        # It looks for units in the first element of what it draws, and in the first element of that, without end.
-        sys.modules["matplotlib.units"].registry.setdefault(Node, None)
+    units = sys.modules.get("matplotlib.units")
+    if units is not None and Node not in units.registry:
+        units.registry[Node] = _converter(units)
     return np.ravel(self, order)
+
+
+def _converter(units: Any) -> Any:
+    """How Matplotlib takes what it draws: as plain numbers. It asks for it with the first node that it ravels."""
+
+    class Plain(units.ConversionInterface):  # type: ignore[misc]
+        @staticmethod
+        def convert(value: Any, unit: Any, axis: Any) -> Any:
+            return np.asarray(to_plain(value))
+
+    return Plain()
 
 
 def _flatten(self: Node, order: Any = "C") -> Any:
