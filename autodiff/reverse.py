@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.decisions import derived_again
 from compgraph.escapes import noticed, noticing, told
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
@@ -122,7 +123,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     if not create_graph:
         found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
         return Gradients(owned(found, wanted, adjoint), node.opname)
-    with recording_on():
+    with recording_on(), derived_again(adjoint is None):
         since = next_tick()
         seed = _recorded_seed(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), True)

@@ -16,7 +16,9 @@ import operator
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,13 +186,32 @@ def noted() -> tuple[Decision, ...]:
 # can be fed another shape than it was recorded with.
 _living = 0
 _ASKS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
+_rederived: ContextVar[bool] = ContextVar("rederived", default=False)
+_HOME = __file__.replace("decisions.py", "")
 _COMPOSITIONS = __file__.replace("decisions.py", "compositions")
 
 
+@contextmanager
+def derived_again(on: bool) -> Iterator[None]:
+    """What is recorded inside will be derived again for other lengths, so that none is frozen; see `nodes.Origin`."""
+    token = _rederived.set(on)
+    try:
+        yield
+    finally:
+        _rederived.reset(token)
+
+
 def freezes_nothing(frame: Any) -> bool:
-    """Whether the code that asks for a shape is ours and keeps none: all but compositions, which do as NumPy's own code."""
+    """Whether the code that asks for a shape is ours and keeps none.
+
+    Compositions do as NumPy's own code and keep them; so do the rules of derivatives, but for those that are derived again.
+    """
     filename = frame.f_code.co_filename
-    return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
+    if not _living:
+        return True
+    if filename.startswith(_COMPOSITIONS) or not lines.is_ours(filename):
+        return False
+    return filename.startswith(_HOME) or _rederived.get()
 
 
 def _length(axis: int, x: Any) -> int:

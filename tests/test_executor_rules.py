@@ -14,6 +14,7 @@ import pytest
 from arguments import Case
 from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
 
@@ -93,6 +94,39 @@ def test_a_graph_runs_again(case: Case) -> None:
                 continue
             for place, (a, b) in enumerate(zip(found, expected, strict=False)):
                 assert agree(case, a, b), f"{what}: output {place} is {a}, not {b}"
+
+
+def by_vjp(function: Any, args: list[Any]) -> list[Any]:
+    """The value, and the adjoints of the arguments."""
+    value, pull = ad.vjp(function, *args)
+    return [value, *pull(np.ones_like(value))]
+
+
+def by_jvp(function: Any, args: list[Any]) -> list[Any]:
+    """The value, and its tangent."""
+    return list(ad.jvp(function, args, [np.ones_like(x) for x in args]))
+
+
+@pytest.mark.parametrize("derive", [by_vjp, by_jvp])
+@pytest.mark.parametrize("case", CASES[::6], ids=str)
+def test_derivatives_recorded_by_operators_run_again(case: Case, derive: Any) -> None:
+    """Their lengths are those of the recording: with others they raise, or are right all the same."""
+    cg.reset()
+    holders = [cg.placeholder((None,) * x.ndim, x.dtype, example=x) for x in case.args]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes = derive(case.function, holders)
+        executor = cg.Executor(nodes)
+        for change in CHANGES.values():
+            args = [change(x) for x in case.args]
+            if eager(case, args) is None:
+                continue
+            found = run(executor, dict(zip(holders, args, strict=True)))
+            if isinstance(found, Exception):
+                assert change is not CHANGES["the same"], found
+                continue
+            for a, b in zip(found, derive(case.function, args), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def test_guards_are_rare() -> None:
