@@ -101,6 +101,36 @@ def compgraph() -> Peer:
     return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels), derive)
 
 
+def executor(fuse: bool = False) -> Peer:
+    """A graph of this package, recorded once and run again by an `Executor`."""
+    import compgraph as cg
+    from autodiff.reverse import gradients
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves = [cg.variable(p) for p in parameters]
+        holders = [cg.placeholder(d.shape, d.dtype, example=d) for d in data]
+        loss = function(*leaves, *holders)
+        run_graph = cg.Executor([loss, *gradients(loss, leaves)], fuse=fuse).run
+        used = set(cg.topological_order([loss]))
+        feed = {holder: d for holder, d in zip(holders, data, strict=True) if holder in used}
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            value, *found = run_graph(feed)
+            if rate:
+                for p, g in zip(leaves, found, strict=True):
+                    p -= rate * g
+            return value, found
+
+        return run
+
+    return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels))
+
+
+def fused_executor() -> Peer:
+    """The same with ``fuse=True``."""
+    return executor(fuse=True)
+
+
 def autograd() -> Peer:
     """HIPS/autograd."""
     import autograd.numpy as anp
@@ -216,8 +246,12 @@ def jax() -> Peer:
 PEERS: dict[str, tuple[Callable[[], Peer], str]] = {
     "numpy": (by_hand, "NumPy"),
     "compgraph": (compgraph, "compgraph"),
+    "executor": (executor, "executor"),
+    "fused": (fused_executor, "executor, fuse"),
     "autograd": (autograd, "autograd"),
     "mygrad": (mygrad, "MyGrad"),
     "torch": (torch, "PyTorch"),
     "jax": (jax, "JAX (jit)"),
 }
+
+EAGER = tuple(name for name in PEERS if name not in ("executor", "fused"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from peers import PEERS, Arrays, Peer, Run
+from peers import EAGER, PEERS, Arrays, Peer, Run
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ class Task:
     special : dict
         For a peer that needs another function, by its name.
     peers : tuple of str
-        Who takes part; everybody if empty.
+        Who takes part.
     tolerance : float
         By how much results may differ, relatively.
     """
@@ -49,7 +49,7 @@ class Task:
     function: Callable[[Peer], Callable[..., Any]]
     rate: float = 0.0
     special: dict[str, Callable[[Peer], Callable[..., Any]]] = field(default_factory=dict)
-    peers: tuple[str, ...] = ()
+    peers: tuple[str, ...] = EAGER
     tolerance: float = 1e-8
 
     def start(self, name: str, peer: Peer) -> Run:
@@ -64,7 +64,7 @@ class Task:
 def chain(size: int) -> Task:
     """Fifty-one operations, one after the other, on an array of `size` elements."""
     x = np.random.default_rng(1).standard_normal(size)
-    return Task(f"chain-{size}", f"chain of 51 operations on {size:,}", [x], [], _chain_by_hand, _chain)
+    return Task(f"chain-{size}", f"chain of 51 operations on {size:,}", [x], [], _chain_by_hand, _chain, peers=tuple(PEERS))
 
 
 def _chain(peer: Peer) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ def network(fused: bool, sizes: tuple[int, int, int] = (784, 64, 10), batch: int
     kind = "fused" if fused else "composed"
     title = f"network {'-'.join(map(str, sizes))}, {kind} loss"
     function = _network_fused if fused else _network_composed
-    return Task(f"network-{kind}", title, parameters, data, _network_by_hand, function, rate=1e-3)
+    return Task(f"network-{kind}", title, parameters, data, _network_by_hand, function, rate=1e-3, peers=tuple(PEERS))
 
 
 def _network_composed(peer: Peer) -> Callable[..., Any]:
@@ -161,7 +161,7 @@ def _network_by_hand(
 # ----------------------------------------------------------------------------------------------- loop
 
 
-def loop(length: int, peers: tuple[str, ...] = ()) -> Task:
+def loop(length: int, peers: tuple[str, ...] = EAGER) -> Task:
     """Add products of neighbouring elements in a Python loop; by hand it is a loop as well."""
     x = np.random.default_rng(3).standard_normal(length + 1)
     special = {"jax": lambda peer: _loop_compiled(length)}

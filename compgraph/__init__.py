@@ -18,6 +18,7 @@ from .compositions.pieces import kaiser
 from .convolutions import conv, cross_correlate
 from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
 from .debugging import NonFiniteError, debug
+from .decisions import reset
 from .executor import Executor
 from .functions import (
     expand,
@@ -36,7 +37,6 @@ from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, placeholder, variable
 from .lines import record_lines
 from .modes import default_dtype, no_graph
-from .names import reset
 from .nodes import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
 from .patching import patched_numpy
 from .pooling import max_pool, mean_pool

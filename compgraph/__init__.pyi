@@ -6,6 +6,7 @@ from .buffers import empty as empty, ones as ones, zeros as zeros
 from .compositions.pieces import kaiser as kaiser
 from .creation import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, full as full, require as require
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
+from .decisions import reset as reset
 from .executor import Executor as Executor
 from .functions import expand as expand, stop_gradient as stop_gradient
 from .graph import topological_order as topological_order
@@ -13,7 +14,6 @@ from .joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
 from .leaves import constant as constant, placeholder as placeholder, variable as variable
 from .lines import record_lines as record_lines
 from .modes import default_dtype as default_dtype, no_graph as no_graph
-from .names import reset as reset
 from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
 from .patching import patched_numpy as patched_numpy
 from .pooling import max_pool as max_pool, mean_pool as mean_pool

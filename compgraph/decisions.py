@@ -10,6 +10,8 @@ log is short and shared by all threads; whoever runs a graph again asks those qu
 
 from __future__ import annotations
 
+import dis
+import functools
 import operator
 import sys
 import weakref
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import lines
+from .names import restart_names
 from .nodes import ConstantNode, Joint, Node, attach, next_tick
 
 KEPT = 10_000  # decisions that are remembered
@@ -63,6 +66,11 @@ class Decision(NamedTuple):
     code: Any
     instruction: int
     tick: int
+
+    @property
+    def is_used(self) -> bool:
+        """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
+        return not self.what.startswith(".") or self.ask is not None
 
     def __str__(self) -> str:
         place = lines.described(self.code, self.instruction)
@@ -148,6 +156,23 @@ def _plain(value: Any) -> Any:
     return value.plain if isinstance(value, (Node, Joint)) else value
 
 
+def reset() -> None:
+    """Start the counts of automatic names anew, and forget what was decided so far.
+
+    What Python decided by the values of nodes (``if x > 0``) is remembered for an `Executor`, which asks again. It takes
+    decisions about its variables for its own; call this before the graph is recorded if others went before.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.reset()
+    >>> cg.variable(1.0).name, cg.variable(1.0).name
+    ('var_0', 'var_1')
+    """
+    restart_names()
+    _log.clear()
+
+
 def noted() -> tuple[Decision, ...]:
     """All decisions that are remembered, oldest first."""
     return tuple(_log)
@@ -168,14 +193,32 @@ def freezes_nothing(frame: Any) -> bool:
     return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
 
 
+def _length(axis: int, x: Any) -> int:
+    return int(np.shape(x)[axis])
+
+
+@functools.cache
+def _axis_read(code: Any, instruction: int) -> int | None:
+    """The axis in ``x.shape[0]``, where nothing else is done with the shape; None elsewhere."""
+    following = [i for i in dis.get_instructions(code) if i.offset > instruction][:2]
+    if [i.opname for i in following] != ["LOAD_CONST", "BINARY_SUBSCR"] or not isinstance(following[0].argval, int):
+        return None
+    return int(following[0].argval)
+
+
 def _noticing(name: str) -> property:
     read = getattr(np.ndarray, name).__get__
     ask = _ASKS[name]
 
     def tell(self: Node) -> Any:
         answer = read(self)
-        if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain"):
-            note(f".{name}", ask, (self,), answer, lines.users_frame(2))
+        frame = sys._getframe(1)
+        if not freezes_nothing(frame) and hasattr(self, "plain"):
+            axis = _axis_read(frame.f_code, frame.f_lasti) if name == "shape" else None
+            if axis is None or not -len(answer) <= axis < len(answer):
+                note(f".{name}", ask, (self,), answer, lines.users_frame(2))
+            else:
+                note(f".shape[{axis}]", functools.partial(_length, axis), (self,), answer[axis], lines.users_frame(2))
         return answer
 
     def refuse(self: Node, value: Any) -> None:

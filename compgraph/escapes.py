@@ -24,6 +24,7 @@ from .nodes import ACTIVE, INERT, ConstantNode, Node, describe, require_history
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
+DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
 SHOWN = 5  # escapes that a message names
 _ASSIGNS = dis.opmap["STORE_SUBSCR"]
 _log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
@@ -112,7 +113,7 @@ def notice_saved(name: str) -> None:
 def _refuse_assignment(node: Node) -> None:
     """Raise if the conversion two calls up is that of ``plain[i] = node``."""
     frame = sys._getframe(2)
-    if frame.f_code.co_code[frame.f_lasti] != _ASSIGNS:
+    if frame.f_code.co_code[frame.f_lasti] != _ASSIGNS or frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING:
         return
     place = lines.described(frame.f_code, frame.f_lasti)
     raise TypeError(

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .memory import by_tick
 from .nodes import Node, PlaceholderNode, VariableNode, describe, next_tick, require_history
-from .program import Program
+from .program import Program, ShapeChangedError
 from .replay import GuardError, origins_of, questions_about, recipe, replay
 from .simplification import simplify as smaller_graph
 
@@ -96,7 +97,7 @@ class Executor:
         )
         if strict:
             raise GuardError(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.
@@ -123,9 +124,21 @@ class Executor:
         GuardError
             If Python would have decided otherwise with these values while the graph was recorded.
         """
-        feeds = self._fed(feed or {})
-        program = self._program(feeds)
-        results = program(list(feeds.values()))
+        values = list(feed.values()) if feed else []
+        key = _layouts(feed or {}, values)
+        program = None if key is None else self._programs.get(key)
+        if program is None:
+            feeds = self._fed(feed or {})
+            program, values = self._program(feeds), list(feeds.values())
+            if key is not None:
+                self._keep(key, program)
+        try:
+            results = program(values)
+        except ShapeChangedError:
+            feeds = self._fed(feed or {})
+            program = self._compiled(feeds)
+            self._keep(key if key is not None else _layouts(feeds, values), program)
+            results = program(values)
         return results[0] if self._single else list(results)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
@@ -134,14 +147,17 @@ class Executor:
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
         """The program for values of some shapes, dtypes and layouts."""
-        key = tuple([(node, value.shape, value.dtype, value.strides) for node, value in feeds.items()])
+        key = _layouts(feeds, list(feeds.values()))
         program = self._programs.get(key)
         if program is None:
             program = self._compiled(feeds)
-            if len(self._programs) >= PROGRAMS:
-                self._programs.pop(next(iter(self._programs)))
-            self._programs[key] = program
+            self._keep(key, program)
         return program
+
+    def _keep(self, key: Any, program: Program) -> None:
+        if len(self._programs) >= PROGRAMS:
+            self._programs.pop(next(iter(self._programs)))
+        self._programs[key] = program
 
     def _compiled(self, feeds: dict[Any, Any]) -> Program:
         since = next_tick()
@@ -173,16 +189,16 @@ class Executor:
     # ------------------------------------------------------------------------------------------ what is fed
 
     def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The values by node, checked, in an order of the graph's own."""
+        """The values by node, checked."""
         given = {self._node(key): value for key, value in feed.items()}
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
             needed = recipe(self.nodes, origins_of, given)
-            missing = [node for node in needed if node in self._placeholders and node not in given]
+            missing = sorted([n for n in needed if n in self._placeholders and n not in given], key=by_tick)
             if missing:
                 raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
-        return {node: _checked(node, given[node]) for node in sorted(given, key=id)}
+        return {node: _checked(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
         """The node that a key names."""
@@ -197,6 +213,13 @@ class Executor:
         if found:
             raise KeyError(f"{len(found)} nodes of the graph are called {key!r}; feed by the node itself")
         raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
+
+
+def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
+    """What the program for some values hangs on; None if they are not all arrays."""
+    if any(value.__class__ is not np.ndarray for value in values):
+        return None
+    return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
 
 
 def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:

@@ -11,9 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
-from .nodes import record
+from .nodes import Node, record
 from .operands import as_operands
 from .primitives import named, primitive
+
+
+def _kept(x: ArrayLike) -> np.ndarray[Any, Any]:
+    """An array; a node as it is, so that the steps of a function are recorded where one asks for them."""
+    return x if isinstance(x, Node) else np.asarray(x)
+
 
 # ------------------------------------------------------------------------------------------ activations
 
@@ -142,7 +148,7 @@ def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     >>> cg.softmax([1000.0, 1000.0])
     array([0.5, 0.5])
     """
-    x = np.asarray(x)
+    x = _kept(x)
     raised = np.exp(x - x.max(axis=axis, keepdims=True))
     return raised / raised.sum(axis=axis, keepdims=True)
 
@@ -169,8 +175,8 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     >>> cg.log_softmax([10000.0, 0.0])
     array([     0., -10000.])
     """
-    x = np.asarray(x)
-    below = x - np.max(x, axis=axis, keepdims=True)
+    x = _kept(x)
+    below = x - x.max(axis=axis, keepdims=True)
     return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
 
 
@@ -211,16 +217,13 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     >>> round(float(cg.softmax_cross_entropy([[1e4, 0.0], [0.0, 0.0]], [0, 1])), 4)
     0.3466
     """
-    logits, labels = np.asarray(logits), np.asarray(labels)
+    logits, labels = _kept(logits), _kept(labels)
     classes = logits.shape[-1] if logits.ndim else 0
     if labels.shape == logits.shape[:-1] and logits.ndim:
-        if labels.dtype.kind not in "iu":
-            raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")
-        if labels.size and not (labels.min() >= 0 and labels.max() < classes):
-            raise ValueError(f"softmax_cross_entropy: class numbers must be from 0 to {classes - 1}")
-        below = (logits - logits.max(axis=-1, keepdims=True)).reshape(-1, classes)
-        chosen = below[np.arange(len(below)), labels.reshape(-1)]
-        return np.add.reduce(np.log(np.exp(below).sum(axis=-1)) - chosen) / max(1, len(below))
+        below = logits - logits.max(axis=-1, keepdims=True)
+        below = below if below.ndim == 2 else below.reshape(-1, classes)
+        terms = np.log(np.exp(below).sum(axis=-1)) - record(_of_class, (below, labels))
+        return np.add.reduce(terms) / max(1, len(below))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(
             f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class numbers of "
@@ -228,6 +231,19 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
         )
     terms = labels * log_softmax.function(logits)  # type: ignore[attr-defined]
     return -np.sum(terms) / max(1, logits.size // classes)
+
+
+def _of_class(below: Any, labels: Any) -> Any:
+    """From each row the element of its class."""
+    classes = below.shape[-1]
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")
+    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+        raise ValueError(f"softmax_cross_entropy: class numbers must be from 0 to {classes - 1}")
+    return below[np.arange(len(below)), labels.reshape(-1)]
+
+
+operations.enter_piecewise(_of_class, "of_class")  # never differentiated: the cross-entropy has a rule of its own
 
 
 @primitive
@@ -317,3 +333,6 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     return record(operations.stop_gradient, as_operands((x,)))
+
+
+operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, softmax_cross_entropy))

@@ -26,7 +26,7 @@ class Group(list[Any]):
         How many elements each has.
     read : list
         The nodes of this shape that come from outside.
-    kept : list
+    kept : dict
         The nodes of the group that are needed outside.
     scratch : list of dtype
         The blocks that hold the others.
@@ -40,7 +40,7 @@ class Group(list[Any]):
         self.size = nodes[0].size
         operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Node) and a not in own)
         self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a) is None]
-        self.kept = [node for node in nodes if node in needed]
+        self.kept = dict.fromkeys(node for node in nodes if node in needed)
         self.scratch: list[Any] = []
         self.place: dict[Any, int] = {}
         self._assign()

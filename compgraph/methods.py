@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -230,6 +231,24 @@ def _copy(self: Node, order: Any = "C") -> Any:
     return record(ops.copy, (self,), {"order": order})
 
 
+def _ravel(self: Node, order: Any = "C") -> Any:
+    units = sys.modules.get("matplotlib.units")
+    if units is not None and Node not in units.registry:
+        units.registry[Node] = _converter(units)
+    return np.ravel(self, order)
+
+
+def _converter(units: Any) -> Any:
+    """How Matplotlib takes what it draws: as plain numbers. It asks for it with the first node that it ravels."""
+
+    class Plain(units.ConversionInterface):  # type: ignore[misc]
+        @staticmethod
+        def convert(value: Any, unit: Any, axis: Any) -> Any:
+            return np.asarray(to_plain(value))
+
+    return Plain()
+
+
 def _flatten(self: Node, order: Any = "C") -> Any:
     node, order = settled_order(self, order)
     return record(ops.flatten, (node,), {"order": order})
@@ -291,6 +310,7 @@ def _install_methods() -> None:
         "copy": _copy,
         "view": _view,
         "flatten": _flatten,
+        "ravel": _ravel,
         "T": _attribute(np.transpose, "T"),
         "mT": _attribute(np.matrix_transpose, "mT"),
         "real": _part(lambda self: np.real(self)),

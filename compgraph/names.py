@@ -16,14 +16,6 @@ def automatic_name(stem: str) -> str:
         return f"{stem}_{next(_counts.setdefault(stem, itertools.count()))}"
 
 
-def reset() -> None:
-    """Start the counts of automatic names anew.
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> cg.reset()
-    >>> cg.variable(1.0).name, cg.variable(1.0).name
-    ('var_0', 'var_1')
-    """
+def restart_names() -> None:
+    """Start the counts of automatic names anew."""
     _counts.clear()

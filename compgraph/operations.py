@@ -303,6 +303,10 @@ def opname_of(function: Any) -> str:
 _by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
 
 
+# Functions of several steps that may be run on nodes as well, so that their steps can be shared with others.
+INLINED: set[Any] = set()
+
+
 def function_named(opname: str) -> Any:
     """The recorded function of an opname, or None."""
     return _by_opname.get(opname)

@@ -21,6 +21,29 @@ from .replay import Question, place_in
 from .storage import Storage
 
 _FILE = "<executor {}>"
+# Functions whose result is as long as the values of their operands say.
+COUNTING = frozenset({np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, operations.function_named("unique")})
+
+
+# What these functions come down to, for arrays.
+REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
+
+
+def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The function that NumPy itself calls in the end, where that is known."""
+    if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
+        return function, options
+    return REDUCTIONS[function].reduce, {"axis": None, **options}
+
+
+class ShapeChangedError(Exception):
+    """A result has another length than when the program was written: how many elements were found hangs on the values."""
+
+
+def require_shape(found: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless a result has the shape that all that follows was written for."""
+    if np.shape(found) != shape:
+        raise ShapeChangedError
 
 
 class Program:
@@ -95,6 +118,9 @@ class Program:
         return name
 
     def _function(self, function: Any) -> str:
+        ufunc = getattr(function, "__self__", None)
+        if isinstance(ufunc, np.ufunc):
+            return self._bound(function, f"{ufunc.__name__}_{function.__name__}_")
         name = getattr(function, "__name__", "function")
         name = name if name.isidentifier() else "function"
         if getattr(np, name, None) is not function:
@@ -133,8 +159,18 @@ class Program:
         elif isinstance(item.function, operations.Output):
             joint = self._name(item.args[0])
             self._lines.append(f"{self._new_name(item)} = {joint}[{item.function.index}]")
+            self._emit_check(item, item.args[0])
         else:
             self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
+            self._emit_check(item, item)
+
+    def _emit_check(self, item: Any, operation: Any) -> None:
+        """Make sure of the length of a result that may hang on values."""
+        if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
+            return
+        chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
+        if chosen or operation.function in COUNTING:
+            self._lines.append(f"{self._bound(require_shape, 'require_shape_')}({self._names[item]}, {item.plain.shape})")
 
     def _leaf(self, item: Any) -> None:
         bound = self._bound(item.plain, "c")
@@ -149,9 +185,10 @@ class Program:
         buffer = self._storage.buffer.get(item)
         if buffer is not None:
             arguments.append(self._bound(buffer, "b"))
-        if item.options:
-            arguments.append(f"**{self._bound(item.options, 'o')}")
-        return f"{self._function(item.function)}({', '.join(arguments)})"
+        function, options = shortest(item.function, item.options)
+        if options:
+            arguments.append(f"**{self._bound(options, 'o')}")
+        return f"{self._function(function)}({', '.join(arguments)})"
 
     def _target(self, write: Write) -> str:
         root = self._roots[id(write.memory)]

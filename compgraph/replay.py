@@ -111,7 +111,7 @@ def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Questio
         try:
             args = tuple(map(revived, decision.about))
         except GoneError as gone:
-            if gone.was_computed and decision.tick > first and since == -inf:
+            if gone.was_computed and decision.is_used and decision.tick > first and since == -inf:
                 lost.append(decision)
             continue
         behind = breadth_first(*[a for a in args if isinstance(a, Node)])

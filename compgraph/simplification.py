@@ -6,18 +6,20 @@ it, stays as it is: two reads of one array at different times are not the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from . import operations
 from .memory import Memory, Write, root_of
+from .modes import recording_on
 from .nodes import ConstantNode, Joint, Node, _new_view, require_history
 from .replay import Question, recipe
 
 # What they compute hangs on the shape of their operand alone, which is known.
 OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
-COPIED = 64  # bytes of a raw operand that is compared by its value
+COPIED = 4096  # bytes of a raw operand, or constant, that is compared by its value
 
 
 def simplified(nodes: Any) -> Any:
@@ -65,8 +67,8 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
-    for item in items:
-        args = tuple([made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+    for item in _inlined(items, inputs, made):
+        args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
         if isinstance(item, Question):
             made[item] = item.on(args)
         elif isinstance(item, Write):
@@ -79,12 +81,31 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
                 made[item].memory = memories[id(item.memory)] = Memory()
         elif item.function in OF_SHAPE_ALONE or all(_is_constant(args[position]) for position in item.edges):
             made[item] = _constant(item, args)
+            if not isinstance(item, Joint):
+                made[item] = known.setdefault(_key_of_value(item.plain), made[item])
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
                 known[key] = _like(item, args)
             made[item] = known[key]
     return made
+
+
+def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
+    """The items, and in place of some functions their steps, from which others may take what they have in common."""
+    for item in items:
+        if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
+            yield item
+            continue
+        with recording_on():
+            out = item.function(*item.args, **item.options)
+        ends = frozenset(a for a in item.args if isinstance(a, Node))
+        steps = [step for step in recipe([out], stop=ends) if step.args and step not in ends]
+        for place, step in enumerate(steps):
+            step.tick = item.tick - 0.5 + place / (2 * len(steps))
+            step.code, step.instruction, step._scope = item.code, item.instruction, item.scope
+            yield step
+        made[item] = made[out]
 
 
 def _is_written(item: Any) -> bool:
@@ -124,6 +145,13 @@ def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     made.code, made.instruction = item.code, item.instruction
     memory.log.append(made)
     return made
+
+
+def _key_of_value(plain: Any) -> Any:
+    """What is the same for constants that cannot be told apart."""
+    if plain.nbytes > COPIED:
+        return id(plain)
+    return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
 def _key(value: Any) -> Any:

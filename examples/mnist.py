@@ -1,179 +1,177 @@
-"""Train a small neural network to read handwritten digits, by plain gradient descent.
+"""Train a small neural network to read handwritten digits.
 
-Without arguments this takes the 1797 digits of 8 x 8 pixels that scikit-learn brings along; with ``--data mnist`` the
-70000 of 28 x 28 pixels from openml.org, which are downloaded once. It prints how many digits out of a hundred that the
-network was not trained on it reads correctly, and draws the graph of the loss.
+Without arguments this takes the 1797 digits of 8 x 8 pixels that scikit-learn brings along, and a network of one hidden
+layer, which learns by plain gradient descent; with ``--model cnn`` a network of convolutions; with ``--data mnist`` the
+70000 digits of 28 x 28 pixels from openml.org, which are downloaded once. It prints how many digits out of a hundred that
+the network was not trained on it reads correctly, and draws the graph of the loss.
+
+With ``--checkpoint FILE`` the program can be killed at any moment; started again with the same options, it goes on from
+the file, and ends with the same numbers, bit for bit, as if it had never stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
-import warnings
-from collections.abc import Iterator
-from http.client import HTTPException
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.datasets import fetch_openml, load_digits
-from sklearn.model_selection import train_test_split
-from tqdm import tqdm
+from digits import Array, add_options, load_or_exit, side_of
+from networks import MODELS, Model, Parameters
+from options import require_plot, require_suffix, require_writable
+from training import OPTIMIZERS, Settings, Training, part_of, read_checkpoint
 
 import compgraph as cg
-from autodiff.reverse import gradient
 from compgraph.visualizer import FORMATS
 
-Array: TypeAlias = NDArray[Any]
-Parameters: TypeAlias = tuple[cg.VariableNode, cg.VariableNode, cg.VariableNode, cg.VariableNode]
-
-HIDDEN, CLASSES = 64, 10
-ITERATIONS = {"digits": 5_000, "mnist": 20_000}
-RATE = {"digits": 0.8, "mnist": 0.1}  # the gradient grows with the ink of an image, of which MNIST has six times as much
-
-
-def load_data(data: str, data_home: str | None = None) -> list[Array]:
-    """Images for training, images held out, and the labels of both; one image a row, pixels from 0 to 1."""
-    if data == "digits":
-        images, labels = load_digits(return_X_y=True)
-        images = images / 16
-    else:
-        images, labels = fetch_mnist(data_home)
-        images = images / 255
-    split: list[Array] = train_test_split(images, labels.astype(int), test_size=0.2, random_state=42)
-    return split
-
-
-def fetch_mnist(data_home: str | None) -> tuple[Array, Array]:
-    """The images and labels of MNIST, from scikit-learn's cache or else from openml.org."""
-    earlier = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(10)  # a server that says nothing for so many seconds is taken to be out of reach
-    try:
-        with warnings.catch_warnings(action="ignore"):  # what goes wrong on the way is said by the exception
-            options = {"return_X_y": True, "as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
-            images, labels = fetch_openml("mnist_784", version=1, data_home=data_home, **options)
-    finally:
-        socket.setdefaulttimeout(earlier)
-    return images, labels
-
-
-def make_parameters(pixels: int, rng: np.random.Generator) -> Parameters:
-    """Random weights, of a size that makes hidden values and logits of the order of one, and biases of zero."""
-    w1 = cg.variable(rng.normal(scale=2.4 / np.sqrt(pixels), size=(pixels, HIDDEN)), "w1")
-    b1 = cg.variable(np.zeros(HIDDEN), "b1")
-    w2 = cg.variable(rng.normal(scale=0.8 / np.sqrt(HIDDEN), size=(HIDDEN, CLASSES)), "w2")
-    b2 = cg.variable(np.zeros(CLASSES), "b2")
-    return w1, b1, w2, b2
-
-
-def network(x: Array, parameters: Parameters) -> Any:
-    """The logits, a score for each class, of each row of `x`."""
-    w1, b1, w2, b2 = parameters
-    hidden = cg.relu(x @ w1 + b1)
-    return cg.add(hidden @ w2, b2, name="logits")
-
-
-def batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Row numbers, `size` at a time, without end: each epoch goes through the rows in a new order."""
-    while True:
-        order = rng.permutation(count)
-        for start in range(0, count - size + 1, size):
-            yield order[start : start + size]
-
-
-def train(
-    parameters: Parameters, images: Array, labels: Array, iterations: int, size: int, rate: float, rng: np.random.Generator
-) -> None:
-    """Update the parameters in place, by gradient descent on one batch after the other."""
-    w1, b1, w2, b2 = parameters
-    losses: list[float] = []
-    bar = tqdm(zip(range(iterations), batches(len(images), size, rng), strict=False), total=iterations, desc="Training")
-    for iteration, rows in bar:
-        loss = cg.softmax_cross_entropy(network(images[rows], parameters), labels[rows])
-        grads = gradient(loss)
-        w1 -= rate * grads["w1"]
-        b1 -= rate * grads["b1"]
-        w2 -= rate * grads["w2"]
-        b2 -= rate * grads["b2"]
-        losses.append(float(loss))
-        if iteration % 100 == 99 or iteration == iterations - 1:
-            bar.set_postfix(loss=f"{np.mean(losses[-1000:]):.4f}", refresh=False)
+ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
+OPTIMIZER = {"dense": "sgd", "cnn": "adam"}
+RATE = {"sgd": 0.1, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.003, "adamw": 0.003, "stepcontroller": 0.5}
+RATE_OF_DENSE_DIGITS = 0.8  # by sgd: the gradient grows with the ink of an image, of which MNIST has six times as much
+SCHEDULE = {"dense": "constant", "cnn": "cosine"}
+SHIFT = {"dense": 0.0, "cnn": 0.5}
+MISREAD = 12  # so many are plotted
+CHUNK = 500  # so many images go through a network together when it only reads
 
 
 @cg.no_graph()
-def accuracy(parameters: Parameters, images: Array, labels: Array) -> float:
-    """The fraction of images whose highest logit is that of their label."""
-    return float(np.mean(np.argmax(network(images, parameters), axis=-1) == labels))
+def guesses(model: Model, parameters: Parameters, images: Array) -> Array:
+    """The class with the highest logit, for each image."""
+    chunks = (slice(start, start + CHUNK) for start in range(0, len(images), CHUNK))
+    logits = [model.logits(images[chunk].astype(model.dtype), parameters) for chunk in chunks]
+    guessed: Array = np.argmax(np.concatenate(logits), axis=-1)
+    return guessed
 
 
-def draw_graph(parameters: Parameters, images: Array, labels: Array, filename: Path) -> None:
+def draw_graph(model: Model, parameters: Parameters, images: Array, labels: Array, filename: Path) -> None:
     """Write a picture of how the loss of a batch is computed."""
-    logits = network(cg.constant(images, "x"), parameters)
+    logits = model.logits(cg.constant(images.astype(model.dtype), "x"), parameters)
     loss = cg.softmax_cross_entropy(logits, cg.constant(labels, "labels"))
     loss.name = "loss"
     cg.visualize_at(loss, filename=filename)
 
 
-def listed(defaults: dict[str, Any]) -> str:
-    """Defaults that depend on the data, in words."""
-    return ", ".join(f"{value} for {data}" for data, value in defaults.items())
+def plot(losses: list[float], images: Array, labels: Array, guessed: Array, filename: Path) -> None:
+    """Write a picture of the loss while the network learnt, and of held-out images that it misreads."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
+    axes = left.subplots()
+    axes.semilogy(losses, linewidth=0.5, alpha=0.5, label="loss of a batch")
+    window = min(100, max(len(losses), 1))
+    mean = np.convolve(losses or [np.nan], np.full(window, 1 / window), "valid")
+    axes.semilogy(np.arange(len(mean)) + window - 1, mean, label=f"mean of the last {window}")
+    axes.set_xlabel("iteration")
+    axes.legend()
+
+    wrong = np.flatnonzero(guessed != labels)
+    right.suptitle(f"{len(wrong)} of {len(labels)} misread" + (f", {MISREAD} of them" if len(wrong) > MISREAD else ""))
+    for place, row in zip(right.subplots(3, 4).flat, [*wrong[:MISREAD], *[None] * MISREAD], strict=False):
+        place.axis("off")
+        if row is not None:
+            place.imshow(images[row].reshape(side_of(images), -1), cmap="gray_r")
+            place.set_title(f"{labels[row]} read as {guessed[row]}", fontsize="small")
+    figure.savefig(filename)
 
 
 def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> argparse.Namespace:
     """The options of the command line; a wrong one ends the program with a line that says so."""
-    parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="default: %(default)s")
-    parser.add_argument("--data-home", metavar="FOLDER", help="scikit-learn's folder for downloads, of use with --data mnist")
-    parser.add_argument("--iterations", type=int, metavar="N", help=f"default: {listed(ITERATIONS)}")
+    add_options(parser)
+    parser.add_argument("--model", choices=MODELS, default="dense", help="default: %(default)s")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, help=f"default: {listed(OPTIMIZER)}")
+    parser.add_argument("--rate", type=float, help=f"the size of a step; default: {RATE_OF_DENSE_DIGITS} for dense, "
+                        f"digits and sgd, else {listed(RATE)}")  # fmt: skip
+    parser.add_argument("--schedule", choices=["constant", "cosine"], help="whether the rate stays, or falls to 0 in the end; "
+                        f"default: {listed(SCHEDULE)}, constant for stepcontroller")  # fmt: skip
+    parser.add_argument("--iterations", type=int, metavar="N", help="default: "
+                        + "; ".join(f"with {model} {listed(counts)}" for model, counts in ITERATIONS.items()))  # fmt: skip
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
-    parser.add_argument("--rate", type=float, help=f"the size of a step; default: {listed(RATE)}")
-    parser.add_argument("--seed", type=int, default=0, help="for the weights and the order of batches; default: %(default)s")
+    parser.add_argument("--shift", type=float, metavar="PIXELS", help="by up to how much each image is moved before the network "
+                        f"learns from it, 0 to 1; default: {listed(SHIFT)}")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random; default: %(default)s")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="where to write the state of the training now and then, "
+                        "and to go on from if the file exists")  # fmt: skip
     parser.add_argument("--graph", type=Path, default=Path("mnist-graph.svg"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="where to plot the loss and what is misread; needs Matplotlib")
     options = parser.parse_args(argv)
-    if options.iterations is None:
-        options.iterations = ITERATIONS[options.data]
+    fill_in(options)
+    check(parser, options)
+    return options
+
+
+def listed(defaults: Mapping[str, object]) -> str:
+    """Defaults that depend on something, in words."""
+    return ", ".join(f"{value} for {case}" for case, value in defaults.items())
+
+
+def fill_in(options: argparse.Namespace) -> None:
+    """Choose what was not given, by the model, the data and the optimizer."""
+    options.optimizer = options.optimizer or OPTIMIZER[options.model]
+    options.schedule = options.schedule or ("constant" if options.optimizer == "stepcontroller" else SCHEDULE[options.model])
     if options.rate is None:
-        options.rate = RATE[options.data]
+        is_usual = (options.model, options.data, options.optimizer) == ("dense", "digits", "sgd")
+        options.rate = RATE_OF_DENSE_DIGITS if is_usual else RATE[options.optimizer]
+    if options.iterations is None:
+        options.iterations = ITERATIONS[options.model][options.data]
+    if options.shift is None:
+        options.shift = SHIFT[options.model]
+
+
+def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End the program if an option is out of its range, or a file cannot be written."""
     if options.iterations < 0:
         parser.error("argument --iterations: must not be negative")
     if options.batch_size < 1:
         parser.error("argument --batch-size: must be at least 1")
     if not 0 < options.rate < np.inf:
         parser.error("argument --rate: must be positive and finite")
+    if not 0 <= options.shift <= 1:
+        parser.error("argument --shift: must be from 0 to 1")
     if options.seed < 0:
         parser.error("argument --seed: must not be negative")
-    if options.graph.suffix[1:].lower() not in FORMATS:
-        parser.error(f"argument --graph: the name must end in one of .{', .'.join(FORMATS)}, not {options.graph.name!r}")
+    if options.optimizer == "stepcontroller" and options.schedule != "constant":
+        parser.error("argument --schedule: stepcontroller finds its rate itself; leave it constant, or take another optimizer")
+    require_suffix(parser, "--graph", options.graph, FORMATS)
+    require_writable(parser, "--graph", options.graph)
+    if options.plot:
+        require_plot(parser, "--plot", options.plot, "leave the option out")
+    if options.checkpoint:
+        require_writable(parser, "--checkpoint", part_of(options.checkpoint))
+
+
+def resume(parser: argparse.ArgumentParser, training: Training, checkpoint: Path) -> None:
+    """Go on from a checkpoint, if there is one."""
+    if not checkpoint.exists():
+        return
     try:
-        is_new = not options.graph.exists()
-        options.graph.open("ab").close()
-        if is_new:
-            options.graph.unlink()
-    except OSError as error:
-        parser.error(f"argument --graph: cannot write {str(options.graph)!r}: {error.strerror}")
-    return options
+        training.load_state(read_checkpoint(checkpoint))
+    except (OSError, ValueError) as error:
+        parser.error(f"argument --checkpoint: cannot go on from {str(checkpoint)!r}: {error}; delete it to begin anew")
+    print(f"Going on from {checkpoint}, after {len(training.losses)} iterations", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Load, train, evaluate, draw; return the exit code."""
     parser = argparse.ArgumentParser(description="Train a small neural network to read handwritten digits, and draw its graph.")
     options = read_options(parser, argv)
-    try:
-        images, held_out_images, labels, held_out_labels = load_data(options.data, options.data_home)
-    except (OSError, HTTPException, ValueError) as error:
-        reason = " ".join(str(error).split())
-        hint = "the default needs no network: --data digits"
-        print(f"{parser.prog}: cannot load {options.data}: {reason}; {hint}", file=sys.stderr)
-        return 1
+    images, held_out_images, labels, held_out_labels = load_or_exit(parser, options)
     if options.batch_size > len(images):
         parser.error(f"argument --batch-size: must be at most {len(images)}, the number of images to train on")
 
-    rng = np.random.default_rng(options.seed)
-    parameters = make_parameters(images.shape[1], rng)
-    train(parameters, images, labels, options.iterations, options.batch_size, options.rate, rng)
-    print(f"Accuracy: {accuracy(parameters, held_out_images, held_out_labels):.2%}")
-    draw_graph(parameters, images[: options.batch_size], labels[: options.batch_size], options.graph)
+    settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
+    training = Training(settings, images, labels)
+    if options.checkpoint:
+        resume(parser, training, options.checkpoint)
+    training.run(options.checkpoint)
+    guessed = guesses(training.model, training.parameters, held_out_images)
+    print(f"Accuracy: {np.mean(guessed == held_out_labels):.2%}")
+    batch = slice(options.batch_size)
+    draw_graph(training.model, training.parameters, images[batch], labels[batch], options.graph)
+    if options.plot:
+        plot(training.losses, held_out_images, held_out_labels, guessed, options.plot)
     return 0
 
 

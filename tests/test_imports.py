@@ -21,7 +21,7 @@ COMPGRAPH = {
     "scopes": {"modes"},
     "memory": {"lines"},
     "nodes": {"operations", "names", "modes", "lines", "memory"},
-    "decisions": {"lines", "nodes"},
+    "decisions": {"lines", "names", "nodes"},
     "escapes": {"decisions", "operations", "lines", "modes", "nodes"},
     "leaves": {"decisions", "modes", "names", "nodes"},
     "operands": {"operations", "nodes"},
@@ -62,11 +62,11 @@ COMPGRAPH = {
     "visualizer": {"memory", "nodes", "graph", "pictures"},
     "debugging": {"operations", "memory", "modes", "nodes", "visualizer"},
     "replay": {"decisions", "graph", "memory", "modes", "nodes", "operations", "writing"},
-    "simplification": {"memory", "nodes", "replay"},
+    "simplification": {"memory", "modes", "nodes", "operations", "replay"},
     "storage": {"memory", "nodes", "replay"},
     "fusing": {"memory", "nodes", "replay", "storage"},
     "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
-    "executor": {"nodes", "program", "replay", "simplification"},
+    "executor": {"memory", "nodes", "program", "replay", "simplification"},
 }
 REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {

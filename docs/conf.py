@@ -1,0 +1,54 @@
+"""How Sphinx builds the documentation: ``sphinx-build -W --keep-going -b html docs docs/_build/html``."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the reference is that of this copy, whatever is installed
+
+project = "compgraph"
+author = "The compgraph developers"
+copyright = author
+release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+default_role = "autolink"  # a link where the name is documented, else italics
+nitpicky = True
+# Names in backquotes and under See Also are parameters, or NumPy's, as often as our own; those are no links.
+nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(numpy|collections)\..*")]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say more
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template of a class lists them
+numpydoc_validation_checks: set[str] = set()
+
+html_theme = "furo"
+html_title = f"compgraph {release}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a browser forbids for files
+pygments_style = "default"
+
+
+def without_numpys(app: Any, what: str, name: str, obj: Any, *rest: Any) -> tuple[str, None] | None:
+    """Leave out the arguments of ``np.ndarray``: nodes are not made that way."""
+    return ("", None) if isinstance(obj, type) and issubclass(obj, np.ndarray) else None
+
+
+def setup(app: Any) -> None:
+    """Connect the above to Sphinx."""
+    app.connect("autodoc-process-signature", without_numpys)

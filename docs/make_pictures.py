@@ -1,0 +1,107 @@
+"""Writes the drawings in ``docs/pictures``. Run ``python docs/make_pictures.py`` after a change of the visualizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import compgraph as cg
+from autodiff.reverse import gradient
+
+FOLDER = Path(__file__).with_name("pictures")
+HEAD = """digraph {
+rankdir=TB; nodesep=0.25; ranksep=0.35; margin=0.05
+node [fontname="Helvetica,Arial,sans-serif" fontsize=12 shape=box style="filled,rounded" fillcolor="#e8e4f3" penwidth=0]
+edge [fontname="Helvetica,Arial,sans-serif" fontsize=10 arrowsize=0.7 color=gray40]
+"""
+
+
+def expression() -> cg.GraphPicture:
+    """The example of the README and the tutorial."""
+    x, y, z = cg.variable(0.5, "x"), cg.variable(4, "y"), cg.variable(-2.3, "z")
+    return cg.visualize_at(np.sin(x ** (y + z)) - 3 * np.log((x**2) * (y**3)))
+
+
+def loss() -> cg.GraphPicture:
+    """The graph in the page about drawing."""
+    x, w = cg.variable([1.0, 2.0], "x"), cg.variable([[1.0, 0.0], [0.5, 2.0]], "W_1")
+    result = cg.sum(np.tanh(w @ x), name="loss")
+    return cg.visualize_at(result, values=True, shapes=True, adjoints=gradient(result))
+
+
+def scopes() -> cg.GraphPicture:
+    """Boxes, in the page about drawing."""
+    h = cg.variable(np.ones((4, 3)), "X")
+    for i in range(1, 4):
+        with cg.scope(f"layer{i}"):
+            h = np.tanh(h @ cg.variable(np.eye(3), f"W_{i}"))
+    return cg.visualize_at(h, scopes=["layer1", "layer2"])
+
+
+def product() -> cg.GraphPicture:
+    """The graph that is swept, step by step, in the page on how it works."""
+    x, y = cg.variable(3.0, "x"), cg.variable(2.0, "y")
+    a = cg.multiply(x, y, name="a")
+    b = cg.sin(x, name="b")
+    f = cg.add(a, b, name="f")
+    return cg.visualize_at(f, values=True, adjoints=gradient(f, wrt=[x, y, a, b]))
+
+
+def written() -> cg.GraphPicture:
+    """A graph with a write in place."""
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    y = cg.multiply(x, 10.0, name="y")
+    y[1:] *= x[1:]
+    return cg.visualize_at(cg.sum(y, name="s"))
+
+
+def flow() -> cg.GraphPicture:
+    """From an expression to its derivatives."""
+    lines = [
+        'expression [label="expression\nnp.sin(x) * y"]',
+        'protocol [label="NumPy\'s protocols\n__array_ufunc__ ..."]',
+        'record [label="record\nruns NumPy itself"]',
+        'result [label="node\nvalue, function, args"]',
+        'sweep [label="sweep\nresult to variables"]',
+        'rule [label="rule\nfound by opname"]',
+        'adjoints [label="adjoints\nby name or variable"]',
+        "expression -> protocol -> record -> result",
+        'result -> sweep [label="gradient(f)"]',
+        'sweep -> rule [label="adjoint, out, operands" dir=both]',
+        "sweep -> adjoints",
+    ]
+    return cg.GraphPicture(HEAD + "\n".join(line.replace("\n", "\\n") for line in lines) + "\n}\n")
+
+
+def in_place() -> cg.GraphPicture:
+    """What a buffer that was written into remembers."""
+    lines = [
+        'root [label="root\nthe node that first had the buffer"]',
+        'view [label="view\ny[1:]"]',
+        'memory [label="memory\na log of writes"]',
+        'write [label="write\ntick, place, old value, stored value"]',
+        'stored [label="stored value\na recorded node"]',
+        'view -> root [label="operands, while they share memory"]',
+        "root -> memory -> write -> stored",
+        'write -> view [label="place"]',
+    ]
+    return cg.GraphPicture(HEAD + "\n".join(line.replace("\n", "\\n") for line in lines) + "\n}\n")
+
+
+PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
+    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, scopes, product, written, flow, in_place)
+}
+
+
+def drawn(name: str) -> cg.GraphPicture:
+    """A picture, with names as in a fresh process."""
+    cg.reset()
+    return PICTURES[name]()
+
+
+if __name__ == "__main__":
+    for name in PICTURES:
+        drawn(name).save(FOLDER / f"{name}.svg")
+        print(f"wrote {name}.svg")

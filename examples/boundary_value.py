@@ -1,0 +1,126 @@
+"""Solve the equation of a damped oscillator, ``2 y'' + y' + 2 y = 0``, with values given at both ends: y(0) = 1, y(6.1) = 0.1.
+
+The unknowns are values of y at equal distances. Finite differences of them say by how much the equation is missed; the sum of
+the squares of that is made small. With 20 points in single precision this is done by gradient descent with much inertia, which
+uses gradients alone; with more points in double precision by SciPy's trust-region method, which is given gradient and Hessian.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from shared import BLUE, RED, Array, Whole, new_figure, read_options, save
+from tqdm import tqdm
+
+import compgraph as cg
+from autodiff.optimizers import SGD, minimize
+from autodiff.reverse import gradient
+
+END, FIRST, LAST = 6.1, 1.0, 0.1
+
+# The derivatives as sums of five neighbours, times the distance and its square: at the first two points, in the middle, and
+# at the last two points.
+SLOPES = np.array([[-25 / 12, 4, -3, 4 / 3, -1 / 4], [1 / 12, -2 / 3, 0, 2 / 3, -1 / 12], [1 / 4, -4 / 3, 3, -4, 25 / 12]])
+BENDS = np.array(
+    [
+        [35 / 12, -26 / 3, 19 / 2, -14 / 3, 11 / 12],
+        [-1 / 12, 4 / 3, -5 / 2, 4 / 3, -1 / 12],
+        [11 / 12, -14 / 3, 19 / 2, -26 / 3, 35 / 12],
+    ]
+)
+
+
+class Solution(NamedTuple):
+    """Values of y at equal distances, ends included, and what they are called in the picture."""
+
+    y: Array
+    title: str
+
+    @property
+    def error(self) -> float:
+        """The largest distance from the analytic solution."""
+        return float(np.max(np.abs(self.y - analytic(np.linspace(0, END, len(self.y))))))
+
+
+def analytic(t: Array) -> Array:
+    """The solution by hand: a damped cosine and sine, in the proportion that meets the value at the end."""
+    frequency = np.sqrt(15) / 4
+    share = (LAST * np.exp(END / 4) - np.cos(frequency * END)) / np.sin(frequency * END)
+    return np.exp(-t / 4) * (np.cos(frequency * t) + share * np.sin(frequency * t))
+
+
+def with_ends(inner: Any) -> Any:
+    """Values at all points, from those between the ends."""
+    return np.concatenate([[FIRST], inner, [LAST]], dtype=inner.dtype)
+
+
+def loss_of(inner: Any) -> Any:
+    """The sum of the squares of ``2 y'' + y' + 2 y``."""
+    y = with_ends(inner)
+    step = END / (len(y) - 1)
+    weights = (2 * BENDS / step**2 + SLOPES / step).astype(y.dtype)
+    derivatives = [cg.cross_correlate(part, w) for part, w in zip([y[:6], y, y[-6:]], weights, strict=True)]
+    return np.sum((np.concatenate(derivatives) + 2 * y) ** 2)
+
+
+def first_guess(points: int) -> Array:
+    """A curve that is no solution, without its ends."""
+    return np.sin(np.linspace(0, END, points)[1:-1] / 1.4) + 1
+
+
+def in_single_precision(steps: int) -> Solution:
+    """With 20 points, by gradient descent."""
+    inner = cg.variable(first_guess(20), "y", dtype=np.float32)
+    # The curvature of the loss is from 0.06 to 3e5: the largest allows no larger steps, the smallest asks for the inertia.
+    optimizer = SGD([inner], rate=1.2e-5, momentum=0.998)
+    for _ in tqdm(range(steps), desc="20 points"):
+        optimizer.step(gradient(loss_of(inner)))
+    return Solution(with_ends(inner.value), f"20 points, {inner.dtype}, gradient descent")
+
+
+def in_double_precision(points: int) -> Solution:
+    """With more points, by SciPy."""
+    found = minimize(loss_of, first_guess(points), method="trust-exact")
+    if not found.success:
+        raise RuntimeError(f"minimize did not find the solution: {found.message}")
+    return Solution(with_ends(found.x), f"{points} points, {found.x.dtype}, trust region")
+
+
+def draw(solutions: list[Solution], file: Path) -> None:
+    """Each solution upon the analytic one, with its errors below."""
+    figure, axes = new_figure(11, 6, 2, 2, sharex=True, height_ratios=[2, 1])
+    smooth = np.linspace(0, END, 300)
+    for (above, below), (y, title) in zip(axes.T, solutions, strict=True):
+        t = np.linspace(0, END, len(y))
+        above.plot(smooth, analytic(smooth), color=RED, label="analytic solution")
+        above.plot(t, y, "o", color=BLUE, markersize=2 + 60 / len(y), label="found")
+        above.set_title(title)
+        above.legend(frameon=False)
+        below.plot(t, y - analytic(t), ".-", color=BLUE, linewidth=1)
+        below.ticklabel_format(axis="y", scilimits=(0, 0))
+        below.set_xlabel("t")
+    axes[0, 0].set_ylabel("y")
+    axes[1, 0].set_ylabel("error")
+    save(figure, file)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Solve twice, compare, draw; return the exit code."""
+    options = read_options(
+        argv,
+        __doc__,
+        steps=Whole(12_000, 1, "how many steps of gradient descent are taken with 20 points"),
+        points=Whole(100, 12, "how many points are taken in double precision"),
+    )
+    solutions = [in_single_precision(options.steps), in_double_precision(options.points)]
+    for solution in solutions:
+        print(f"{solution.title}: within {solution.error:.1e} of the analytic solution")
+    draw(solutions, options.folder / "boundary-value.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

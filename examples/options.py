@@ -1,0 +1,32 @@
+"""What the options of several examples have in common."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def require_writable(parser: argparse.ArgumentParser, option: str, file: Path) -> None:
+    """End the program, before it has done any work, if a file that it is to write cannot be written."""
+    try:
+        is_new = not file.exists()
+        file.open("ab").close()
+        if is_new:
+            file.unlink()
+    except OSError as error:
+        parser.error(f"argument {option}: cannot write {str(file)!r}: {error.strerror}")
+
+
+def require_suffix(parser: argparse.ArgumentParser, option: str, file: Path, suffixes: tuple[str, ...]) -> None:
+    """End the program if the name of a picture does not say one of the formats that can be written."""
+    if file.suffix[1:].lower() not in suffixes:
+        parser.error(f"argument {option}: the name must end in one of .{', .'.join(suffixes)}, not {file.name!r}")
+
+
+def require_plot(parser: argparse.ArgumentParser, option: str, file: Path, otherwise: str) -> None:
+    """End the program if Matplotlib cannot write a plot into a file; `otherwise` says how to do without."""
+    if find_spec("matplotlib") is None:
+        parser.error(f'argument {option}: a plot needs Matplotlib (pip install ".[examples]"); {otherwise}')
+    require_suffix(parser, option, file, ("png", "svg", "pdf"))
+    require_writable(parser, option, file)

@@ -1,0 +1,76 @@
+"""What the demos share: their options, and pictures that are saved without a window."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from numpy.typing import NDArray
+
+try:
+    import matplotlib
+    from matplotlib.figure import Figure
+except ImportError:
+    sys.exit('the demos draw by Matplotlib: pip install ".[examples]"')
+
+Array: TypeAlias = NDArray[Any]
+
+BLUE, RED, GREEN, ORANGE, GRAY = "#2b6cb0", "#c53030", "#2f855a", "#dd6b20", "#718096"
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.3,
+}
+
+
+class Whole(NamedTuple):
+    """An option that takes a whole number: its default, the least that is allowed, and what it is."""
+
+    default: int
+    least: int
+    help: str
+
+
+def read_options(argv: list[str] | None, description: str | None, **numbers: Whole) -> argparse.Namespace:
+    """The options of the command line: the numbers, and the folder for pictures, which is made if it is missing."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, (default, least, text) in numbers.items():
+        help_text = f"{text}; at least {least}, default: {default}"
+        parser.add_argument(f"--{name}", type=at_least(least), default=default, metavar="N", help=help_text)
+    parser.add_argument("--folder", type=Path, default=Path(), help="where pictures are saved; default: the current folder")
+    options = parser.parse_args(argv)
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"argument --folder: cannot make {str(options.folder)!r}: {error.strerror}")
+    return options
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """What reads a whole number, and refuses one that is too small."""
+
+    def whole(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, not {number}")
+        return number
+
+    return whole
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure and its axes, in the style of all demos."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+        return figure, figure.subplots(rows, columns, **options)
+
+
+def save(figure: Figure, file: Path) -> None:
+    """Write a picture, and say so."""
+    figure.savefig(file)
+    print(f"Saved {file}")

@@ -1,0 +1,380 @@
+"""Graphs that are run again: what may be fed, what is checked, what is shared, and what the program looks like."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff.reverse import gradient, gradients
+
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    cg.reset()
+
+
+def network() -> tuple[Any, ...]:
+    """A small network: its placeholders, variables and nodes."""
+    x, y = cg.placeholder((None, 3), name="X"), cg.placeholder((None,), int, name="y")
+    w, b = cg.variable(rng.normal(size=(3, 4)), "W"), cg.variable(np.zeros(4), "b")
+    scores = x @ w + b
+    loss = cg.softmax_cross_entropy(scores, y)
+    return x, y, w, b, [loss, *gradients(loss, [w, b]), scores]
+
+
+def by_eager(x: Any, y: Any, w: Any, b: Any) -> list[Any]:
+    """The same, computed as it comes."""
+    w, b = cg.variable(w), cg.variable(b)
+    scores = x @ w + b
+    loss = cg.softmax_cross_entropy(scores, y)
+    found = gradient(loss)
+    return [loss.value, found[w], found[b], scores.value]
+
+
+@pytest.mark.parametrize("simplify", [True, False])
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_same_bits_for_every_batch_size(batch: int, fuse: bool, simplify: bool) -> None:
+    x, _, _, b, nodes = network()
+    run = cg.Executor(nodes, simplify=simplify, fuse=fuse).run
+    for _ in range(3):
+        images, labels, weights = rng.normal(size=(batch, 3)), rng.integers(4, size=batch), rng.normal(size=(3, 4))
+        found = run({x: images, "y": labels, "W": weights})
+        for a, e in zip(found, by_eager(images, labels, weights, b.value), strict=True):
+            np.testing.assert_array_equal(a, e)
+
+
+def test_variables_that_are_not_fed_have_their_value_of_now() -> None:
+    x = cg.placeholder((), name="x")
+    w = cg.variable(2.0, "w")
+    executor = cg.Executor(x * w)
+    assert executor.run({x: 3.0}) == 6
+    w += 1
+    assert executor.run({x: 3.0}) == 9
+    assert executor.run({x: 3.0, w: 0.5}) == 1.5
+    assert w == 3
+
+
+def test_any_node_may_be_fed() -> None:
+    x, w = cg.placeholder((None,), name="x"), cg.variable([1.0, 2.0], "w")
+    hidden = cg.multiply(x, w, name="hidden")
+    out = np.sum(np.exp(hidden))
+    (dw,) = gradients(out, [w])
+    executor = cg.Executor([out, dw])
+    value, slope = executor.run({"hidden": [0.0, 1.0], "x": [3.0, 5.0]})
+    np.testing.assert_allclose(value, 1 + np.e)
+    np.testing.assert_allclose(slope, [3.0, 5 * np.e])
+    assert cg.Executor(out).run({"hidden": [0.0, 0.0]}) == 2  # what lies behind is not needed
+
+
+def test_outputs_share_no_memory() -> None:
+    x, w = cg.placeholder((4,), name="x"), cg.variable(np.ones(4), "w")
+    view = x[1:3]
+    executor = cg.Executor([x, w, view, x * 2, x * 2, view])
+    given = np.arange(4.0)
+    first = executor.run({x: given})
+    arrays = [*first, given, w.value, *executor.run({x: given})]
+    for i, a in enumerate(arrays):
+        assert not any(np.shares_memory(a, b) for b in arrays[i + 1 :])
+    kept = [a.copy() for a in first]
+    executor.run({x: -given})
+    for a, b in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_writes_in_place_are_done_again() -> None:
+    x = cg.placeholder((5,), name="x", example=np.arange(5.0))
+    a = cg.zeros(5)
+    before = a[1:4] * 1
+    for i in range(5):
+        a[i] = x[i] ** 2
+    a[1:3] *= a[2:4]
+    out = np.sum(a * np.arange(5.0))
+    (dx,) = gradients(out, [x])
+    executor = cg.Executor([out, a, before, dx])
+    for _ in range(2):
+        point = rng.normal(size=5)
+        v = cg.variable(point)
+        c = cg.zeros(5)
+        for i in range(5):
+            c[i] = v[i] ** 2
+        c[1:3] *= c[2:4]
+        eager = np.sum(c * np.arange(5.0))
+        found = executor.run({x: point})
+        for a_, b_ in zip(found, [eager.value, c.value, np.zeros(3), gradient(eager)[v]], strict=True):
+            np.testing.assert_array_equal(a_, b_)
+
+
+def test_derivatives_of_derivatives() -> None:
+    x = cg.placeholder((None,), name="x")
+    (first,) = gradients(np.sum(np.sin(x) * x), [x])
+    (second,) = gradients(np.sum(first**2), [x])
+    point = rng.normal(size=6)
+    s, c = np.sin(point), np.cos(point)
+    np.testing.assert_allclose(cg.Executor(second).run({x: point}), 2 * (s + point * c) * (2 * c - point * s))
+
+
+# ---------------------------------------------------------------------------------------------- what is wrong
+
+
+@pytest.mark.parametrize(
+    ("feed", "error", "message"),
+    [
+        ({}, ValueError, "no value was fed for the placeholder 'X'"),
+        ({"X": np.ones((2, 3))}, ValueError, "placeholder 'y'"),
+        ({"X": np.ones((2, 3)), "y": [0, 1], "z": 1}, KeyError, "called 'z'"),
+        ({"X": np.ones((2, 4)), "y": [0, 1]}, ValueError, r"\(2, 4\) was fed for the placeholder 'X'"),
+        ({"X": np.ones(3), "y": [0, 1]}, ValueError, r"\(3,\) was fed"),
+        ({"X": np.ones((2, 3), complex), "y": [0, 1]}, TypeError, "complex128 was fed for the placeholder 'X'"),
+        ({"X": np.ones((2, 3)), "y": [0.0, 1.0]}, TypeError, "float64 was fed for the placeholder 'y'"),
+        ({"X": np.ones((2, 3)), "y": [0, 1, 2]}, ValueError, "cannot be computed with the shapes fed"),
+        ({"X": np.ones((2, 3)), "y": [0, 1], "W": np.ones((3, 5))}, ValueError, "variable 'W'"),
+    ],
+)
+def test_wrong_feeds_name_what_is_wrong(feed: dict[Any, Any], error: type[Exception], message: str) -> None:
+    *_, nodes = network()
+    with pytest.raises(error, match=message):
+        cg.Executor(nodes).run(feed)
+
+
+def test_ambiguous_and_doubled_keys() -> None:
+    a, b = cg.variable(1.0, "a"), cg.variable(2.0, "a")
+    executor = cg.Executor(a + b)
+    with pytest.raises(KeyError, match="2 nodes of the graph are called 'a'"):
+        executor.run({"a": 1.0})
+    with pytest.raises(KeyError, match="no part of the graph"):
+        executor.run({cg.variable(1.0): 1.0})
+    x = cg.variable(1.0, "x")
+    with pytest.raises(KeyError, match="fed twice"):
+        cg.Executor(x * 2).run({x: 1.0, "x": 1.0})
+    with pytest.raises(TypeError, match="runs nodes"):
+        cg.Executor([np.ones(2)])
+
+
+# ------------------------------------------------------------------------------------------------- guards
+
+
+def decided_by_bool(x: Any) -> Any:
+    return x * 2 if x.sum() > 0 else -x
+
+
+def decided_by_int(x: Any) -> Any:
+    return x * int(x.sum())
+
+
+def decided_by_index(x: Any) -> Any:
+    return x * [5.0, 7.0][np.argmax(x)]
+
+
+def decided_by_range(x: Any) -> Any:
+    return sum(x * i for i in range(np.argmax(x)))
+
+
+def decided_by_comparison(x: Any) -> Any:
+    return x * 2 if np.allclose(x, [1.0, 2.0]) else x * 3
+
+
+@pytest.mark.parametrize("function", [decided_by_bool, decided_by_int, decided_by_index, decided_by_range, decided_by_comparison])
+@pytest.mark.parametrize("leaf", ["placeholder", "variable"])
+def test_another_decision_raises_and_names_the_line(function: Any, leaf: str) -> None:
+    example = np.array([1.0, 2.0])
+    x = cg.placeholder((2,), name="x", example=example) if leaf == "placeholder" else cg.variable(example, "x")
+    executor = cg.Executor(function(x))
+    np.testing.assert_array_equal(executor.run({x: example}), function(example))
+    with pytest.raises(cg.GuardError, match=rf"{__file__}.*in {function.__name__}"):
+        executor.run({x: np.array([-1.0, -4.0])})
+    np.testing.assert_array_equal(executor.run({x: example}), function(example))  # nothing was lost
+
+
+@pytest.mark.parametrize(
+    ("length", "what"),
+    [
+        (lambda x: x.shape[0], r"\.shape\[0\]"),
+        (lambda x: (x * 2).shape[0], r"\.shape\[0\]"),
+        (lambda x: len(x), r"len\(\)"),
+        (lambda x: x.size, r"\.size"),
+        (lambda x: np.size(x), r"np\.size"),
+        (lambda x: np.shape(x)[0], r"np\.shape"),
+        (lambda x: len(list(x)), "rows"),
+    ],
+)
+def test_a_frozen_length_is_a_guard(length: Any, what: str) -> None:
+    x = cg.placeholder((None, 3), name="x")
+    mean = np.sum(x) / length(x)
+    executor = cg.Executor(mean)
+    assert executor.run({x: np.ones((2, 3))}) == 6 / length(np.ones((2, 3)))
+    with pytest.raises(cg.GuardError, match=what):
+        executor.run({x: np.ones((5, 3))})
+
+
+def test_one_axis_that_is_read_binds_that_axis_alone() -> None:
+    x = cg.placeholder((None, 3), name="x")
+    mean = np.sum(x) / x.shape[1]
+    assert cg.Executor(mean).run({x: np.ones((5, 3))}) == 5
+
+
+def test_lengths_that_follow_from_values() -> None:
+    x = cg.placeholder((None,), name="x", example=[1.0, -1.0, 2.0, 3.0])
+    kept = x[x > 0]
+    out = np.mean(kept**2) + np.sum(np.unique(x))
+    (dx,) = gradients(out, [x])
+    executor = cg.Executor([out, dx, kept])
+    for point in ([1.0, -1.0, 2.0, 3.0], [-1.0, -1.0, 2.0, 5.0], [1.0, 2.0, 3.0, 4.0], [1.0, -1.0, 2.0, 3.0]):
+        v = cg.variable(point)
+        positive = v[v > 0]
+        eager = np.mean(positive**2) + np.sum(np.unique(v))
+        for a, b in zip(executor.run({x: np.array(point)}), [eager.value, gradient(eager)[v], positive.value], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_numbers_that_left_the_graph() -> None:
+    x = cg.variable(2.0, "x")
+    out = x * float(x)
+    with pytest.warns(RuntimeWarning, match=r"float\(\).*test_numbers_that_left") as caught:
+        executor = cg.Executor(out)
+    assert len(caught) == 1
+    assert len(executor.escapes) == 1
+    assert executor.run({x: 3.0}) == 6
+    with pytest.raises(cg.GuardError, match=r"float\(\)"):
+        cg.Executor(out, strict=True)
+    y = cg.variable(1.0)
+    assert cg.Executor(y * 2, strict=True).escapes == []
+
+
+def test_what_is_decided_after_the_graph_does_not_matter() -> None:
+    x = cg.variable(2.0, "x")
+    out = x * 3
+    assert out > 0
+    assert float(out) == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cg.Executor(out).run({x: -2.0}) == -6
+
+
+def test_eager_loops_leave_nothing_behind() -> None:
+    import gc
+    import weakref
+
+    w = cg.variable(np.ones(1000))
+    alive = []
+    for _ in range(50):
+        loss = np.sum((w * 2) ** 2)
+        alive.append(weakref.ref(loss))
+        if loss > 1:
+            w -= 0.01 * gradient(loss)[w]
+    del loss
+    gc.collect()
+    assert not any(ref() is not None for ref in alive)
+
+
+# ------------------------------------------------------------------------------------------- smaller graphs
+
+
+def names(node: Any) -> list[str]:
+    """The operations of a graph, in order."""
+    return [n.opname for n in cg.topological_order([node]) if n.opname]
+
+
+def test_equal_parts_are_computed_once() -> None:
+    x = cg.variable(0.5, "x")
+    f = np.sin(x) ** np.sin(x)
+    assert names(f) == ["sin", "sin", "pow"]
+    small = cg.simplified(f)
+    assert names(small) == ["sin", "pow"]
+    assert small == f
+    assert names(f) == ["sin", "sin", "pow"]  # the other is as it was
+    assert cg.visualize_at(small).source.count("sin") < cg.visualize_at(f).source.count("sin")
+    np.testing.assert_allclose(gradient(small)[x], gradient(f)[x], rtol=1e-15)
+
+
+def test_constants_are_folded_and_zeros_keep_their_sign() -> None:
+    x, c = cg.variable([1.0, 2.0], "x"), cg.constant(3.0, "c")
+    assert names(cg.simplified(x * (c * 2 + 1))) == ["mul"]
+    both = cg.simplified([x * 0.0, x * -0.0, x * 0.0])
+    assert both[0] is both[2]
+    assert both[0] is not both[1]
+    options = cg.simplified([np.sum(x, keepdims=True), np.sum(x)])
+    assert options[0].shape == (1,)
+
+
+def test_what_is_written_into_is_left_alone() -> None:
+    a = cg.zeros(2)
+    x = cg.variable(1.0)
+    first = a[0] * 1
+    a[0] = x
+    second = a[0] * 1
+    one, two = cg.Executor([first, second]).run({x: 5.0})
+    assert (one, two) == (0, 5)
+
+
+def test_the_program_reads_like_numpy() -> None:
+    x, w = cg.placeholder((2000,), name="x"), cg.variable(np.ones(2000), "w")
+    executor = cg.Executor(np.sum(np.exp(x * w) * np.exp(x * w)))
+    source = executor.source({x: np.ones(2000)})
+    assert source.count("exp(") == 1
+    assert source.count("multiply(") == 2
+
+
+@pytest.mark.parametrize("size", [10, 5000, 20_000, 40_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fused_blocks(size: int, dtype: Any) -> None:
+    x, s = cg.placeholder((None,), dtype, name="x"), cg.variable(dtype(0.5), "s", dtype=dtype)
+    v = x
+    for _ in range(4):
+        v = np.tanh(v * s) + np.where(v > 0, v, 0.1 * v) * 0.3
+    out = np.sum(v)
+    nodes = [out, v, *gradients(out, [x, s])]
+    point = rng.normal(size=size).astype(dtype)
+    plain, together = cg.Executor(nodes).run({x: point}), cg.Executor(nodes, fuse=True).run({x: point})
+    for a, b in zip(plain, together, strict=True):
+        assert a.dtype == b.dtype == dtype
+        np.testing.assert_allclose(a, b, rtol=1e-5 if dtype is np.float32 else 1e-13)
+
+
+def test_other_layouts() -> None:
+    x = cg.placeholder((None, None), name="x")
+    out = np.sum(np.exp(x) * 2, axis=0)
+    executor = cg.Executor([out, np.exp(x)])
+    base = rng.normal(size=(60, 80))
+    for point in (base, base.T, base[::2], np.asfortranarray(base), base[:, ::-1]):
+        for a, b in zip(executor.run({x: point}), [np.sum(np.exp(point) * 2, axis=0), np.exp(point)], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_threads_share_an_executor() -> None:
+    x = cg.placeholder((3000,), name="x")
+    executor = cg.Executor(np.sum(np.sin(x) * np.exp(np.sin(x)) + x))
+    points = [rng.normal(size=3000) for _ in range(8)]
+    expected = [executor.run({x: p}) for p in points]
+    found: dict[int, list[Any]] = {}
+
+    def work(k: int) -> None:
+        found[k] = [executor.run({x: points[k]}) for _ in range(50)]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(set(found[k]) == {expected[k]} for k in range(8))
+
+
+def test_placeholders() -> None:
+    x = cg.placeholder((None, 2), np.float32, "x")
+    assert (x.shape, x.dtype, x.name) == ((2, 2), np.float32, "x")
+    assert len(np.unique(x.value)) == 4
+    with pytest.raises(TypeError, match="never changes"):
+        x[0, 0] = 1
+    with pytest.raises(TypeError, match="holds numbers"):
+        cg.placeholder((), "U3")
+    with pytest.raises(ValueError, match="example has shape"):
+        cg.placeholder((3,), example=[1.0, 2.0])
+    assert cg.placeholder(3).shape == (3,)
+    assert cg.Node.shape is not np.ndarray.shape
