@@ -100,7 +100,7 @@ def rule(
     if not any(ways) or (tangents and not formulas):
         return lambda formula: rule(function, formula, kind=kind, tangents=tangents, check=check)
     made = _made(function, formulas, kind, tangents, derivative, jacobian, numerically)
-    return declare(_checked(made, function) if check else made)
+    return declare(_checked(made, function) if check else made, function.function)
 
 
 def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool) -> Rule:

@@ -213,9 +213,11 @@ rules: dict[str, Rule] = {}
 makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of function of which each has a rule of its own
 
 
-def declare(rule: Rule) -> Rule:
-    """Enter a rule under its opname."""
+def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
+    """Enter a rule under its opname; one of a user's function is for that function alone, whatever others are called."""
     rules[rule.opname] = rule
+    if function is not None:
+        users[function] = rule
     by_function.clear()
     return rule
 
@@ -321,6 +323,9 @@ def general(opname: str, *formulas: Formula | None, variadic: Formula | None = N
 # -------------------------------------------------------------------------------------------- look-up
 
 
+users: dict[Callable[..., Any], Rule] = {}  # rules of users' functions
+
+
 class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
@@ -335,12 +340,13 @@ class _ByFunction(dict[Any, Rule]):
             rule = _output_rule(function.index)
         else:
             opname = operations.opname_of(function)
-            if opname not in rules:
+            found = users.get(function) or rules.get(opname)
+            if found is None or (found in users.values() and function not in users):
                 raise TypeError(
                     f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
                     "passing with cg.stop_gradient"
                 )
-            rule = rules[opname]
+            rule = found
         self[function] = rule
         return rule
 

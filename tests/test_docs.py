@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import doctest
 import re
 import runpy
@@ -64,7 +65,7 @@ def test_its_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     cg.reset()
     try:
-        run(blocks(path), label(path))
+        contextvars.Context().run(run, blocks(path), label(path))  # in which no value has left its graph yet
     except doctest.DocTestFailure as failure:
         pytest.fail(f"{failure.example.source}printed\n{failure.got}instead of\n{failure.example.want}")
     except doctest.UnexpectedException as failure:

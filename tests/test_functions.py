@@ -282,3 +282,22 @@ def test_pieces_that_numpy_cannot_write_raise_as_in_numpy(x: Any, functions: Any
         np.piecewise(x, [x > 0], functions)
     with pytest.raises(expected.type):
         np.piecewise(cg.constant(x), [x > 0], functions)
+
+
+def test_operations_of_one_name_keep_their_own_rules() -> None:
+    def times(factor: float, with_rule: bool = True) -> Any:
+        @cg.primitive(opname="times_some_factor")
+        def times(x: Any) -> Any:
+            return factor * x
+
+        if with_rule:
+            rule(times, derivative=lambda x: factor + 0 * x)
+        return times
+
+    twice, thrice, four = times(2.0), times(3.0), times(4.0, with_rule=False)
+    x = cg.variable(1.5)
+    assert grad(twice)(1.0) == 2
+    assert grad(thrice)(1.0) == 3
+    assert gradient(twice(thrice(x)))[x] == 6
+    with pytest.raises(TypeError, match="times_some_factor has no derivative rule"):
+        grad(four)(1.0)
