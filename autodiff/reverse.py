@@ -129,8 +129,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         found = sweep(nodes, node, seed, set(wanted), True)
         adjoints = owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
     if adjoint is None:
+        together = tuple(wanted)
         for place, v in enumerate(wanted):
-            adjoints[v].origin = Origin(gradients, node, tuple(wanted), place)
+            adjoints[v].origin = Origin(gradients, node, together, place)
     return Gradients(adjoints, node.opname)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import hashlib
 import operator
 import sys
 import weakref
@@ -24,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import lines
+from .modes import is_recording
 from .names import restart_names
-from .nodes import ConstantNode, Joint, Node, attach, next_tick
+from .nodes import ConstantNode, Joint, Node, attach, next_tick, require_history
 
 KEPT = 10_000  # decisions that are remembered
 DEPTH = 4  # how many operations deep a recipe goes
@@ -95,6 +97,23 @@ def note(what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answ
         return
     kept = tuple([_kept(a, DEPTH) for a in about])
     _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick()))
+
+
+def frozen(value: Any, what: str) -> Any:
+    """`value` with every node in it plain, for a use that is not recorded: where is written, and how often."""
+    if isinstance(value, (tuple, list)):
+        return type(value)([frozen(part, what) for part in value])
+    if not isinstance(value, Node):
+        return value
+    require_history(value)
+    if is_recording() and not value.level:
+        note(what, fingerprint, (value,), fingerprint(value.plain), lines.users_frame(2))
+    return value.plain
+
+
+def fingerprint(array: Any) -> tuple[Any, ...]:
+    """What tells an array from others, in few bytes."""
+    return array.shape, array.dtype.str, hashlib.blake2b(np.ascontiguousarray(array), digest_size=16).hexdigest()
 
 
 def _kept(operand: Any, depth: int) -> Any:

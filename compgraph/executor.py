@@ -10,7 +10,7 @@ import numpy as np
 
 from .memory import by_tick
 from .nodes import Node, PlaceholderNode, VariableNode, describe, next_tick, require_history
-from .program import Program, ShapeChangedError
+from .program import OtherProgramError, Program
 from .replay import GuardError, origins_of, questions_about, recipe, replay
 from .simplification import simplify as smaller_graph
 
@@ -134,7 +134,7 @@ class Executor:
                 self._keep(key, program)
         try:
             results = program(values)
-        except ShapeChangedError:
+        except OtherProgramError:
             feeds = self._fed(feed or {})
             program = self._compiled(feeds)
             self._keep(key if key is not None else _layouts(feeds, values), program)

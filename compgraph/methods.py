@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import escapes, writers
+from . import escapes, lines, writers
 from . import operations as ops
 from .binding import settled_order
+from .decisions import note
 from .flat import Flat
 from .memory import root_of
-from .modes import is_quick
+from .modes import is_quick, is_recording
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, operation, record, recover, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
@@ -224,7 +226,12 @@ def _round(self: Node, digits: int | None = None) -> Any:
     require_history(self)
     if self.ndim:
         raise TypeError("round takes a single number; use np.round for an array")
-    return round(self.item()) if digits is None else np.round(self, digits)
+    if digits is not None:
+        return np.round(self, digits)
+    answer = round(self.item())
+    if is_recording() and not self.level:
+        note("round()", operator.methodcaller("__round__"), (self,), answer, lines.users_frame(2))
+    return answer
 
 
 def _copy(self: Node, order: Any = "C") -> Any:

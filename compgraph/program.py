@@ -36,14 +36,20 @@ def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any
     return REDUCTIONS[function].reduce, {"axis": None, **options}
 
 
-class ShapeChangedError(Exception):
-    """A result has another length than when the program was written: how many elements were found hangs on the values."""
+class OtherProgramError(Exception):
+    """A result is another than the program was written for: how many elements were found, or where something is written."""
 
 
 def require_shape(found: Any, shape: tuple[int, ...]) -> None:
     """Raise unless a result has the shape that all that follows was written for."""
     if np.shape(found) != shape:
-        raise ShapeChangedError
+        raise OtherProgramError
+
+
+def require_same(found: Any, kept: Any) -> None:
+    """Raise unless a result is what all that follows was written for."""
+    if not np.array_equal(found, kept):
+        raise OtherProgramError
 
 
 class Program:
@@ -75,6 +81,8 @@ class Program:
         units = fused(items, self._given, outputs) if fuse else [[item] for item in items]
         self._storage = Storage(units, outputs, self._given)
         self._roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+        for node in self._inputs:
+            self._new_name(node)
         for place, unit in enumerate(units):
             self._emit_unit(unit)
             self._emit_freed(place)
@@ -151,9 +159,10 @@ class Program:
             target, index = self._target(item), self._bound(item.index, "i")
             self._lines.append(f"{target}[{index}] = {self._name(item.args[0])}")
         elif item in self._given:
-            name = self._new_name(item)
-            if isinstance(item, Node) and item.memory:  # it will be written into
+            name = self._names[item]
+            if item.memory:  # it will be written into
                 self._lines.append(f"{name} = {name}.copy()")
+            self._emit_same(item)
         elif not item.args:
             self._leaf(item)
         elif isinstance(item.function, operations.Output):
@@ -164,8 +173,16 @@ class Program:
             self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
             self._emit_check(item, item)
 
+    def _emit_same(self, item: Any) -> None:
+        """Make sure of indices and masks where something is written: the derivative was taken with these."""
+        if self._roots and item.plain.dtype.kind in "biu":
+            kept = self._bound(np.array(item.plain), "c")
+            self._lines.append(f"{self._bound(require_same, 'require_same_')}({self._names[item]}, {kept})")
+
     def _emit_check(self, item: Any, operation: Any) -> None:
         """Make sure of the length of a result that may hang on values."""
+        if isinstance(item, Node):
+            self._emit_same(item)
         if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
             return
         chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
@@ -184,7 +201,8 @@ class Program:
         arguments = list(map(self._name, item.args))
         buffer = self._storage.buffer.get(item)
         if buffer is not None:
-            arguments.append(self._bound(buffer, "b"))
+            name = self._bound(buffer, "b")
+            arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)  # as NumPy wants it
         function, options = shortest(item.function, item.options)
         if options:
             arguments.append(f"**{self._bound(options, 'o')}")

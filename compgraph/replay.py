@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .decisions import Decision, GoneError, noted, revived
+from .decisions import Decision, GoneError, fingerprint, noted, revived
 from .graph import breadth_first
 from .memory import Write, root_of, value_at, window
 from .modes import recording_on
@@ -52,10 +52,12 @@ class Question:
         assert self.decision.ask is not None
         answer = self.decision.ask(*values)
         if answer != self.decision.answer:
+            gave = "" if self.decision.ask is fingerprint else f" gave {self.decision.answer!r}"
+            gives = "is another" if self.decision.ask is fingerprint else f"gives {answer!r}"
             raise GuardError(
-                f"while the graph was recorded, {self.decision} gave {self.decision.answer!r}, and Python went on from "
-                f"that; with these values it gives {answer!r}. Record the graph again with such values, or choose in the "
-                "graph itself (np.where, np.minimum, x * (x > 0))"
+                f"while the graph was recorded, {self.decision}{gave}, and Python went on from that; with these values it "
+                f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
+                "x * (x > 0))"
             )
 
 
@@ -164,6 +166,7 @@ class _Replay:
         self.feeds, self.roots = feeds, roots
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
+        self.derived: dict[int, list[Any]] = {}
 
     def record(self, item: Any) -> None:
         """Record a node or joint."""
@@ -182,7 +185,10 @@ class _Replay:
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = origin_of(item)
         if origin is not None:
-            return origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])[origin.place]
+            if id(origin.wrt) not in self.derived:  # those that were asked for together are derived together
+                found = origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])
+                self.derived[id(origin.wrt)] = found
+            return self.derived[id(origin.wrt)][origin.place]
         args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, item.options)

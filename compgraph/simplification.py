@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .memory import Memory, Write, root_of
+from .memory import Memory, Write, root_of, viewed_by
 from .modes import recording_on
 from .nodes import ConstantNode, Joint, Node, _new_view, require_history
 from .replay import Question, recipe
@@ -86,7 +86,7 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
-                known[key] = _like(item, args)
+                known[key] = _viewing(_like(item, args), item)
             made[item] = known[key]
     return made
 
@@ -137,6 +137,32 @@ def _like(item: Any, args: tuple[Any, ...]) -> Any:
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     made.tick, made._operands, made.code, made.instruction = item.tick, None, item.code, item.instruction
     made._scope = item.scope
+    return made
+
+
+def _viewing(made: Any, item: Any) -> Any:
+    """A node that is a view of an operand, cut anew if another operand took the place of that."""
+    if isinstance(item, Joint):
+        if any(made.args[p].plain is not item.args[p].plain for p in item.edges):
+            made.plain = tuple(_called(made))
+        return made
+    if isinstance(item.function, operations.Output):
+        plain = made.args[0].plain[item.function.index]
+        return made if plain.__class__ is not np.ndarray or plain is made.plain else _over(plain, made)
+    return made if viewed_by(item) is None or viewed_by(made) is not None else _over(_called(made), made)
+
+
+def _called(made: Any) -> Any:
+    """What the function of a node or joint gives of its operands."""
+    return made.function(*[a.plain if isinstance(a, (Node, Joint)) else a for a in made.args], **made.options)
+
+
+def _over(plain: Any, node: Any) -> Any:
+    """A node as another is, over another array."""
+    made = _new_view(plain, node.__class__)
+    for slot in ("_name", "memory", "function", "args", "options", "edges", "tick", "_operands", "code", "instruction", "_scope"):
+        setattr(made, slot, getattr(node, slot))
+    made.plain = plain
     return made
 
 

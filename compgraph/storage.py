@@ -14,17 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .memory import by_tick, root_of
+from .memory import by_tick, owner_of
 from .nodes import Joint, Node
 from .replay import sources_of
 
 SMALLEST = 4096  # bytes of a result that gets a buffer of its own; smaller ones NumPy makes as fast
-
-
-def _roots(source: Any) -> list[Any]:
-    if isinstance(source, Joint):
-        return [source]
-    return [root_of(source)] if isinstance(source, Node) else []
 
 
 def has_buffer(node: Any) -> bool:
@@ -71,7 +65,12 @@ class Storage:
         self.buffer: dict[Any, Any] = {}
         self.freed: dict[int, list[Any]] = defaultdict(list)
         self._inputs = inputs
-        self._last = _last_uses(units, outputs)
+        self._owners: dict[int, Any] = {}
+        for unit in units:
+            for item in unit:
+                if isinstance(item, Node):
+                    self._owners.setdefault(id(owner_of(item.plain)), item)
+        self._last = self._last_uses(units, outputs)
         self._free: dict[Any, list[Any]] = defaultdict(list)
         ending: dict[float, set[Any]] = defaultdict(set)
         for root, place in self._last.items():
@@ -97,7 +96,9 @@ class Storage:
         """Whether a result may lie where an operand lies that it is the last to use: exactly there."""
         if not isinstance(node, Node) or not is_elementwise(node):
             return False
-        return all(source in ending or root_of(source) not in ending for source in sources_of(node) if isinstance(source, Node))
+        return all(
+            source in ending or self._first_with(source) not in ending for source in sources_of(node) if isinstance(source, Node)
+        )
 
     def _release(self, ending: set[Any], place: int) -> None:
         for root in sorted(ending, key=by_tick):
@@ -107,17 +108,20 @@ class Storage:
             elif root.args and root not in self._inputs and not root.memory:
                 self.freed[place].append(root)
 
+    def _first_with(self, source: Any) -> Any:
+        """The node that first had the memory in which another lies; of a joint or scalar, itself."""
+        return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Node) else source
+
+    def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
+        last: dict[Any, float] = {}
+        for place, unit in enumerate(units):
+            for item in unit:
+                for source in sources_of(item):
+                    if isinstance(source, (Node, Joint)):
+                        last[self._first_with(source)] = place
+        last.update((self._first_with(node), inf) for node in outputs)
+        return last
+
 
 def _layout(array: Any) -> Any:
     return array.shape, array.dtype, array.strides
-
-
-def _last_uses(units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
-    last: dict[Any, float] = {}
-    for place, unit in enumerate(units):
-        for item in unit:
-            for source in sources_of(item):
-                for root in _roots(source):
-                    last[root] = place
-    last.update((root, inf) for node in outputs for root in _roots(node))
-    return last

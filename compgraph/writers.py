@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import operations as ops
+from .decisions import frozen
 from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record, require_history
@@ -22,7 +23,7 @@ def own_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
     if isinstance(index, Node):
-        return index.value.copy()
+        return np.array(frozen(index, "the index of a write"))
     return np.array(index) if isinstance(index, (list, ndarray)) and len(np.shape(index)) else index
 
 
@@ -58,7 +59,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         store(dst, ..., src, casting)
         return
     require_cast(src, dst, casting, "np.copyto")
-    mask = np.broadcast_to(to_plain(where), dst.shape)
+    mask = np.broadcast_to(frozen(where, "the mask of np.copyto"), dst.shape)
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
         src = np.reshape(src, np.shape(src)[extra:])
@@ -71,7 +72,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
     require_history(a)
-    places = np.ravel(to_plain(ind)).astype(np.intp)
+    places = np.ravel(frozen(ind, "the places of np.put")).astype(np.intp)
     if mode == "wrap":
         places = places % a.size
     elif mode == "clip":
@@ -107,7 +108,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         into_plain(np.place, "use np.where", arr, mask, vals)
         return
     require_history(arr)
-    places = np.flatnonzero(to_plain(mask))
+    places = np.flatnonzero(frozen(mask, "the mask of np.place"))
     if np.size(mask) != arr.size:
         raise ValueError("place: mask and data must be the same size")
     if places.size and not np.size(vals):
@@ -123,7 +124,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     require_history(a)
     if np.shape(mask) != a.shape:
         raise ValueError("putmask: mask and data must be the same size")
-    chosen = np.asarray(to_plain(mask)).astype(bool)
+    chosen = np.asarray(frozen(mask, "the mask of np.putmask")).astype(bool)
     values = as_operand(values)
     if np.size(values):
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
@@ -134,10 +135,11 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     if not isinstance(arr, Node):
         into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
+    indices = frozen(indices, "the places of np.put_along_axis")
     if axis is None:
-        set_flat(arr, to_plain(indices), values)
+        set_flat(arr, indices, values)
         return
-    np.put_along_axis._implementation(arr, to_plain(indices), gathered(values), axis)  # type: ignore[attr-defined]
+    np.put_along_axis._implementation(arr, indices, gathered(values), axis)  # type: ignore[attr-defined]
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
@@ -262,7 +264,7 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
             raise _plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         return _plain_out(ufunc, inputs, out, {"where": where, **options})
     _require_apart(name, out)
-    mask = np.broadcast_to(to_plain(where), out[0].shape).copy()
+    mask = np.broadcast_to(frozen(where, f"the mask of {name}"), out[0].shape).copy()
     operands = [as_operand(x) for x in inputs]
     found: list[Any] = []
 
