@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import lines
+from .graph import breadth_first
 from .names import restart_names
-from .nodes import ConstantNode, Joint, Node, attach, next_tick
+from .nodes import ConstantNode, Joint, Node, PlaceholderNode, attach, describe, next_tick
 
 KEPT = 10_000  # decisions that are remembered
 DEPTH = 4  # how many operations deep a recipe goes
@@ -87,12 +88,14 @@ class GoneError(Exception):
 _log: deque[Decision] = deque(maxlen=KEPT)
 
 
-def note(what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any) -> None:
-    """Remember an answer, given on the line at work in a frame."""
+def note(
+    what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
+) -> None:
+    """Remember an answer, given now or at a tick, on the line at work in a frame."""
     if all(a.__class__ is ConstantNode for a in about if isinstance(a, Node)):
         return
     kept = tuple([_kept(a, DEPTH) for a in about])
-    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick()))
+    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick))
 
 
 def _kept(operand: Any, depth: int) -> Any:
@@ -191,6 +194,19 @@ def freezes_nothing(frame: Any) -> bool:
     """Whether the code that asks for a shape is ours and keeps none: all but compositions, which do as NumPy's own code."""
     filename = frame.f_code.co_filename
     return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
+
+
+def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
+    """Take note of the placeholders' shapes behind nodes, for what is recorded, from a tick on, for these shapes alone.
+
+    What a derivative's rules record holds lengths of the arrays they saw. `autodiff.reverse.gradients` is asked for again
+    where the graph is run with others; other derivatives cannot be.
+    """
+    if _living:
+        for node in breadth_first(*[x for x in outputs if isinstance(x, Node)]):
+            if isinstance(node, PlaceholderNode):
+                asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
+                note(asked, np.shape, (node,), node.plain.shape, lines.users_frame(2), tick)
 
 
 def _length(axis: int, x: Any) -> int:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from . import escapes, writers
+from . import escapes, lines, writers
 from . import operations as ops
 from .binding import settled_order
+from .decisions import note
 from .flat import Flat
 from .memory import root_of
 from .modes import is_quick
@@ -224,7 +225,15 @@ def _round(self: Node, digits: int | None = None) -> Any:
     require_history(self)
     if self.ndim:
         raise TypeError("round takes a single number; use np.round for an array")
-    return round(self.item()) if digits is None else np.round(self, digits)
+    if digits is not None:
+        return np.round(self, digits)
+    answer = _rounded(self.item())
+    note("round()", _rounded, (self,), answer, lines.users_frame(2))
+    return answer
+
+
+def _rounded(number: Any) -> Any:
+    return round(np.asarray(number).item())
 
 
 def _copy(self: Node, order: Any = "C") -> Any:
