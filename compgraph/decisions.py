@@ -24,7 +24,7 @@ import numpy as np
 from . import lines
 from .graph import breadth_first
 from .names import restart_names
-from .nodes import ConstantNode, Joint, Node, PlaceholderNode, attach, describe, next_tick
+from .nodes import ConstantNode, InputNode, Joint, Node, PlaceholderNode, attach, describe, next_tick
 
 KEPT = 10_000  # decisions that are remembered
 DEPTH = 4  # how many operations deep a recipe goes
@@ -197,14 +197,14 @@ def freezes_nothing(frame: Any) -> bool:
 
 
 def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
-    """Take note of the placeholders' shapes behind nodes, for what is recorded, from a tick on, for these shapes alone.
+    """Take note of the shapes of placeholders and arguments behind nodes, for what is recorded, from a tick on, for these alone.
 
     What a derivative's rules record holds lengths of the arrays they saw. `autodiff.reverse.gradients` is asked for again
     where the graph is run with others; other derivatives cannot be.
     """
     if _living:
         for node in breadth_first(*[x for x in outputs if isinstance(x, Node)]):
-            if isinstance(node, PlaceholderNode):
+            if isinstance(node, (PlaceholderNode, InputNode)):  # where other lengths may come from
                 asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
                 note(asked, np.shape, (node,), node.plain.shape, lines.users_frame(2), tick)
 

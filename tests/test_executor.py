@@ -451,6 +451,15 @@ def test_graphs_that_were_copied_take_other_lengths(function: Any, copied: Any) 
         cg.Executor(nodes).run({"x": 1.0})
 
 
+def test_a_fed_argument_of_a_derivative_binds_too() -> None:
+    x = cg.placeholder((None,), name="x")
+    h = cg.multiply(x, 2, name="h")
+    executor = cg.Executor(ad.grad(lambda t: np.mean(t * t))(h))
+    np.testing.assert_array_equal(executor.run({"h": np.ones(2)}), np.ones(2))
+    with pytest.raises(GuardError, match="shape"):
+        executor.run({"h": np.ones(1)})
+
+
 def test_round_is_a_guard() -> None:
     x = cg.placeholder((), name="x", example=1.4)
     executor = cg.Executor(x * round(x))
