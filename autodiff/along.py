@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
-from compgraph.nodes import ConstantNode, Node, record, require_history
+from compgraph.nodes import ConstantNode, Node, next_tick, record, require_history
 
 from .broadcasting import conform
 from .tangents import TangentNode, next_level
@@ -56,7 +57,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
     if given != structure:
         raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
-    level = next_level()
+    level, since = next_level(), next_tick()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
         primal, tangent = as_argument(primal, f"jvp: primal {position}"), as_argument(tangent, f"jvp: tangent {position}")
@@ -71,6 +72,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes))
     parts = [_parted(out, level, escapes) for out in outs]
+    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=since)
     if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])

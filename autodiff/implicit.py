@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.decisions import note_lengths
 from compgraph.modes import NoGraph
 from compgraph.nodes import INERT, Node, describe, record
 from compgraph.operands import as_operands, to_plain
@@ -257,6 +258,7 @@ def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: F
     """The solution as one node."""
     start = np.asarray(to_plain(as_argument(to_plain(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
+    note_lengths(f"the start of autodiff.{name}", x0)
     if any(np.asarray(to_plain(a)).dtype.kind == "c" for a in (start, *operands)):
         raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compgraph.decisions import note_lengths
 from compgraph.modes import recording_on
 from compgraph.nodes import ConstantNode, Node
 
@@ -55,6 +56,8 @@ class Recorded:
         self.nodes = collect(out, stop=trace.inputs)
         self.written = self.nodes.__class__ is Events
         self.live = trace.outer and goes_on(self.nodes, trace.inputs) if live is None else live
+        if self.live:
+            note_lengths(f"a derivative by autodiff.{trace.operator}", out)
 
     @functools.cached_property
     def needed(self) -> set[Any]:
@@ -191,6 +194,7 @@ def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
 def gradient_nodes(trace: Trace, out: Any) -> list[Any]:
     """The gradient of a scalar, as nodes of the graph."""
     nodes = collect(out, stop=trace.inputs)
+    note_lengths(f"a derivative by autodiff.{trace.operator}", out)
     with recording_on():
         seed = np.ones_like(out)
         swept = sweep(nodes, out, seed, set(trace.inputs), True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.decisions import derived_again
+from compgraph.decisions import derived_again, note_lengths
 from compgraph.escapes import noticed, noticing, told
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
@@ -123,6 +123,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     if not create_graph:
         found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
         return Gradients(owned(found, wanted, adjoint), node.opname)
+    if adjoint is not None:  # without one it is derived again
+        note_lengths("a gradient with an adjoint of its own", node)
     with recording_on(), derived_again(adjoint is None):
         since = next_tick()
         seed = _recorded_seed(node, adjoint)

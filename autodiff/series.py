@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.decisions import note_lengths
 from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
 from compgraph.operands import to_plain
@@ -101,6 +102,8 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
             live = live and (any(isinstance(d, Node) for d in directions) or goes_on(nodes, inputs))
             given = {i: [i, d] if live else [i.plain, to_plain(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, given, live)
+            if live:
+                note_lengths("a derivative by autodiff.taylor", *outs)
             found = [expansion.up_to(order, out) for out in outs]
         except NotSimple:
             return _nested(flat, points, directions, order)

@@ -141,7 +141,7 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
                 else:
                     fits = kind is plain.__class__
                 if not fits:
-                    contribution = conform(contribution, operand if create_graph else plain)
+                    contribution = conform(contribution, plain)
                 adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
                 del contribution, earlier  # so that _sum sees who else holds them
     if reached:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing
 from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import InputNode, Node, describe, leaf, next_tick, record
@@ -155,6 +156,7 @@ class Trace:
             self.warn_of_zeros(swept)
             found = owned(swept, self.inputs, adjoint)
             return [found[x] for x in self.inputs]
+        note_lengths(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
             since = next_tick()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint

@@ -25,9 +25,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import lines
+from .graph import breadth_first
 from .modes import is_recording
 from .names import restart_names
-from .nodes import ConstantNode, Joint, Node, attach, next_tick, require_history
+from .nodes import (
+    ConstantNode,
+    InputNode,
+    Joint,
+    Node,
+    PlaceholderNode,
+    attach,
+    describe,
+    next_tick,
+    require_history,
+)
 
 KEPT = 10_000  # decisions that are remembered
 DEPTH = 4  # how many operations deep a recipe goes
@@ -89,14 +100,17 @@ class GoneError(Exception):
 
 
 _log: deque[Decision] = deque(maxlen=KEPT)
+_forgetting: ContextVar[bool | None] = ContextVar("forgetting", default=False)
 
 
-def note(what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any) -> None:
-    """Remember an answer, given on the line at work in a frame."""
-    if all(a.__class__ is ConstantNode for a in about if isinstance(a, Node)):
+def note(
+    what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
+) -> None:
+    """Remember an answer, given now or at a tick, on the line at work in a frame."""
+    if _forgetting.get() or all(a.__class__ is ConstantNode for a in about if isinstance(a, Node)):
         return
     kept = tuple([_kept(a, DEPTH) for a in about])
-    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick()))
+    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick))
 
 
 def frozen(value: Any, what: str) -> Any:
@@ -113,7 +127,7 @@ def frozen(value: Any, what: str) -> Any:
 
 def fingerprint(array: Any) -> tuple[Any, ...]:
     """What tells an array from others, in few bytes."""
-    return array.shape, array.dtype.str, hashlib.blake2b(np.ascontiguousarray(array), digest_size=16).hexdigest()
+    return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
 def _kept(operand: Any, depth: int) -> Any:
@@ -205,32 +219,46 @@ def noted() -> tuple[Decision, ...]:
 # can be fed another shape than it was recorded with.
 _living = 0
 _ASKS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
-_rederived: ContextVar[bool] = ContextVar("rederived", default=False)
-_HOME = __file__.replace("decisions.py", "")
 _COMPOSITIONS = __file__.replace("decisions.py", "compositions")
 
 
 @contextmanager
 def derived_again(on: bool) -> Iterator[None]:
-    """What is recorded inside will be derived again for other lengths, so that none is frozen; see `nodes.Origin`."""
-    token = _rederived.set(on)
+    """Forget what is decided inside, since it will be decided again whenever the graph is run; see `nodes.Origin`."""
+    token = _forgetting.set(on and _forgetting.get() is not None)
     try:
         yield
     finally:
-        _rederived.reset(token)
+        _forgetting.reset(token)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Remember what is decided inside, whatever is derived there: a program is being written, which holds for that alone."""
+    token = _forgetting.set(None)
+    try:
+        yield
+    finally:
+        _forgetting.reset(token)
 
 
 def freezes_nothing(frame: Any) -> bool:
-    """Whether the code that asks for a shape is ours and keeps none.
-
-    Compositions do as NumPy's own code and keep them; so do the rules of derivatives, but for those that are derived again.
-    """
+    """Whether the code that asks for a shape is ours and keeps none: all but compositions, which do as NumPy's own code."""
     filename = frame.f_code.co_filename
-    if not _living:
-        return True
-    if filename.startswith(_COMPOSITIONS) or not lines.is_ours(filename):
-        return False
-    return filename.startswith(_HOME) or _rederived.get()
+    return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
+
+
+def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
+    """Take note of the shapes of placeholders and arguments behind nodes, for what is recorded, from a tick on, for these alone.
+
+    What a derivative's rules record holds lengths of the arrays they saw. `autodiff.reverse.gradients` is asked for again
+    where the graph is run with others; other derivatives cannot be.
+    """
+    if _living:
+        for node in breadth_first(*[x for x in outputs if isinstance(x, Node)]):
+            if isinstance(node, (PlaceholderNode, InputNode)):  # where other lengths may come from
+                asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
+                note(asked, np.shape, (node,), node.plain.shape, lines.users_frame(2), tick)
 
 
 def _length(axis: int, x: Any) -> int:

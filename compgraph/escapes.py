@@ -20,7 +20,7 @@ import numpy as np
 from . import lines, operations
 from .decisions import note
 from .modes import is_recording
-from .nodes import ACTIVE, INERT, ConstantNode, Node, describe, require_history
+from .nodes import ACTIVE, INERT, ConstantNode, Node, PlaceholderNode, describe, require_history
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
@@ -158,7 +158,7 @@ def _inert_conversion(name: str) -> Any:
 def _note_number(node: Node, what: str) -> None:
     """Remember that the user's code was given numbers, of which nobody knows what it did."""
     frame = sys._getframe(2)
-    if node.args and not node.level and not lines.is_ours(frame.f_code.co_filename):
+    if (node.args or isinstance(node, PlaceholderNode)) and not node.level and not lines.is_ours(frame.f_code.co_filename):
         note(what, None, (node,), None, lines.users_frame(3))
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .graph import breadth_first
 from .memory import by_tick
-from .nodes import Node, PlaceholderNode, VariableNode, describe, next_tick, require_history
-from .program import OtherProgramError, Program
-from .replay import GuardError, origins_of, questions_about, recipe, replay
+from .modes import watcher
+from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
+from .program import Program
+from .replay import GuardError, OtherProgramError, origins_of, questions_about, recipe, replay
 from .simplification import simplify as smaller_graph
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
@@ -69,8 +71,10 @@ class Executor:
     """
 
     def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, strict: bool = False) -> None:
-        self._single = isinstance(nodes, Node)
+        self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
         self.nodes: list[Any] = [nodes] if self._single else list(nodes)
+        if not self.nodes:
+            raise ValueError("an Executor was given no node to compute")
         for node in self.nodes:
             require_history(node)
             if not isinstance(node, Node):
@@ -99,6 +103,11 @@ class Executor:
             raise GuardError(message)
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an Executor cannot be pickled or copied: it holds compiled code. Pickle its nodes, and make another of them"
+        )
+
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.
 
@@ -124,20 +133,27 @@ class Executor:
         GuardError
             If Python would have decided otherwise with these values while the graph was recorded.
         """
-        values = list(feed.values()) if feed else []
-        key = _layouts(feed or {}, values)
+        feed = {} if feed is None else feed
+        if watcher.get() is not None:  # `debug` looks at operations as they are recorded
+            made = self._recorded_again(self._fed(feed))
+            results: Any = [np.array(made[node].plain)[()] for node in self.nodes]
+            return results[0] if self._single else results
+        values = list(feed.values()) if isinstance(feed, Mapping) else [None]
+        key = _layouts(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
-            feeds = self._fed(feed or {})
-            program, values = self._program(feeds), list(feeds.values())
-            if key is not None:
+            feeds = self._fed(feed)
+            given, values = values, list(feeds.values())
+            program = self._program(feeds)
+            if key is not None and all(a is b for a, b in zip(given, values, strict=True)):  # what is converted is checked
                 self._keep(key, program)
         try:
             results = program(values)
         except OtherProgramError:
-            feeds = self._fed(feed or {})
-            program = self._compiled(feeds)
-            self._keep(key if key is not None else _layouts(feeds, values), program)
+            feeds = self._fed(feed)
+            program, values = self._compiled(feeds), list(feeds.values())
+            self._programs.pop(key, None)
+            self._keep(_layouts(feeds, values), program)
             results = program(values)
         return results[0] if self._single else list(results)
 
@@ -190,6 +206,8 @@ class Executor:
 
     def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
         """The values by node, checked."""
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
         given = {self._node(key): value for key, value in feed.items()}
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
@@ -239,7 +257,9 @@ def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
     declared = getattr(node, "declared", node.shape)
-    fixed = declared if isinstance(node, VariableNode) or None in declared else (None,) * len(declared)
+    # Lengths that were read while the graph was recorded are known to be checked where they follow from a placeholder's.
+    free = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
+    fixed = (None,) * len(declared) if free else declared
     if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
         raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
     return array.astype(node.dtype, copy=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,7 @@ from .binding import settled_order
 from .decisions import note
 from .flat import Flat
 from .memory import root_of
-from .modes import is_quick, is_recording
+from .modes import is_quick
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, operation, record, recover, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
@@ -228,10 +227,13 @@ def _round(self: Node, digits: int | None = None) -> Any:
         raise TypeError("round takes a single number; use np.round for an array")
     if digits is not None:
         return np.round(self, digits)
-    answer = round(self.item())
-    if is_recording() and not self.level:
-        note("round()", operator.methodcaller("__round__"), (self,), answer, lines.users_frame(2))
+    answer = _rounded(self.item())
+    note("round()", _rounded, (self,), answer, lines.users_frame(2))
     return answer
+
+
+def _rounded(number: Any) -> Any:
+    return round(np.asarray(number).item())
 
 
 def _copy(self: Node, order: Any = "C") -> Any:

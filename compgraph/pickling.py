@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from . import lines
+from .decisions import watch_shapes
 from .finding import function_called, name_of
 from .memory import Memory, Twin, Write, window
-from .nodes import NO_OPTIONS, InputNode, Joint, Node, _new_view, describe, next_tick, record, require_history
+from .nodes import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
 from .operations import copy as copy_of
 
 ndarray = np.ndarray
@@ -170,7 +171,7 @@ class Unmet:
         met, queue = self.met, [] if node in self.met else [node]
         met.update(queue)
         for found in queue:  # the list grows while it is walked
-            for operand in [found.args[p] for p in found.edges] + _written(found):
+            for operand in [found.args[p] for p in found.edges] + _written(found) + _derived_from(found):
                 if operand not in met:
                     met.add(operand)
                     queue.append(operand)
@@ -199,12 +200,19 @@ class Unmet:
             name,
             self._lines[made],
             node.scope,
+            getattr(node, "origin", None) or getattr(node, "declared", None),
         )
 
 
 def _written(node: Any) -> list[Any]:
     """The nodes whose values were written into the buffer of a node."""
     return [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
+
+
+def _derived_from(node: Any) -> list[Any]:
+    """The nodes of which a derivative is derived again, if it has to be."""
+    origin = getattr(node, "origin", None)
+    return [origin.output, *origin.wrt] if origin else []
 
 
 class Feed:
@@ -283,6 +291,7 @@ def _rebuilt(
     name: str | None,
     line: str | None,
     scope: tuple[str, ...],
+    more: Any = None,
 ) -> Any:
     """A node from its parts, older than all that will be made."""
     plain = _decoded(plain)
@@ -297,6 +306,11 @@ def _rebuilt(
         pass
     node.tick, node._operands, node.code, node.instruction = tick, None, line, 0
     node._scope = scope
+    if isinstance(more, Origin):
+        node.origin = more
+    elif more is not None:
+        node.declared = more
+        watch_shapes(node)
     return node
 
 
@@ -317,6 +331,8 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
             continue
         _require_picklable(found)
         cls, plain, args, *rest = walk.state(found)
+        if isinstance(origin := rest[-1], Origin):
+            rest[-1] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Node, Joint)) else copy.deepcopy(a, memo) for a in args])
         memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]

@@ -17,7 +17,7 @@ from . import operations
 from .fusing import BLOCK, Group, fused, repeated
 from .memory import Write, value_at, window
 from .nodes import Joint, Node
-from .replay import Question, place_in
+from .replay import OtherProgramError, Question, place_in
 from .storage import Storage
 
 _FILE = "<executor {}>"
@@ -34,10 +34,6 @@ def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any
     if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
         return function, options
     return REDUCTIONS[function].reduce, {"axis": None, **options}
-
-
-class OtherProgramError(Exception):
-    """A result is another than the program was written for: how many elements were found, or where something is written."""
 
 
 def require_shape(found: Any, shape: tuple[int, ...]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .decisions import Decision, GoneError, fingerprint, noted, revived
+from .decisions import Decision, GoneError, fingerprint, noted, remembering, revived
 from .graph import breadth_first
 from .memory import Write, root_of, value_at, window
 from .modes import recording_on
@@ -33,17 +33,19 @@ class Question:
         What it was about: nodes, and plain values.
     tick : float
         When; it stands among the nodes in that order.
+    derived : bool
+        Whether it was decided by a rule while the program was written: another answer means another program.
     """
 
-    __slots__ = ("args", "decision", "tick")
+    __slots__ = ("args", "decision", "derived", "tick")
 
-    def __init__(self, decision: Decision, args: tuple[Any, ...]) -> None:
-        self.decision, self.args = decision, args
+    def __init__(self, decision: Decision, args: tuple[Any, ...], derived: bool = False) -> None:
+        self.decision, self.args, self.derived = decision, args, derived
         self.tick: float = decision.tick
 
     def on(self, args: tuple[Any, ...]) -> Question:
         """The same question about other nodes."""
-        question = Question(self.decision, args)
+        question = Question(self.decision, args, self.derived)
         question.tick = max((a.tick for a in args if isinstance(a, Node)), default=0) + 0.5
         return question
 
@@ -52,6 +54,8 @@ class Question:
         assert self.decision.ask is not None
         answer = self.decision.ask(*values)
         if answer != self.decision.answer:
+            if self.derived:
+                raise OtherProgramError
             gave = "" if self.decision.ask is fingerprint else f" gave {self.decision.answer!r}"
             gives = "is another" if self.decision.ask is fingerprint else f"gives {answer!r}"
             raise GuardError(
@@ -59,6 +63,10 @@ class Question:
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
                 "x * (x > 0))"
             )
+
+
+class OtherProgramError(Exception):
+    """A program does not hold for these values: how many elements are found, or where something is written, is another."""
 
 
 class GuardError(RuntimeError):
@@ -123,7 +131,7 @@ def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Questio
         if decision.ask is None:
             lost.append(decision)
         else:
-            asked.append(Question(decision, args))
+            asked.append(Question(decision, args, since != -inf))
     return asked, lost
 
 
@@ -148,7 +156,7 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
         If Python would have decided otherwise.
     """
     again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
-    with recording_on():
+    with recording_on(), remembering():
         for item in items:
             if isinstance(item, Question):
                 item.ask(*[again.made[a].plain if isinstance(a, Node) else a for a in item.args])

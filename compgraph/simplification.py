@@ -14,8 +14,8 @@ import numpy as np
 from . import operations
 from .memory import Memory, Write, root_of, viewed_by
 from .modes import recording_on
-from .nodes import ConstantNode, Joint, Node, _new_view, require_history
-from .replay import Question, recipe
+from .nodes import ConstantNode, Joint, Node, PlaceholderNode, _new_view, require_history
+from .replay import Question, origin_of, recipe
 
 # What they compute hangs on the shape of their operand alone, which is known.
 OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
@@ -57,13 +57,18 @@ def simplified(nodes: Any) -> Any:
         require_history(node)
         if not isinstance(node, Node):
             raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
-    made = simplify(recipe(outputs))
+    items = recipe(outputs)
+    made = simplify(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     found = [made[node] for node in outputs]
     return found[0] if single else found
 
 
-def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict[Any, Any]:
-    """For each item of a graph what takes its place in a smaller one; `inputs` are given from outside and stay."""
+def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
+    """For each item of a graph what takes its place in a smaller one.
+
+    `inputs` are given from outside and stay. Unless `shapes_known`, other shapes may come, with which derivatives are
+    derived again: of the graph as it was.
+    """
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
@@ -75,11 +80,14 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset()) -> dict
             made[item] = _written(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
             made[item] = item
+        elif not shapes_known and origin_of(item):
+            made[item] = _like(item, args)
+            made[item].origin = item.origin
         elif item in inputs or _is_written(item):
             made[item] = _like(item, args)
             if isinstance(item, Node) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
-        elif item.function in OF_SHAPE_ALONE or all(_is_constant(args[position]) for position in item.edges):
+        elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(_is_constant(args[position]) for position in item.edges):
             made[item] = _constant(item, args)
             if not isinstance(item, Joint):
                 made[item] = known.setdefault(_key_of_value(item.plain), made[item])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import warnings
 from typing import Any
@@ -9,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
+from compgraph.debugging import NonFiniteError
+from compgraph.replay import GuardError
 
 rng = np.random.default_rng(0)
 
@@ -378,3 +383,120 @@ def test_placeholders() -> None:
         cg.placeholder((3,), example=[1.0, 2.0])
     assert cg.placeholder(3).shape == (3,)
     assert cg.Node.shape is not np.ndarray.shape
+
+
+# ------------------------------------------------------------------------------------- what must not be quietly wrong
+
+
+@pytest.mark.parametrize("given", [np.float32, bool, np.int8, ">f8"])
+def test_what_is_converted_is_converted_each_time(given: Any) -> None:
+    x = cg.placeholder((None,), name="x")
+    executor = cg.Executor([x / 3, x + x])
+    for value in (np.ones(2, given), np.zeros(2, given)):
+        for found, expected in zip(executor.run({"x": value}), [value.astype(float) / 3, value.astype(float) * 2], strict=True):
+            assert found.dtype == float
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_lengths_read_without_a_placeholder_bind() -> None:
+    x = cg.variable(np.ones(2), "x")
+    y = cg.multiply(x, 2, name="y")
+    mean = np.sum(y) / y.shape[0]
+    assert cg.Executor(mean).run({"y": np.zeros(2)}) == 0
+    with pytest.raises(ValueError, match=r"shape \(4,\) was fed for the result of mul 'y'"):
+        cg.Executor(mean).run({"y": np.ones(4)})
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        ad.grad(lambda t: np.sum(np.sin(t) * t)),
+        ad.jacrev(lambda t: t**2),
+        ad.jacfwd(lambda t: t**2),
+        ad.hessian(lambda t: np.sum(t**3)),
+        lambda x: ad.hvp(lambda t: np.sum(t**3))(x, x),
+        lambda x: ad.vjp(lambda t: t**2, x)[1](x)[0],
+        lambda x: ad.jvp(np.mean, (x,), (x,))[1],
+        lambda x: ad.taylor(lambda t: np.sum(t**2), x, 1, x)[1],
+        lambda x: ad.grad(lambda w: np.mean(x * w))(cg.variable(2.0)),
+        lambda x: gradient(x * x, [x], adjoint=x, create_graph=True)[x],
+        lambda x: ad.root(lambda y, a: y * y - a, x * 0 + 1.5, x),
+    ],
+)
+def test_derivatives_that_are_not_derived_again_bind_to_their_shapes(derivative: Any) -> None:
+    x = cg.placeholder((None,), name="x")
+    executor = cg.Executor(derivative(x))
+    point = np.array([0.3, 0.9])
+    np.testing.assert_allclose(executor.run({x: point}), derivative(cg.variable(point)).value)
+    for other in (np.ones(1), np.ones(3)):
+        with pytest.raises((GuardError, ValueError)):
+            executor.run({x: other})
+
+
+@pytest.mark.parametrize("copied", [cg.simplified, copy.deepcopy, lambda nodes: pickle.loads(pickle.dumps(nodes))])
+@pytest.mark.parametrize(
+    "function", [np.mean, np.sum, lambda x: np.sum(np.ones_like(x) * 3), lambda x: np.sum(cg.softmax(x) ** 2)]
+)
+def test_graphs_that_were_copied_take_other_lengths(function: Any, copied: Any) -> None:
+    x = cg.placeholder((None,), name="x")
+    total = function(x)
+    nodes = copied([total, *gradients(total * x[0], [x])])
+    for length in (1, 2, 3):
+        v = cg.variable(rng.normal(size=length))
+        out = function(v)
+        found = cg.Executor(nodes).run({"x": v.value})
+        np.testing.assert_array_equal(found[0], out.value)
+        np.testing.assert_array_equal(found[1], gradient(out * v[0], [v])[v])
+    with pytest.raises(ValueError, match=r"declared with shape \(None,\)"):
+        cg.Executor(nodes).run({"x": 1.0})
+
+
+def test_a_fed_argument_of_a_derivative_binds_too() -> None:
+    x = cg.placeholder((None,), name="x")
+    h = cg.multiply(x, 2, name="h")
+    executor = cg.Executor(ad.grad(lambda t: np.mean(t * t))(h))
+    np.testing.assert_array_equal(executor.run({"h": np.ones(2)}), np.ones(2))
+    with pytest.raises(GuardError, match="shape"):
+        executor.run({"h": np.ones(1)})
+
+
+def test_round_is_a_guard() -> None:
+    x = cg.placeholder((), name="x", example=1.4)
+    executor = cg.Executor(x * round(x))
+    assert executor.run({x: 0.8}) == 0.8
+    with pytest.raises(GuardError, match=r"round\(\)"):
+        executor.run({x: 1.9})
+
+
+@pytest.mark.parametrize("read", [lambda x: x.item(), lambda x: x.value, lambda x: x.tolist()])
+def test_numbers_of_a_placeholder_are_escapes(read: Any) -> None:
+    x = cg.placeholder((), name="x")
+    y = x * read(x)
+    with pytest.warns(RuntimeWarning, match="numbers left the graph"):
+        assert cg.Executor(y).escapes
+
+
+def test_debug_looks_at_runs() -> None:
+    x = cg.placeholder((None,), name="x")
+    executor = cg.Executor([np.sum(np.log(x)), x * 2])
+    good = executor.run({x: np.ones(2)})
+    with np.errstate(divide="ignore"), cg.debug():
+        for a, b in zip(executor.run({x: np.ones(2)}), good, strict=True):
+            np.testing.assert_array_equal(a, b)
+        with pytest.raises(NonFiniteError, match="the result of log is infinite"):
+            executor.run({x: np.zeros(2)})
+
+
+def test_what_an_executor_refuses() -> None:
+    x = cg.variable(1.0, "x")
+    executor = cg.Executor(x * 2)
+    for wrong in (3, None, x.value, [x.value]):
+        with pytest.raises(TypeError, match="an Executor runs nodes, not a"):
+            cg.Executor(wrong)
+    with pytest.raises(ValueError, match="no node"):
+        cg.Executor([])
+    with pytest.raises(TypeError, match="a mapping of nodes or names to values, not a list"):
+        executor.run([1.0])  # type: ignore[arg-type]
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="Pickle its nodes"):
+            copied(executor)

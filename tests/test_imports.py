@@ -21,7 +21,7 @@ COMPGRAPH = {
     "scopes": {"modes"},
     "memory": {"lines"},
     "nodes": {"operations", "names", "modes", "lines", "memory"},
-    "decisions": {"lines", "modes", "names", "nodes"},
+    "decisions": {"graph", "lines", "modes", "names", "nodes"},
     "escapes": {"decisions", "operations", "lines", "modes", "nodes"},
     "leaves": {"decisions", "modes", "names", "nodes"},
     "operands": {"operations", "nodes"},
@@ -55,7 +55,7 @@ COMPGRAPH = {
     "fft": {"primitives"},
     "emath": {"primitives"},
     "finding": {"operations"},
-    "pickling": {"finding", "lines", "memory", "nodes", "operations"},
+    "pickling": {"decisions", "finding", "lines", "memory", "nodes", "operations"},
     "patching": {"buffers", "creation", "lines", "nodes", "operands"},
     "joining": {"nodes", "operands", "creation"},
     "functions": {"operations", "nodes", "operands", "primitives"},
@@ -68,7 +68,7 @@ COMPGRAPH = {
     "storage": {"memory", "nodes", "replay"},
     "fusing": {"memory", "nodes", "replay", "storage"},
     "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
-    "executor": {"memory", "nodes", "program", "replay", "simplification"},
+    "executor": {"graph", "memory", "modes", "nodes", "program", "replay", "simplification"},
 }
 REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {
