@@ -11,10 +11,12 @@ import numpy as np
 from compgraph import operations
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
+from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, next_tick, record, require_history
 
 from .broadcasting import conform
+from .sweep import GIVEN
 from .tangents import TangentNode, next_level
 from .trees import flatten, unflatten, with_aux
 
@@ -57,14 +59,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
     if given != structure:
         raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
-    level, since = next_level(), next_tick()
+    level, start = next_level(), next_tick()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
-        primal, tangent = as_argument(primal, f"jvp: primal {position}"), as_argument(tangent, f"jvp: tangent {position}")
-        if np.shape(tangent) != np.shape(primal):
-            raise ValueError(f"jvp: tangent {position} has shape {np.shape(tangent)}, its primal {np.shape(primal)}")
+        primal = as_argument(primal, f"jvp: primal {position}")
+        tangent = as_direction(tangent, primal, f"jvp: tangent {position}", "its primal")
         own = record(operations.input_of, (primal,))  # the function may write into it
-        inputs.append(TangentNode.create_using(own, conform(tangent, primal), level))
+        moved = conform(tangent, primal)  # and what it returns may be this
+        inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
     with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
         result = f(*unflatten(structure, inputs))
     result, aux = with_aux("jvp", result) if has_aux else (result, None)
@@ -72,7 +74,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes))
     parts = [_parted(out, level, escapes) for out in outs]
-    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=since)
+    if not any(isinstance(a, Node) for a in (*points, *directions)):
+        parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
+    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
+    parts = [(value, connected(tangent, value)) for value, tangent in parts]
     if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
@@ -88,7 +93,7 @@ def _without(level: int, tree: Any) -> Any:
 def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
     """The value and the tangent of a result."""
     if isinstance(out, TangentNode) and out.level == level:
-        return out.primal, connected(out.tangent, out.primal)
+        return out.primal, out.tangent
     if not isinstance(out, Node):
         raise TypeError(lost_graph("jvp", out, escapes))
     if out.level > level:
@@ -96,7 +101,25 @@ def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
             "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
             "inside it; return its .jacobian, or its .primal where the value is meant"
         )
-    return out, connected(np.zeros(out.shape, out.dtype)[()], out)
+    return out, np.zeros(out.shape, out.dtype)[()]
+
+
+def _settled(value: Any, since: int) -> Any:
+    """A value for the caller: plain numbers, where nothing it was computed from was made before a tick or is given later.
+
+    An inner derivative that uses a value with a tangent makes a node of it, in case it is written into.
+    """
+    if not isinstance(value, Node) or value.level:
+        return value
+    queue: list[Any] = [value]
+    seen = {value}
+    for node in queue:
+        if node.tick <= since or node.__class__ in GIVEN or (isinstance(node, Node) and memory_of(node)):
+            return value
+        operands = {node.args[position] for position in node.edges} - seen
+        seen |= operands
+        queue += operands
+    return value.plain
 
 
 def connected(tangent: Any, primal: Any) -> Any:
@@ -105,6 +128,16 @@ def connected(tangent: Any, primal: Any) -> Any:
         return tangent
     tangent = np.ones_like(primal) * tangent
     return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
+
+
+def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
+    """A tangent or an adjoint of a value: an array or node of its shape, and real if that is."""
+    found = as_argument(value, name, "write its numbers as floats")
+    if found.shape != like.shape:
+        raise ValueError(f"{name} has shape {found.shape}, {of} {like.shape}")
+    if found.dtype.kind == "c" and like.dtype.kind != "c":
+        raise TypeError(f"{name} is complex, {of} real; derivatives are linear: give its real and imaginary parts one by one")
+    return found
 
 
 def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:

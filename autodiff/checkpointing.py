@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.memory import memory_of
 from compgraph.modes import NoGraph, is_recording, wrappers
-from compgraph.nodes import INERT, Node, attach, describe
+from compgraph.nodes import INERT, Node, OperationalNode, attach, describe
 from compgraph.operands import to_plain
 
 from .opaque import Opaque, is_recorded
@@ -173,10 +173,16 @@ class Checkpoint:
                 "checkpoint: the function gave another result when it ran again; it draws random numbers, or an array it "
                 "uses has changed. Make those arguments"
             )
-        if set(traced.closed) != set(self.closed):
+        before, now = set(self.closed), set(traced.closed)
+        if before - now or any(map(_may_differ, now - before)):
             raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
         traced.closed = self.closed
         return traced.pull(adjoints, is_recorded(adjoints, *operands))
+
+
+def _may_differ(node: Any) -> bool:
+    """Whether a node that was not there the first time may hold something else: not plain numbers that became a buffer."""
+    return bool(node.__class__ is not OperationalNode or node.args or memory_of(node))
 
 
 def _agree(node: Any, before: Any) -> bool:

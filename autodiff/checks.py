@@ -222,9 +222,10 @@ def _whole(result: Any) -> Any:
 
 
 def _check(
-    f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int
-) -> None:
-    """Check the derivatives of a function of arrays that returns an array."""
+    f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int,
+    level: int = 1,
+) -> None:  # fmt: skip
+    """Check the derivatives, from the order `level` to `order`, of a function of arrays that returns an array."""
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_direction(a, rng) for a in args]
@@ -242,9 +243,9 @@ def _check(
             adjoints = vjp(f, *args)[1](weights)
             found = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True))
         if not abs(found - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
-            raise AssertionError(_explanation(f, args, mode, found, wanted))
-        if order > 1:
-            _check(_derivative(f, mode, directions, weights), args, order - 1, (mode,), tolerances, seed + 1)
+            raise AssertionError(f"order {level}: {_explanation(f, args, mode, found, wanted)}")
+        if level < order:
+            _check(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
 
 def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: Any) -> Callable[..., Any]:

@@ -117,7 +117,7 @@ def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: An
     if derivative is not None:
         if kind not in (None, "elementwise"):
             raise ValueError(f"rule: derivative= is for elementwise operations, not for kind {kind!r}")
-        formulas = [d and functools.partial(_scaled, d) for d in _each("derivative", derivative, count, opname)]
+        formulas = [d and functools.partial(_scaled, opname, d) for d in _each("derivative", derivative, count, opname)]
         return Rule(opname, "elementwise", formulas, formulas)
     if jacobian is not None:
         if kind not in (None, "general"):
@@ -145,11 +145,21 @@ def _each(what: str, given: Any, count: int, opname: str) -> list[Any]:
     return each
 
 
-def _scaled(slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _require_one(opname: str, out: Any) -> None:
+    if isinstance(out, tuple):
+        raise TypeError(
+            f"rule: derivative=, jacobian= and numerically=True are for operations of one result; {opname} gives {len(out)}, "
+            "which need formulas"
+        )
+
+
+def _scaled(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    _require_one(opname, out)
     return g * slope(*operands, **options)
 
 
 def _jacobian_of(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
+    _require_one(opname, out)
     found = jacobian(*operands, **options)
     wanted = (*np.shape(out), *np.shape(operands[k]))
     if np.shape(found) != wanted:

@@ -19,7 +19,7 @@ import numpy as np
 
 from compgraph.nodes import Node
 
-from .along import as_argument, jvp
+from .along import as_direction, jvp
 from .broadcasting import conform
 from .recorded import Recorded, with_tangents, without_tangents
 from .sparsity import sparse_jacobian
@@ -194,12 +194,8 @@ def refuse_nested(trace: Trace) -> None:
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
     """Tangents of the inputs, in their dtypes, from what nests as the arguments do."""
-    name = f"{trace.operator}: a tangent"
-    found = [as_argument(t, name) for t in trace.arguments.tangents(tree)]
-    for position, (tangent, x) in enumerate(zip(found, trace.inputs, strict=True)):
-        if np.shape(tangent) != x.shape:
-            raise ValueError(f"{trace.operator}: tangent {position} has shape {np.shape(tangent)}, its argument {x.shape}")
-    return [conform(tangent, x) for tangent, x in zip(found, trace.inputs, strict=True)]
+    pairs = enumerate(zip(trace.arguments.tangents(tree), trace.inputs, strict=True))
+    return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:

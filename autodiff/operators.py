@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.modes import recording_on
 
-from .along import as_argument, jvp
+from .along import as_direction, jvp
 from .detached import require_known, verify_gradient
 from .trace import Function, Trace, in_a_row
 from .trees import Argnums, flatten
@@ -167,10 +167,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         adjoints, given = flatten(adjoint)
         if given != trace.structure:
             raise ValueError(f"vjp: the adjoint nests as {given}, the value as {trace.structure}")
-        adjoints = [as_argument(a, "vjp: an adjoint") for a in adjoints]
-        for a, o in zip(adjoints, outs, strict=True):
-            if a.shape != o.shape:
-                raise ValueError(f"vjp: the adjoint has shape {a.shape}, the value {o.shape}")
+        adjoints = [as_direction(a, o, "vjp: the adjoint", "the value") for a, o in zip(adjoints, outs, strict=True)]
         return trace.arguments.shaped(trace.pull(out, in_a_row(adjoints)))  # type: ignore[no-any-return]
 
     return trace.answer(trace.values(trace.result), pull)

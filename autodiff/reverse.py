@@ -98,7 +98,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     Raises
     ------
     TypeError
-        If `node` is not a node, or an operation on the way has no derivative.
+        If `node` is not a node, an operation on the way has no derivative, or `adjoint` is complex and `node` real.
     ValueError
         If `node` does not depend on what is asked for, two variables share a name that is asked for, `adjoint` has
         another shape, or a variable was updated in place after it was used.
@@ -208,6 +208,8 @@ def _seed(node: Any, adjoint: Any) -> Any:
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
+    if given.dtype.kind == "c" and node.dtype.kind != "c":
+        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; give its parts one by one")
     return conform(given, node)
 
 
@@ -216,8 +218,8 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
-    given = adjoint if isinstance(adjoint, Node) and adjoint.shape == node.shape else _seed(node, adjoint)
-    return np.ones_like(node) * given
+    plain = _seed(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
+    return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
 
 
 def check_gradient(

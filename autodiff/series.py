@@ -22,8 +22,9 @@ from compgraph.modes import is_recording, recording_on
 from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
 from compgraph.operands import to_plain
 
-from .along import as_argument, jvp, lost_graph
+from .along import as_argument, as_direction, jvp, lost_graph
 from .broadcasting import conform
+from .opaque import Opaque
 from .registry import by_function
 from .rewind import Events
 from .sweep import collect, goes_on
@@ -66,7 +67,8 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     The coefficients are exact. `f` runs once. The time grows about as the cube of the order: the formulas for products
     and quotients are those of A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 13; other
     operations are solved as differential equations, as there, from their tangent rules. A function that writes in
-    place, or uses operations with several outputs, takes nested forward mode: 2 ** order times the function.
+    place, uses operations with several outputs, or has a checkpoint that uses nodes from outside, takes nested forward
+    mode: 2 ** order times the function.
 
     Examples
     --------
@@ -125,11 +127,7 @@ def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
     leaves, given = flatten(direction)
     if given != structure:
         raise ValueError(f"taylor: the direction nests as {given}, the argument as {structure}")
-    found = [as_argument(leaf, "taylor: the direction") for leaf in leaves]
-    for d, p in zip(found, points, strict=True):
-        if d.shape != p.shape:
-            raise ValueError(f"taylor: the direction has shape {d.shape}, the argument {p.shape}")
-    return found
+    return [as_direction(d, p, "taylor: the direction", "the argument") for d, p in zip(leaves, points, strict=True)]
 
 
 def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
@@ -145,8 +143,13 @@ class NotSimple(Exception):  # noqa: N818
 
 
 def _require_simple(nodes: Sequence[Any]) -> None:
-    if nodes.__class__ is Events or any(n.__class__ is Joint for n in nodes):
+    if nodes.__class__ is Events or any(n.__class__ is Joint or _is_closed(n) for n in nodes):
         raise NotSimple
+
+
+def _is_closed(node: Any) -> bool:
+    """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
+    return isinstance(node.function, Opaque) and bool(getattr(node.options["call"], "closed", ()))
 
 
 def _stand_in(value: Any) -> Any:

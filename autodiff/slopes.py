@@ -32,6 +32,11 @@ class Slope:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
                 raise TypeError("rule: a derivative by central differences needs a real result; declare formulas")
+            if self.elementwise and out.shape != np.broadcast_shapes(*(v.shape for v in values)):
+                raise ValueError(
+                    f"rule: {self.function.__name__} made shape {out.shape} of {', '.join(str(v.shape) for v in values)}; it is "
+                    "not elementwise: leave out kind"
+                )
             return out
 
         if self.elementwise:

@@ -16,7 +16,18 @@ import numpy as np
 
 from compgraph import lines, operations
 from compgraph.memory import owner_of, root_of
-from compgraph.nodes import ACTIVE, INERT, InputNode, Node, VariableNode, next_tick, record, watched
+from compgraph.nodes import (
+    ACTIVE,
+    INERT,
+    InertPlaceholderNode,
+    InputNode,
+    Node,
+    PlaceholderNode,
+    VariableNode,
+    next_tick,
+    record,
+    watched,
+)
 
 from .broadcasting import conform
 from .deferred import DEFERRED
@@ -25,6 +36,7 @@ from .rewind import Events, as_node, events_of, sweep_back
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT
+GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that others may give new values
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
@@ -211,8 +223,8 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         an inner one after them, and is a constant if it was computed from nothing.
     """
     given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ is VariableNode or n.__class__ is InputNode)
-    return any(n.args if n in given else n.__class__ is VariableNode or (n.tick < first and not n.args) for n in leaves)
+    leaves = (n for n in nodes if n.__class__ in GIVEN or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ in GIVEN or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

@@ -223,6 +223,12 @@ class TestRules:
         ):
             with pytest.raises(ValueError, match=message):
                 rule(made, **given)
+        split = own(lambda x: (x, x * x), derivative=np.cos)
+        with pytest.raises(TypeError, match=r"are for operations of one result; .* gives 2, which need formulas"):
+            grad(lambda x: split(x)[1])(1.0)
+        halved = own(lambda x: x[:2], numerically=True, kind="elementwise")
+        with pytest.raises(ValueError, match=r"made shape \(2,\) of \(3,\); it is not elementwise: leave out kind"):
+            grad(lambda x: np.sum(halved(x)))(X)
         with pytest.raises(ValueError, match="takes any number of operands; give formulas"):
             own(lambda *xs: xs[0], numerically=True)
         with pytest.raises(TypeError, match=r"decorate it with cg\.primitive first"):

@@ -361,10 +361,16 @@ class TestCheckGrads:
     @pytest.mark.parametrize("mode", ["fwd", "rev"])
     def test_a_wrong_leaf_is_seen(self, mode: str) -> None:
         wrong = ad.custom_gradient(lambda x: (x**2, lambda g: 2.01 * g * x))
-        with pytest.raises(AssertionError, match=f"derivative in mode '{mode}'"):
+        with pytest.raises(AssertionError, match=f"order 1: derivative in mode '{mode}'"):
             ad.check_grads(lambda m: {"y": np.sin(m.w), "z": wrong(m.layers)}, [Model(W, 3.0)], modes=(mode,))
         with pytest.raises(AssertionError, match="a central difference gives"):
             ad.check_grads(lambda p: [p["a"] ** 2, np.sum(np.asarray(p["a"]))], [{"a": W}], order=1, modes=(mode,))
+
+    def test_the_order_that_is_off_is_named(self) -> None:
+        flat_slope = ad.custom_gradient(lambda x: (x**2, lambda g: 2 * g * cg.stop_gradient(x)))
+        ad.check_grads(flat_slope, [W], order=1)
+        with pytest.raises(AssertionError, match="order 2: derivative in mode 'rev'"):
+            ad.check_grads(flat_slope, [W], order=2, modes=("rev",))
 
     def test_refused(self) -> None:
         with pytest.raises(TypeError, match="args is the list of the arguments"):
@@ -443,6 +449,7 @@ FIRST: dict[str, Function] = {
     "vjp": lambda f: lambda x: ad.vjp(f, x)[1](1.0)[0],
     "elementwise_grad": ad.elementwise_grad,
     "divergence": ad.divergence,
+    "grad of checkpoint": lambda f: ad.grad(ad.checkpoint(f)),
     "nested jacrev": lambda f: lambda x: ad.jacrev(lambda p: {"y": f(p["a"])})({"a": x})["y"]["a"],
     "nested jacfwd": lambda f: lambda x: ad.jacfwd(lambda p: {"y": f(p["a"])})({"a": x})["y"]["a"],
     "nested linearize": lambda f: lambda x: ad.linearize(lambda p: [f(p["a"])], {"a": x})[1]({"a": 1.0})[0],
@@ -476,8 +483,61 @@ def test_second_derivatives_in_first(one: str, other: str) -> None:
     assert float(d1(lambda x: x * d2(lambda y: x * y**2)(x))(2.0)) == pytest.approx(8)
 
 
+@pytest.mark.parametrize("inner", [ad.grad, ad.jacobian, ad.hessian, ad.value_and_grad])
+def test_inner_derivatives_over_outer_values_leave_no_nodes(inner: Function) -> None:
+    """An inner graph makes a node of the outer value it reads; it is not handed on as one."""
+
+    def f(x: Any) -> Any:
+        return inner(lambda y: np.sum(x * y * y))(x), 2 * x, x
+
+    for leaf in flatten(ad.jvp(f, (W,), (np.ones(3),)))[0]:
+        assert not isinstance(leaf, cg.Node)
+    w = cg.variable(3.0, "w")
+    _, (_, tangent, _) = ad.jvp(lambda x: (inner(lambda y: np.sum(x * y * y))(x), w * x, x), (W,), (np.ones(3),))
+    assert gradient(tangent)["w"] == 3
+
+
 @pytest.mark.parametrize("outer", ["grad", "jacrev", "jacfwd", "elementwise_grad", "nested jacrev", "nested taylor"])
 def test_an_inner_constant_leaves_no_graph(outer: str) -> None:
     for inner in ("grad", "jacrev", "nested jacfwd", "nested linearize"):
         found = FIRST[outer](lambda x, d=FIRST[inner]: x * d(lambda y: x + y)(1.0))(1.0)
         assert type(found) is np.float64
+
+
+@pytest.mark.parametrize("name", sorted({*FIRST, *SECOND} - {"grad of checkpoint"}))  # which refuses to run with others
+def test_a_placeholder_used_from_outside_stays_one(name: str) -> None:
+    """A number computed with what stands in for a placeholder would be frozen into the graph."""
+    p = cg.placeholder((), name="p")
+    second = name in SECOND
+    found = (SECOND if second else FIRST)[name](lambda x: p * x**3)(2.0)
+    assert isinstance(found, cg.Node)
+    assert cg.Executor([found]).run({"p": 5.0}) == [pytest.approx(60.0)]
+    n = cg.placeholder((), dtype=int, name="n")
+    assert cg.Executor([ad.grad(lambda x: n * x**3)(2.0)]).run({"n": 5}) == [pytest.approx(60.0)]
+
+
+C = np.array([1.0, 1j, 2.0])
+COMPLEX: dict[str, Function] = {
+    "jvp": lambda: ad.jvp(np.square, (W,), (C,)),
+    "vjp": lambda: ad.vjp(np.square, W)[1](C),
+    "linearize": lambda: ad.linearize(np.square, W)[1](C),
+    "hvp": lambda: ad.hvp(lambda x: np.sum(x**3))(W, C),
+    "taylor": lambda: ad.taylor(np.square, W, 2, C),
+    "directional_derivative": lambda: ad.directional_derivative(np.square, W, C),
+    "gradient": lambda: gradient(cg.variable(W) ** 2, adjoint=C),
+    "create_graph": lambda: gradient(cg.variable(W) ** 2, adjoint=C, create_graph=True),
+    "a node": lambda: gradient(cg.variable(W) ** 2, adjoint=cg.variable(C), create_graph=True),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_a_complex_direction_of_a_real_value_is_refused(name: str) -> None:
+    """Its imaginary part would be lost."""
+    with pytest.raises(TypeError, match=r"is complex, .* parts one by one"):
+        COMPLEX[name]()
+
+
+def test_a_tangent_shares_no_memory_with_the_direction() -> None:
+    direction = np.ones(3)
+    _, tangent = ad.jvp(lambda x: x[::-1], (W,), (direction,))
+    assert not np.shares_memory(tangent, direction)
