@@ -205,7 +205,9 @@ def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
             who = "itself" if target.peer == "compgraph" else PEERS[target.peer][1]
             to = f"{who}, {titles[target.of]}" if target.of else who
             reached = "yes" if quotient <= target.limit else "no"
-            rows.append([f"{titles[target.task]}: {PEERS[target.who][1]} / {to}", f"{target.limit:g}", _digits(quotient), reached])
+            rows.append(
+                [f"{titles[target.task]}: {PEERS[target.who][1]} / {to}", f"{target.limit:g}", _digits(quotient), reached]
+            )
     return rows
 
 
