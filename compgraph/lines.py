@@ -21,15 +21,22 @@ import numpy as np
 _OURS = Path(__file__).parent
 _HOMES = tuple(str(home) + os.sep for home in (_OURS, _OURS.with_name("autodiff"), Path(np.__file__).parent))
 _CALLERS = {"functools.py", "contextlib.py"}
-_internal: dict[str, bool] = {}
+
+
+class _Internal(dict[str, bool]):
+    """Whether a file belongs to the packages or to NumPy; looked up for every node, so found out once."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
+        return answer
+
+
+internal = _Internal()
 
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the packages or to NumPy."""
-    known = _internal.get(filename)
-    if known is None:
-        known = _internal[filename] = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
-    return known
+    return internal[filename]
 
 
 def is_ours(filename: str) -> bool:
@@ -52,11 +59,8 @@ def nowhere(depth: int) -> Any:
 def users_frame(depth: int) -> Any:
     """The innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(depth)
-    known = _internal.get
     while frame is not None:
-        filename = frame.f_code.co_filename
-        internal = known(filename)
-        if internal is False or (internal is None and not is_internal(filename)):
+        if not internal[frame.f_code.co_filename]:
             return frame
         frame = frame.f_back
     return Nowhere

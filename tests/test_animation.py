@@ -713,3 +713,10 @@ def test_in_a_notebook(tmp_path: Path) -> None:
         inside.click("#forward")
         assert inside.locator("#count").text_content() == "2 of 15"
         require_drawn(page.screenshot())
+
+
+def test_names_are_written_as_on_paper() -> None:
+    """As `visualize_at` writes them; two that are then the same are told apart."""
+    x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
+    assert set(named([x, other]).values()) == {"W₁", "W₁′"}
+    assert "∂f/∂W₁" in str(animate(cg.multiply(x, variable(2.0, "alpha"), name="f")).frames[-1])

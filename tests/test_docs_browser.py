@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from browser import opened, require_drawn
 
 ROOT = Path(__file__).resolve().parent.parent
 HOW_TO_GET_IT = 'pip install ".[docs]"'
+PATIENCE = 900  # seconds for a build, on a machine with much else to do
 
 NAMES = ["index", "tutorial", "how_it_works", "comparison", "numpy", "escapes", "special_points", "howto/debug", "contributing"]
 NAMES += ["reference/compgraph", "reference/generated/compgraph.Node", "reference/generated/autodiff.optimizers.minimize"]
@@ -27,22 +32,48 @@ CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built pages; a warning of Sphinx fails."""
+    """The folder of the built pages. Tests that run side by side build them once: the first to come, the others wait."""
     for module in ("sphinx", "furo", "myst_parser", "numpydoc"):
         pytest.importorskip(module, reason=HOW_TO_GET_IT)
+    place = tmp_path_factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place  # what the workers of one run have in common
+    return once(place / "site", build)
+
+
+def once(folder: Path, make: Callable[[Path], str]) -> Path:
+    """The pages in a folder that one of several processes makes, which leaves there what went wrong for the others to say."""
+    said = folder / "said.txt"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        end = time.monotonic() + PATIENCE
+        while not said.exists():
+            assert time.monotonic() < end, f"nobody finished what was begun in {folder}"
+            time.sleep(0.2)
+    else:
+        errors = "the build was broken off"
+        try:
+            errors = make(folder)
+        finally:
+            (folder / "being said.txt").write_text(errors)
+            (folder / "being said.txt").replace(said)  # at once, so that nobody reads half of it
+    assert said.read_text() == ""
+    return folder / "html"
+
+
+def build(folder: Path) -> str:
+    """Build the pages, and return what went wrong; a warning of Sphinx does."""
     # In a copy, since Sphinx writes the list of the reference's pages beside their source, and tests run side by side.
-    copy = tmp_path_factory.mktemp("project")
     for path in ROOT.iterdir():
         if path.name == "docs":
-            shutil.copytree(path, copy / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
+            shutil.copytree(path, folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
         elif path.is_file():
-            shutil.copy(path, copy)
+            shutil.copy(path, folder)
         else:
-            (copy / path.name).symlink_to(path)
+            (folder / path.name).symlink_to(path)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "html"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=copy)
-    assert done.returncode == 0, done.stderr
-    return copy / "html"
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    return done.stderr if done.returncode else ""
 
 
 def look(page: Any) -> None:
@@ -100,3 +131,19 @@ def test_looking_notices_what_is_cut_off(built: Path) -> None:
         page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<p style=\"width: 9999px\">x</p>')")
         with pytest.raises(AssertionError):
             look(page)
+
+
+def test_pages_are_built_once(tmp_path: Path) -> None:
+    """However many ask for them; and all learn what went wrong."""
+    calls: list[Path] = []
+
+    def slowly(folder: Path) -> str:
+        calls.append(folder)
+        time.sleep(0.3)
+        return "a warning" if folder.name == "wrong" else ""
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: once(tmp_path / "right", slowly), range(4))) == {tmp_path / "right" / "html"}
+        asked = [pool.submit(once, tmp_path / "wrong", slowly) for _ in range(4)]
+        assert all("a warning" in str(each.exception()) for each in asked)
+    assert calls == [tmp_path / "right", tmp_path / "wrong"]

@@ -19,6 +19,7 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators import grad
 from autodiff.reverse import gradient
+from compgraph.graph import topological_order
 
 FLOATING = ("float16", "float32", "float64", "longdouble", "complex64", "complex128")
 
@@ -914,3 +915,24 @@ def test_array_protocols() -> None:
     assert np.from_dlpack(x).tolist() == [1, 2]
     assert x.__array_interface__["shape"] == (2,)
     assert x.device == "cpu"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: cg.sin(x),
+        lambda x, out: cg.sin(x, name="s"),
+        lambda x, out: np.add.outer(x, x),
+        lambda x, out: np.sin(x, out=out),
+        lambda x, out: cg.add(x, x, out=out),
+        lambda x, out: operator.iadd(out, x),
+        lambda x, out: x + x,
+    ],
+)
+def test_a_line_is_the_users(call: Callable[[Any, Any], Any]) -> None:
+    """Whichever way leads to the operation, its line lies in this file, not in ours."""
+    found = [
+        node.line for node in topological_order(call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))) if isinstance(node, cg.Node)
+    ]
+    assert found
+    assert all(f'File "{__file__}"' in line for line in found)

@@ -700,3 +700,22 @@ def test_no_temporary_files_are_left(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_the_picture_tells_how_to_see_it() -> None:
     """Where a picture cannot show itself, its repr helps."""
     assert "save('graph.svg')" in repr(visualize_at(variable(1.0, "x")))
+
+
+def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
+    """Without bounds Graphviz takes about a minute for this."""
+    x = y = variable(0.5, "x")
+    for _ in range(200):
+        y = np.sin(y) * 1.01 + x
+    start = time.process_time(), os.times().children_user
+    visualize_at(y, tmp_path / "many.svg", fold=False)
+    assert time.process_time() - start[0] + os.times().children_user - start[1] < 15
+
+
+def test_a_dark_picture_is_dark_to_its_edges(tmp_path: Path) -> None:
+    from matplotlib import image
+
+    visualize_at(variable(0.5, "x") * 2, tmp_path / "dark.png", theme="dark")
+    pixels = image.imread(tmp_path / "dark.png")[..., :3]
+    edges = [pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]]
+    assert max(float(edge.max()) for edge in edges) < 0.2

@@ -10,6 +10,7 @@ import numpy as np
 
 from compgraph.nodes import ConstantNode, Joint
 from compgraph.pictures.dot import showable
+from compgraph.pictures.words import as_mathematics
 
 LONGEST = 24
 
@@ -24,7 +25,7 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
             names[node] = number(node.plain)
             continue
         name = node.opname if isinstance(node, Joint) else node.name
-        name = short(showable(name).replace("\n", " ") or "“”")
+        name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
         count = 1
         while name + "′" * (count - 1) in taken:
             count += 1

@@ -12,7 +12,11 @@ from .drawing import REST, Arrow, Box, Drawing, Entry
 # The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
 
 # ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
-GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0.05"}
+# pad, not margin: the background fills it.
+GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0", "pad": "0.1"}
+# Where hundreds of nodes use one, Graphviz would seek the last bit of beauty for a minute.
+HASTE = {"nslimit": "1", "nslimit1": "2"}
+MANY = 100
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
@@ -36,6 +40,7 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
+    style |= HASTE if len(drawing.entries) > MANY else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     names = _names(drawing)
