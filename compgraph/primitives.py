@@ -75,11 +75,11 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     >>> import numpy as np
     >>> import compgraph as cg
     >>> @cg.primitive
-    ... def cube(x):
+    ... def third_power(x):
     ...     return x**3
-    >>> y = cube(cg.variable(2.0, "x"))
+    >>> y = third_power(cg.variable(2.0, "x"))
     >>> print(y, y.opname)
-    8.0 cube
+    8.0 third_power
     """
     if function is None:
         return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]

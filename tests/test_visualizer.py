@@ -194,9 +194,9 @@ def test_sixteen_squarings_take_milliseconds() -> None:
         y = y * y
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         picture = visualize_at(y)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert len(declared(picture)) == 17
     assert len(edges(picture)) == 32
     assert min(times) < 0.005
