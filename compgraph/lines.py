@@ -34,6 +34,17 @@ class _Internal(dict[str, bool]):
 internal = _Internal()
 
 
+class _Wrapping(dict[str, bool]):
+    """Whether a file has functions that users call and that call NumPy for them; what rules record gets its line later."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = internal[filename] and not filename.startswith(_HOMES[1])
+        return answer
+
+
+wrapping = _Wrapping()
+
+
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the packages or to NumPy."""
     return internal[filename]
@@ -110,8 +121,9 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
     for node in queue:
         at = reached[bisect(ticks, node.tick) - 1][1]
         node.code, node.instruction = at.code, at.instruction
-        if at.scope:
-            node._scope = at.scope
+        scope = getattr(at, "_scope", None)
+        if scope:
+            node._scope = scope
         args = node.args
         for position in node.edges:
             operand = args[position]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
-from .lines import internal
+from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
@@ -551,7 +551,7 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
     node.memory = node._name = node._operands = None
     frame = lines.caller(2)
     code = frame.f_code
-    if code is not None and internal[code.co_filename]:  # called by a function of ours, as `cg.sin` is
+    if code is not None and wrapping[code.co_filename]:  # called by a function of ours, as `cg.sin` is
         frame = lines.users_frame(3)
         code = frame.f_code
     node.code = code
