@@ -11,9 +11,10 @@ import numpy as np
 from compgraph import operations
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
+from compgraph.hollow import Hollowing
 from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
-from compgraph.nodes import ConstantNode, Node, next_tick, record, require_history
+from compgraph.nodes import ConstantNode, Node, adopted, next_tick, record, require_history, solid
 
 from .broadcasting import conform
 from .sweep import GIVEN
@@ -67,17 +68,19 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         own = record(operations.input_of, (primal,))  # the function may write into it
         moved = conform(tangent, primal)  # and what it returns may be this
         inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
-    with buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level)), noticing() as escapes:
+    wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
+    with Hollowing(), wrapped, noticing() as escapes:
         result = f(*unflatten(structure, inputs))
-    result, aux = with_aux("jvp", result) if has_aux else (result, None)
-    outs, results = flatten(result)
+        result, aux = with_aux("jvp", result) if has_aux else (result, None)
+        outs, results = flatten(result)
+        outs = list(map(adopted, outs))
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes))
     parts = [_parted(out, level, escapes) for out in outs]
     if not any(isinstance(a, Node) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
-    parts = [(value, connected(tangent, value)) for value, tangent in parts]
+    parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
     if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
@@ -102,6 +105,11 @@ def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
             "inside it; return its .jacobian, or its .primal where the value is meant"
         )
     return out, np.zeros(out.shape, out.dtype)[()]
+
+
+def _handed(value: Any) -> Any:
+    """A value or tangent for the caller."""
+    return solid(value) if isinstance(value, Node) else value
 
 
 def _settled(value: Any, since: int) -> Any:

@@ -18,8 +18,9 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.decisions import note_lengths
+from compgraph.hollow import Hollowing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record
+from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record, solid
 from compgraph.operands import to_plain
 
 from .along import as_argument, as_direction, jvp, lost_graph
@@ -90,7 +91,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
     live = is_recording()
-    with recording_on():
+    with recording_on(), Hollowing():
         inputs = [_stand_in(p if live else to_plain(p)) for p in points]
         result = flat(*inputs)
         outs, results = flatten(result)
@@ -116,7 +117,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 def _own(coefficient: Any, out: Any) -> Any:
     """A coefficient for the caller: no part of the graph, nor of the direction."""
     if isinstance(coefficient, Node):
-        return coefficient
+        return solid(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 

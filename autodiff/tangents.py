@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph import operations
+from compgraph.hollow import hollow_body
 from compgraph.memory import overlaps_itself, owner_of, window
 from compgraph.modes import is_recording
 from compgraph.nodes import (
@@ -68,7 +69,7 @@ class TangentNode(Node):
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
         plain = primal.plain if isinstance(primal, Node) else primal
-        node: Any = _new_view(np.asarray(plain), cls)
+        node: Any = _new_view(hollow_body(np.asarray(plain)), cls)
         node.plain = plain
         node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)

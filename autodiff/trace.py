@@ -16,8 +16,9 @@ import numpy as np
 
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing
+from compgraph.hollow import Hollowing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import InputNode, Node, describe, leaf, next_tick, record
+from compgraph.nodes import InputNode, Node, adopted, describe, leaf, next_tick, record, solid
 from compgraph.operations import input_of
 
 from .along import as_argument, lost_graph, warn_of_zeros
@@ -74,18 +75,19 @@ class Trace:
         self.arguments = Arguments(operator, f, args, kwargs, argnums)
         self.inputs: list[Any] = []
         given = []
-        with recording_on():
+        with recording_on(), Hollowing():
             for argument in self._checked():
                 stand_in, primal = _input(argument if self.outer or not isinstance(argument, Node) else argument.plain)
                 given.append(stand_in)
                 self.inputs.append(primal)
             with noticing() as self.escapes:
                 result = self.arguments(*given)
-        self.result: Any = result
-        self.aux: Any = None
-        if has_aux:
-            self.result, self.aux = with_aux(operator, result)
-        self.leaves, self.structure = flatten(self.result)
+            self.result: Any = result
+            self.aux: Any = None
+            if has_aux:
+                self.result, self.aux = with_aux(operator, result)
+            self.leaves, self.structure = flatten(self.result)
+            self.leaves = list(map(adopted, self.leaves))
 
     def _checked(self) -> list[Any]:
         """The leaves of the arguments, as arrays or nodes that have derivatives."""
@@ -199,7 +201,7 @@ class Trace:
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
             return out
-        return out if self.live(collect(out, stop=self.inputs)) else out.plain
+        return solid(out) if self.live(collect(out, stop=self.inputs)) else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.hollow import Hollowing
 from compgraph.memory import root_of
 from compgraph.modes import recording_on, sealed_up_to, wrappers
 from compgraph.nodes import ACTIVE, InputNode, Joint, Node, attach, leaf, next_tick, record
@@ -52,7 +53,7 @@ class Traced:
     def __init__(self, f: Function, leaves: Sequence[Any], positions: Sequence[int], wrapped: Any = None) -> None:
         given = [_read_only(x) for x in leaves]
         self.inputs: list[Any] = []
-        with recording_on():
+        with recording_on(), Hollowing():
             for position in positions:
                 self.inputs.append(_stand_in(leaves[position]))
                 given[position] = self.inputs[-1]

@@ -33,6 +33,7 @@ from .functions import (
     stop_gradient,
 )
 from .graph import topological_order
+from .hollow import strict
 from .joining import asmatrix, bmat, c_, r_
 from .leaves import constant, placeholder, variable
 from .lines import record_lines
@@ -41,6 +42,7 @@ from .nodes import ConstantNode, Node, OperationalNode, PlaceholderNode, Variabl
 from .patching import patched_numpy
 from .pooling import max_pool, mean_pool
 from .primitives import named, primitive
+from .refusals import EscapeError
 from .replay import GuardError
 from .scopes import scope
 from .simplification import simplified
@@ -48,6 +50,7 @@ from .visualizer import GraphPicture, visualize_at
 
 __all__ = [
     "ConstantNode",
+    "EscapeError",
     "Executor",
     "GraphPicture",
     "GuardError",
@@ -100,6 +103,7 @@ __all__ = [
     "softmax_cross_entropy",
     "softplus",
     "stop_gradient",
+    "strict",
     "topological_order",
     "variable",
     "visualize_at",

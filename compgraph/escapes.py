@@ -123,6 +123,11 @@ def _refuse_assignment(node: Node) -> None:
     )
 
 
+def _solid(node: Any) -> Any:
+    """The plain array of a node; the node itself if it has lost its history."""
+    return np.asarray(node.plain) if hasattr(node, "plain") else node
+
+
 def _conversion(name: str) -> Any:
     """``float(x)`` and kin."""
     convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
@@ -130,8 +135,8 @@ def _conversion(name: str) -> Any:
 
     def convert(self: Node) -> Any:
         if not _passes(self):
-            return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(self)
-        number = by_numpy(self)
+            return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
+        number = by_numpy(_solid(self))
         _refuse_assignment(self)
         notice(what)
         if not self.level:
@@ -147,7 +152,7 @@ def _inert_conversion(name: str) -> Any:
     ask, what = QUESTIONS.get(name), f"{name}()"
 
     def convert(self: Node) -> Any:
-        number = by_numpy(self)
+        number = by_numpy(_solid(self))
         if self.__class__ is not ConstantNode and is_recording():
             note(what, ask, (self,), number, lines.users_frame(2))
         return number
@@ -171,7 +176,7 @@ def _plain_method(name: str) -> Any:
         if _passes(self):
             notice(what)
             _note_number(self, what)
-        return by_numpy(self, *args, **kwargs)
+        return by_numpy(_solid(self), *args, **kwargs)
 
     return method
 
@@ -185,7 +190,7 @@ def _plain_attribute(name: str) -> property:
         if _passes(self):
             notice(what)
             _note_number(self, what)
-        return by_numpy.__get__(self)
+        return by_numpy.__get__(_solid(self))
 
     def refuse(self: Node, value: Any) -> None:
         raise TypeError(f"setting {what} of a node in place would bypass its graph; make a new node instead")

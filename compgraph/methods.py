@@ -280,6 +280,28 @@ def _attribute(read: Any, name: str) -> property:
     return property(read, refuse)
 
 
+def _of_value(name: str) -> Any:
+    """What a node says of its value, which its own body may not hold; of one without history what it is itself."""
+    by_numpy = getattr(ndarray, name).__get__
+
+    def read(self: Node) -> Any:
+        try:
+            return getattr(self.plain, name)
+        except AttributeError:
+            return by_numpy(self)
+
+    return read
+
+
+def _flags(self: Node) -> Any:
+    return np.asarray(self.plain).flags if hasattr(self, "plain") else ndarray.flags.__get__(self)  # type: ignore[attr-defined]
+
+
+def _format(self: Node, spec: str) -> str:
+    require_history(self)
+    return format(np.asarray(self.plain)[()], spec)
+
+
 def _part(read: Any) -> property:
     """A property that is a view, and is written into when it is set."""
 
@@ -298,6 +320,17 @@ def _set_imag(self: Node, value: Any) -> None:
     if self.dtype.kind != "c":
         raise TypeError("a real node has no imaginary part to set")
     np.imag(self)[...] = value
+
+
+# What NumPy's loops over arrays of objects call as a method of each; those of other ufuncs use Python's operators.
+_CALLED_BY_NAME = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh "
+    "degrees radians deg2rad rad2deg fabs rint arctan2 hypot fmod"
+).split()
+
+
+def _ufunc_method(ufunc: np.ufunc) -> Any:
+    return lambda self, *others: ufunc(self, *others)
 
 
 def _install_methods() -> None:
@@ -325,7 +358,11 @@ def _install_methods() -> None:
         "real": _part(lambda self: np.real(self)),
         "imag": property(_imag, _set_imag),
         "flat": _part(Flat),
-        **{name: _attribute(getattr(ndarray, name).__get__, name) for name in ("shape", "dtype", "strides")},
+        "shape": _attribute(ndarray.shape.__get__, "shape"),
+        **{name: _attribute(_of_value(name), name) for name in ("dtype", "strides", "itemsize", "nbytes")},
+        "flags": _attribute(_flags, "flags"),
+        "__format__": _format,
+        **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node
         # without history, which refuses to be used, and not a plain array. Peers to be asked say __array_ufunc__ = None.
         "__array_priority__": 1e6,

@@ -27,11 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
+from .hollow import REFUSAL, NotNumbersError, bodies, body_of
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
+from .refusals import OBJECT, refused
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
@@ -316,7 +318,7 @@ class InputNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An input with the value and history of `node`."""
-        made: Any = _new_view(node.value, cls)
+        made: Any = _new_view(body_of(np.asarray(node.plain)), cls)
         made.plain = node.plain
         return fill(made, node.function, node.args, node.edges, node.options)
 
@@ -446,6 +448,8 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         else:
+            if operand.__class__ is ndarray and operand.dtype is OBJECT:
+                return record(function, tuple(map(adopted, args)), options)
             values.append(operand)
     if top is not None:
         return type(top).carry(top.level, function, args, options)
@@ -518,7 +522,7 @@ def _wrapped(value: Any, active: bool) -> Any:
     active = active and kind in "fc"
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
-        node: Any = _new_view(value, OperationalNode if active else InertNode)
+        node: Any = _new_view(body_of(value), OperationalNode if active else InertNode)
         node.plain = value
         return node
     return scalar(value, ScalarNode if active else InertScalarNode)
@@ -539,7 +543,14 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case."""
     if value.__class__ is ndarray:
-        node = _new_view(value, OperationalNode)
+        hollow = bodies()
+        if hollow is None:
+            node = _new_view(value, OperationalNode)
+        else:
+            try:
+                node = _new_view(hollow[value.dtype][value.shape], OperationalNode)
+            except NotNumbersError:
+                return record(function, args)
         node.plain = value
     else:
         node = scalar(value, ScalarNode)
@@ -561,10 +572,34 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
+    hollow = bodies()
+    if hollow is not None and value.__class__ in operations.SAME_BITS:
+        node: Any = _new_view(hollow[value.dtype][()], kind)
+        node.plain = value
+        return node
     array = np.asarray(value)
-    node: Any = _new_view(array, kind)
+    node = _new_view(body_of(array), kind)
     node.plain = value if value.__class__ in operations.SAME_BITS else array
     return node
+
+
+def adopted(value: Any) -> Any:
+    """An array of objects with nodes among them, as ``np.array([[x[0], 1], [2, x[1]]])`` makes it of hollow ones, as a node."""
+    if value.__class__ is not ndarray or value.dtype != OBJECT:
+        return value
+    elements = value.ravel().tolist()
+    if any(element is REFUSAL for element in elements):
+        raise refused(lines.users_frame(2))
+    if not any(isinstance(element, Node) for element in elements):
+        return value
+    return np.reshape(np.stack([e if isinstance(e, Node) else np.asarray(e) for e in elements]), value.shape)
+
+
+def solid(node: Any) -> Any:
+    """What code outside is given for a node: where new nodes are solid, a copy of one that is hollow."""
+    if bodies() is not None or node.level or _new_view(node, ndarray).dtype == node.dtype:
+        return node
+    return record(operations.copy, (node,), {"order": "K"})
 
 
 def inert(value: Any) -> Any:
@@ -574,7 +609,7 @@ def inert(value: Any) -> Any:
 
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
     """A node without operands over `array`."""
-    node: Any = _new_view(array, kind)
+    node: Any = _new_view(array if kind is ConstantNode else body_of(array), kind)
     node.plain = array
     fill(node, None, (), ())
     node._name = name

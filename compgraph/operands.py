@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .nodes import ACTIVE, INERT, Node, require_history
+from .nodes import ACTIVE, INERT, Node, adopted, require_history
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
@@ -36,7 +36,7 @@ def as_operand(value: Any) -> Any:
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Each of several operands as the graph keeps it."""
     for value in values:
-        if value.__class__ not in FAMILIAR:
+        if value.__class__ not in FAMILIAR or (value.__class__ is ndarray and value.dtype.kind == "O"):
             return tuple(map(as_operand, values))
     return values
 
@@ -45,7 +45,7 @@ def gathered(value: Any) -> Any:
     """A sequence with nodes in it as one array, which NumPy's own code would make without their history."""
     if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in leaves_of(value)):
         return np.stack([as_operand(v) for v in value])
-    return value
+    return adopted(value)
 
 
 def leaves_of(value: Any) -> tuple[Any, ...]:

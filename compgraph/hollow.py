@@ -1,0 +1,175 @@
+"""Hollow values: the array that a node is refuses whoever takes its numbers without asking the node.
+
+A node is an ``np.ndarray``, so code that knows nothing of graphs (C, most of SciPy, pandas) could take its numbers, and the
+derivative would be lost without a word. Within a function that is differentiated a node's own memory therefore holds no
+numbers. It is a read-only array of stride zero of one object, a `Refusal`, that raises whatever is done with it; the value
+stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
+
+Whoever makes up strides (``as_strided(x, strides=x.strides)``) must not read foreign memory: all bodies point into the
+middle of a large block of zeros, and an element is as wide as those of the value, or is a pointer behind which only zeros,
+which are no pointers, can be read.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from .refusals import REFUSAL, WORDS, explained
+
+ndarray = np.ndarray
+
+
+# --------------------------------------------------------------------------------------------- bodies
+
+
+class _Pool:
+    """A block of zeros, but for one pointer in its middle; it grows with the arrays, whose strides must stay within."""
+
+    def __init__(self) -> None:
+        self.reach = 0
+        self.grow(2**24)
+
+    def grow(self, reach: int) -> None:
+        """Make the block reach as many bytes in both directions; pages nobody touches cost no memory."""
+        self.reach = reach
+        self._zeros = np.zeros(2 * reach // 8 + 1, np.uint64)
+        middle = reach // 8
+        self._zeros[middle] = id(REFUSAL)
+        self.address = self._zeros.__array_interface__["data"][0] + 8 * middle
+
+    def body(self, shape: tuple[int, ...], itemsize: int) -> Any:
+        """An array of stride zero in the middle, of pointers; for narrow numbers of as many zero bytes beside it."""
+        if itemsize >= 8:
+            return np.asarray(_Place(self._zeros, self.address, shape, "|O8"))
+        place = _Place(self._zeros, self.address + 64, shape, f"|V{itemsize}")
+        return np.asarray(place).view(np.dtype([(WORDS, f"|V{itemsize}")]))
+
+
+class _Place:
+    """A part of a block, as NumPy takes it."""
+
+    def __init__(self, base: Any, address: int, shape: tuple[int, ...], typestr: str) -> None:
+        self.base = base
+        strides = (0,) * len(shape)
+        self.__array_interface__ = {"data": (address, True), "shape": shape, "typestr": typestr, "strides": strides, "version": 3}
+
+
+_pool = _Pool()
+_KEPT = 4096  # shapes of which bodies are remembered
+
+
+class _ByShape(dict[tuple[int, ...], Any]):
+    """The bodies of one width, by shape; looked up for every operation, so made once."""
+
+    def __init__(self, itemsize: int) -> None:
+        self.itemsize = itemsize
+
+    def __missing__(self, shape: tuple[int, ...]) -> Any:
+        reach = 4 * self.itemsize
+        for length in shape:
+            reach *= max(length, 1)
+        if reach > _pool.reach:
+            _pool.grow(max(reach, 2 * _pool.reach))
+        if len(self) > _KEPT:
+            self.clear()
+        made = self[shape] = _pool.body(shape, self.itemsize)
+        return made
+
+
+class _ByDtype(dict[Any, Any]):
+    """The bodies of floating and complex dtypes, by dtype and shape."""
+
+    def __missing__(self, dtype: np.dtype[Any]) -> Any:
+        if dtype.kind not in "fc":
+            raise NotNumbersError(dtype)
+        made = self[dtype] = _ByShape(dtype.itemsize)
+        return made
+
+
+class NotNumbersError(Exception):
+    """A body was asked for of values that have none: of integers, which stay as they are, or of objects."""
+
+
+BODIES = _ByDtype()
+# The bodies for new nodes; None where these are solid, that is, share the memory of their values.
+_bodies: ContextVar[_ByDtype | None] = ContextVar("bodies", default=None)
+bodies = _bodies.get
+
+
+def body_of(value: Any) -> Any:
+    """The array that a node over an array shall be, here."""
+    return value if bodies() is None else hollow_body(value)
+
+
+def hollow_body(value: Any) -> Any:
+    """The array that a node over an array shall be where it is hollow; integers and booleans have no derivative to lose."""
+    return BODIES[value.dtype][value.shape] if value.dtype.kind in "fc" else value
+
+
+class Hollowing:
+    """A context in which new nodes are hollow. Made by `strict`; operators open one around the function they are given."""
+
+    __slots__ = ("_tokens",)
+
+    def __init__(self) -> None:
+        self._tokens: list[Token[_ByDtype | None]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_bodies.set(BODIES))
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        _bodies.reset(self._tokens.pop())
+        told = explained(error) if isinstance(error, Exception) else None
+        if told is not None:
+            raise told from error
+
+
+class solidly:  # noqa: N801  (a context, used as a function is)
+    """A context in which new nodes share the memory of their values, whatever is around."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _bodies.set(None)
+
+    def __exit__(self, *exception: object) -> None:
+        _bodies.reset(self._token)
+
+
+def strict() -> Hollowing:
+    """Let no code take the numbers of a node without asking it; a context manager.
+
+    A node is a NumPy array, so code that knows nothing of graphs (C code, most of SciPy, pandas) takes it for one, and what
+    it computes has lost its derivative. The functions that `autodiff.grad` and kin differentiate refuse that by themselves;
+    inside this context it is refused for all nodes that are made, also at the top level. ``x.value`` and
+    ``cg.stop_gradient(x)`` say that the numbers are meant.
+
+    Returns
+    -------
+    Hollowing
+        To be used in ``with cg.strict():``, for the current thread or asyncio task.
+
+    Raises
+    ------
+    EscapeError
+        Inside, where the numbers are taken. It names the node, the line of code and what to use instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> with cg.strict():
+    ...     x = cg.variable([1.0, 2.0])
+    ...     np.asarray(x).max()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    compgraph.refusals.EscapeError: ...
+    >>> with cg.strict():
+    ...     print(np.asarray(cg.variable([1.0, 2.0]).value).max())
+    2.0
+    """
+    return Hollowing()
