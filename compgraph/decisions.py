@@ -10,7 +10,6 @@ log is short and shared by all threads; whoever runs a graph again asks those qu
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import operator
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import lines
+from . import interpreter, lines
 from .graph import breadth_first
 from .modes import is_recording
 from .names import restart_names
@@ -265,15 +264,6 @@ def _length(axis: int, x: Any) -> int:
     return int(np.shape(x)[axis])
 
 
-@functools.cache
-def _axis_read(code: Any, instruction: int) -> int | None:
-    """The axis in ``x.shape[0]``, where nothing else is done with the shape; None elsewhere."""
-    following = [i for i in dis.get_instructions(code) if i.offset > instruction][:2]
-    if [i.opname for i in following] != ["LOAD_CONST", "BINARY_SUBSCR"] or not isinstance(following[0].argval, int):
-        return None
-    return int(following[0].argval)
-
-
 def _noticing(name: str) -> property:
     read = getattr(np.ndarray, name).__get__
     ask = _ASKS[name]
@@ -282,7 +272,7 @@ def _noticing(name: str) -> property:
         answer = read(self)
         frame = sys._getframe(1)
         if not freezes_nothing(frame) and hasattr(self, "plain"):
-            axis = _axis_read(frame.f_code, frame.f_lasti) if name == "shape" else None
+            axis = interpreter.axis_read(frame) if name == "shape" else None
             if axis is None or not -len(answer) <= axis < len(answer):
                 note(f".{name}", ask, (self,), answer, lines.users_frame(2))
             else:

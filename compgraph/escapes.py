@@ -8,7 +8,6 @@ log, so that whoever finds a gradient wrong or missing can say where the graph m
 
 from __future__ import annotations
 
-import dis
 import operator
 import sys
 from collections import deque
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import lines, operations
+from . import interpreter, lines, operations
 from .decisions import note
 from .modes import is_recording
 from .nodes import ACTIVE, INERT, ConstantNode, Node, PlaceholderNode, describe, require_history
@@ -26,7 +25,6 @@ KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
 DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
 SHOWN = 5  # escapes that a message names
-_ASSIGNS = dis.opmap["STORE_SUBSCR"]
 _log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
 
 
@@ -113,7 +111,7 @@ def notice_saved(name: str) -> None:
 def _refuse_assignment(node: Node) -> None:
     """Raise if the conversion two calls up is that of ``plain[i] = node``."""
     frame = sys._getframe(2)
-    if frame.f_code.co_code[frame.f_lasti] != _ASSIGNS or frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING:
+    if not interpreter.assigns(frame) or frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING:
         return
     place = lines.described(frame.f_code, frame.f_lasti)
     raise TypeError(

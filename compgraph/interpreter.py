@@ -1,0 +1,274 @@
+"""The one place that looks at Python's interpreter: what the instruction at work in a frame does.
+
+A conversion such as ``__float__`` is told nothing of who asks. Two questions about the frame that asks tell what to do with
+the number: does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? A third is put
+to a frame that reads a shape: is it ``x.shape[0]``, and nothing else of it? Instructions differ from one Python to the
+next, so what can be told by positions (which line and column of the source an instruction stands for; the source itself is
+not needed) is told by them, and `tests/test_interpreter.py` holds the rest on every Python. Answers are found once for each
+instruction; where one cannot be told, that is the answer.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Sequence
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any, Final, NamedTuple
+
+KEPT = 4096  # instructions of which the answer is remembered
+
+# Specialised instructions are not among these: ``co_code`` shows what they were specialised from, instrumented ones too.
+_ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
+_CALLS = frozenset(code for name, code in dis.opmap.items() if "CALL" in name and "INTRINSIC" not in name)
+_ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
+_VARIABLES, _GLOBAL = frozenset([*dis.haslocal, *dis.hasfree]), dis.opmap["LOAD_GLOBAL"]
+_LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") and "ATTR" not in name} - _ATTRIBUTES
+_LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+class _Unknown:
+    """What stands for a callable that cannot be told."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+unknown: Final = _Unknown()
+
+
+def assigns(frame: FrameType) -> bool:
+    """Whether a frame is at an assignment to an element, a slice or an attribute: ``a[0] = x``, ``a[:2] = x``, ``a.b = x``.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Told:
+    ...     def __setitem__(self, index, value):
+    ...         print(assigns(sys._getframe(1)))
+    >>> told = Told()
+    >>> told[0] = told[1:2] = 1.0
+    True
+    True
+    >>> told.__setitem__(0, 1.0)
+    False
+    """
+    return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
+
+
+# ---------------------------------------------------------------------------------------------------- positions
+
+
+def _span(instruction: dis.Instruction) -> Span | None:
+    """Where in the source an instruction's expression begins and ends; None where that was not kept."""
+    p = instruction.positions
+    if p is None or p.lineno is None or p.col_offset is None or p.end_lineno is None or p.end_col_offset is None:
+        return None
+    return (p.lineno, p.col_offset), (p.end_lineno, p.end_col_offset)
+
+
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    """All instructions, without prefixes to the arguments of others, unless one is jumped to."""
+    return [i for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG" or i.is_jump_target]
+
+
+class _Remembered(dict[tuple[int, int], tuple[CodeType, Any]]):
+    """Answers by the identity of a code object, which stays alive here, and the instruction.
+
+    Code objects compare by all they hold, so to look them up by value would cost more the longer a function is.
+    """
+
+    def put(self, code: CodeType, instruction: int, answer: Any) -> Any:
+        if len(self) >= KEPT:
+            self.clear()
+        self[id(code), instruction] = code, answer
+        return answer
+
+
+_callees = _Remembered()
+_axes = _Remembered()
+
+
+def axis_read(frame: FrameType) -> int | None:
+    """The axis of ``x.shape[0]`` where a frame is at ``x.shape`` and does nothing else with it; None elsewhere."""
+    code, at = frame.f_code, frame.f_lasti
+    known = _axes.get((id(code), at))
+    axis: int | None = known[1] if known is not None else _axes.put(code, at, _axis_after(code, at))
+    return axis
+
+
+def _axis_after(code: CodeType, at: int) -> int | None:
+    """The constant that is all there is between the brackets right after an attribute."""
+    all_of_it = _instructions(code)
+    k = sum(i.offset <= at for i in all_of_it) - 1  # a property in Python may be called from what follows its instruction
+    three = all_of_it[k : k + 3]
+    spans = [_span(i) for i in three]
+    if len(three) < 3 or None in spans or three[0].opcode not in _ATTRIBUTES or not isinstance(three[1].argval, int):
+        return None
+    (start, (line, end)), index, whole = spans  # type: ignore[misc]
+    is_between = index[0] == (line, end + 1) and index[1][0] == line  # type: ignore[index]
+    return int(three[1].argval) if is_between and whole == (start, (line, index[1][1] + 1)) else None  # type: ignore[index]
+
+
+# ------------------------------------------------------------------------------------------------------ callees
+
+
+class _Path(NamedTuple):
+    """How the callable of a call was reached: a name, and attributes of what it stands for."""
+
+    opcode: int
+    name: str
+    attributes: tuple[str, ...]
+
+
+def callee(frame: FrameType) -> Any:
+    """The callable that a frame is calling, where that is written as a name or as attributes of one.
+
+    What is asked for is what the name stands for *now*. Where the call's own arguments assign to the name (``f(f := g)``),
+    the answer is `unknown`; a function called for an argument that binds a global name or an attribute anew is not seen.
+
+    Parameters
+    ----------
+    frame : frame
+        A frame at work: usually the one that called a special method such as ``__float__``, by way of code in C.
+
+    Returns
+    -------
+    callable or None or unknown
+        None where the frame is at no call: an operator, a subscript, a loop. `unknown` where it is, but of what cannot be
+        told: a call of a result, of an element, of what a property gives; code without positions (``-X no_debug_ranges``).
+
+    Examples
+    --------
+    >>> import math, sys
+    >>> class Number:
+    ...     def __float__(self):
+    ...         print(callee(sys._getframe(1)))
+    ...         return 1.0
+    >>> x = Number()
+    >>> y = float(x), math.sin(x), "%.1f" % x, [math.sin][0](x)
+    <class 'float'>
+    <built-in function sin>
+    None
+    unknown
+    """
+    code, at = frame.f_code, frame.f_lasti
+    known = _callees.get((id(code), at))
+    path = known[1] if known is not None else _callees.put(code, at, _path(code, at))
+    if path.__class__ is not _Path:
+        return path
+    found = _named(frame, path)
+    for name in path.attributes:
+        found = _attribute(found, name)
+    # Had it been written in Python, its own frame would be at work: the name must have been bound anew.
+    is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
+    return unknown if is_python or not callable(found) else found
+
+
+def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
+    """The path to the callable of the call at an instruction; None if it is no call."""
+    *before, call = [i for i in _instructions(code) if i.offset <= at]
+    if call.opcode not in _CALLS:
+        return None
+    span = _span(call)
+    found = None if span is None else _pushes_callable(before, span)
+    if found is None:
+        return unknown
+    path = _reached(before, found)
+    if path is None or any(path.name in _stored(i) for i in before[found + 1 :]):
+        return unknown
+    return path
+
+
+def _pushes_callable(before: Sequence[dis.Instruction], call: Span) -> int | None:
+    """Which instruction before a call leaves the callable on the stack: the last whose expression begins where the call does.
+
+    All instructions of a call's expression stand in one piece, the callable's first, and then those of the arguments.
+    """
+    following = None
+    for k in range(len(before) - 1, -1, -1):
+        i = before[k]
+        span = _span(i)
+        if span is None:
+            return None
+        if not (call[0] <= span[0] and span[1] <= call[1]):  # out of the expression, and no such instruction
+            is_merged = following is not None and following.opname == "PUSH_NULL" and _loads_second(i)
+            return k if is_merged else None
+        if span[0] == call[0] and span[1] < call[1] and i.opname != "PUSH_NULL":
+            # An attribute on a line of its own begins there, so it may still be taken of what this instruction gives.
+            return None if following is not None and following.opcode in _ATTRIBUTES else k
+        following = i
+    return None
+
+
+def _reached(before: Sequence[dis.Instruction], k: int) -> _Path | None:
+    """The path whose last step is an instruction; None where it is no chain of attributes from a name."""
+    attributes: list[str] = []
+    while before[k].opcode in _ATTRIBUTES and not before[k].is_jump_target and k:
+        attributes.append(before[k].argval)
+        k -= 1
+    i, steps = before[k], tuple(reversed(attributes))
+    if _loads_second(i):
+        return _Path(dis.opmap["LOAD_FAST"], i.argval[1], steps)
+    if i.opcode in _LOADS and isinstance(i.argval, str):
+        return _Path(i.opcode, i.argval, steps)
+    return None
+
+
+def _loads_second(i: dis.Instruction) -> bool:
+    """Whether two instructions on local variables were made one, of which the second is a load (from Python 3.13 on)."""
+    return isinstance(i.argval, tuple) and len(i.argval) == 2 and i.opname.endswith(("_LOAD_FAST", "_LOAD_FAST_BORROW"))
+
+
+def _stored(i: dis.Instruction) -> tuple[Any, ...]:
+    """Names that an instruction may assign to."""
+    if "STORE_" not in i.opname and "DELETE_" not in i.opname:
+        return ()
+    return i.argval if isinstance(i.argval, tuple) else (i.argval,)
+
+
+def _named(frame: FrameType, path: _Path) -> Any:
+    """What a name stands for, by the rule of the instruction that looked it up."""
+    name = path.name
+    is_function = bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
+    if path.opcode in _VARIABLES:  # a local variable; of a comprehension in a class or module, locals do not tell
+        return frame.f_locals.get(name, unknown) if is_function else unknown
+    if path.opcode != _GLOBAL:
+        found = frame.f_locals.get(name, unknown)
+        if found is not unknown:
+            return found
+    return frame.f_globals[name] if name in frame.f_globals else frame.f_builtins.get(name, unknown)
+
+
+# Kinds of attributes of a class whose binding to an instance runs nobody's code.
+_SAFE = (
+    BuiltinFunctionType, ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MemberDescriptorType,
+    MethodDescriptorType, WrapperDescriptorType, classmethod, staticmethod,
+)  # fmt: skip
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """An attribute, where reading it once more runs nobody's code: no property, no ``__getattr__``."""
+    kind = type(owner)
+    if kind is ModuleType:
+        return owner.__dict__.get(name, unknown)
+    if owner is unknown or type(kind.__getattribute__) is not WrapperDescriptorType:
+        return unknown
+    static = inspect.getattr_static(owner, name, unknown)
+    if static is unknown or (hasattr(type(static), "__get__") and not isinstance(static, _SAFE)):
+        return unknown
+    return getattr(owner, name, unknown)
