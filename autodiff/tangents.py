@@ -135,6 +135,8 @@ class TangentNode(Node):
         _join_graph(those, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = record(function, primals, options)
+        if function is operations.stop_gradient:
+            return out if isinstance(out, Node) else inert(out)
         if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
             root = _viewed(out, those)
             if root is not None:

@@ -1,16 +1,20 @@
 """Where a value leaves its graph by one of Python's own conversions: what is refused, and what is noticed.
 
 ``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
-instruction at work in the calling frame tells the last from the others: what is assigned into a plain array would be
-lost without a word, and raises. The others are free, since the number alone may be meant; they are noted in a short
-log, so that whoever finds a gradient wrong or missing can say where the graph may have been lost.
+instruction at work in the calling frame tells them apart. A number that the user asks for by its name, ``float(x)``, is given;
+within a function that is differentiated a warning says that it has no derivative. What is assigned into a plain array, or
+handed to C code such as ``math.sin``, would be lost without a word, and raises. What was given is noted in a short log, so
+that whoever finds a gradient wrong or missing can say where the graph may have been lost.
 """
 
 from __future__ import annotations
 
+import cmath
+import math
 import operator
 import sys
 from collections import deque
+from collections.abc import Hashable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -18,8 +22,10 @@ import numpy as np
 
 from . import interpreter, lines, operations
 from .decisions import note
+from .hollow import bodies
 from .modes import is_recording
 from .nodes import ACTIVE, INERT, ConstantNode, Node, PlaceholderNode, describe, require_history
+from .refusals import is_library, refused
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
@@ -108,17 +114,71 @@ def notice_saved(name: str) -> None:
     _extend(_log.get(), [Escape(f"{name}()", frame.f_code, frame.f_lasti)])
 
 
-def _refuse_assignment(node: Node) -> None:
-    """Raise if the conversion two calls up is that of ``plain[i] = node``."""
-    frame = sys._getframe(2)
-    if not interpreter.assigns(frame) or frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING:
+# Who may be given numbers: what is written to have a plain number, and what only takes the elements apart.
+_EXPLICIT = frozenset(
+    {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
+     list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
+)  # fmt: skip
+# Functions whose answers have no derivative to lose, and what only shows a number.
+_DECIDING = frozenset(
+    {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
+     cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
+)  # fmt: skip
+_SHOWING = frozenset({print, str, repr, format, str.format})
+_OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are refused wherever they are called
+
+
+def _ask(node: Node, what: str, frame: Any) -> None:
+    """Raise, or notice, when C code asks a node for its number in a frame: by what is called there."""
+    if lines.is_ours(frame.f_code.co_filename):
         return
-    place = lines.described(frame.f_code, frame.f_lasti)
-    raise TypeError(
-        f"the {describe(node)} is assigned into a plain array, which keeps its number and no graph ({place}). Make the "
-        "array of nodes from the start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the number "
-        "alone is meant, assign node.value, or float(loss)"
-    )
+    if _is_drawing(frame):
+        _remember(what, frame, False)
+        return
+    asked = None if interpreter.assigns(frame) else interpreter.callee(frame)
+    if not (asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING)):
+        if not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
+            raise refused(frame, f"the {describe(node)}")
+        _take(node, what, frame)
+    elif interpreter.assigns(frame):
+        raise refused(frame, f"the {describe(node)}")
+    else:
+        _remember(what, frame, False)
+
+
+def _take(node: Node, what: str, frame: Any) -> None:
+    """Notice that code asked for numbers by name; a library that does so within a derivative would lose it."""
+    if lines.is_ours(frame.f_code.co_filename):
+        return
+    within = _is_within(node) and not _is_drawing(frame)
+    if within and is_library(frame.f_code.co_filename):
+        raise refused(frame, f"the {describe(node)}")
+    _remember(what, frame, within)
+
+
+def _is_within(node: Node) -> bool:
+    """Whether a function is being differentiated, or nodes are hollow anyway."""
+    return bodies() is not None or bool(node.level)
+
+
+def _is_drawing(frame: Any) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING
+
+
+def _is_among(asked: Any, known: frozenset[Any]) -> bool:
+    return isinstance(asked, Hashable) and asked in known
+
+
+def _remember(what: str, frame: Any, warns: bool) -> None:
+    """Enter an escape into the log, and warn of it, once a line."""
+    while lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+    escape = Escape(what, frame.f_code, frame.f_lasti)
+    if warns and escape not in (_log.get() or ()):
+        lines.warn_at(
+            frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
+        )
+    _extend(_log.get(), [escape])
 
 
 def _solid(node: Any) -> Any:
@@ -129,14 +189,16 @@ def _solid(node: Any) -> Any:
 def _conversion(name: str) -> Any:
     """``float(x)`` and kin."""
     convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
-    what = f"{name}()"
+    what, is_number = f"{name}()", name in ("float", "int", "complex")
 
     def convert(self: Node) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = by_numpy(_solid(self))
-        _refuse_assignment(self)
-        notice(what)
+        if is_number:
+            _ask(self, what, sys._getframe(1))
+        else:
+            notice(what)
         if not self.level:
             note(what, QUESTIONS.get(name), (self,), number, lines.users_frame(2))
         return number
@@ -172,7 +234,7 @@ def _plain_method(name: str) -> Any:
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
-            notice(what)
+            _take(self, what, sys._getframe(1))
             _note_number(self, what)
         return by_numpy(_solid(self), *args, **kwargs)
 
@@ -186,7 +248,7 @@ def _plain_attribute(name: str) -> property:
 
     def read(self: Node) -> Any:
         if _passes(self):
-            notice(what)
+            _take(self, what, sys._getframe(1))
             _note_number(self, what)
         return by_numpy.__get__(_solid(self))
 

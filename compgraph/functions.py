@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
+from .hollow import solidly
 from .nodes import Node, record
 from .operands import as_operands
 from .primitives import named, primitive
@@ -332,7 +333,8 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    return record(operations.stop_gradient, as_operands((x,)))
+    with solidly():  # it says that the numbers are meant, so they may be taken
+        return record(operations.stop_gradient, as_operands((x,)))
 
 
 operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, softmax_cross_entropy))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -130,6 +131,14 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
             if operand.tick > first and operand not in seen:
                 seen.add(operand)
                 queue.append(operand)
+
+
+def warn_at(frame: Any, message: str) -> None:
+    """Warn of something on the line at work in a frame: as Python does, once for each line and text unless told otherwise."""
+    if frame.f_code is not None:
+        registry = frame.f_globals.setdefault("__warningregistry__", {})
+        module = frame.f_globals.get("__name__", "<unknown>")
+        warnings.warn_explicit(message, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
 def users_line() -> tuple[Any, int]:

@@ -81,9 +81,9 @@ for _name in (*_NAMED.split(), *[name for name in dir(np) if isinstance(getattr(
 REFUSAL = Refusal()
 
 
-def refused(frame: FrameType | None) -> EscapeError:
-    """The error for a number of a node that was asked for by C code, which a frame called."""
-    return EscapeError(_message(list(_outwards(frame))))
+def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
+    """The error for a number of a node, in words if it is known which, that was asked for by C code, which a frame called."""
+    return EscapeError(_message(list(_outwards(frame)), which))
 
 
 def explained(error: Exception) -> EscapeError | None:
@@ -141,13 +141,14 @@ def _of_trace(error: BaseException) -> Iterator[FrameType]:
     return reversed(frames)
 
 
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to the packages, to Python, or to what is installed beside NumPy."""
     return lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD)) or filename.startswith("<frozen")
 
 
-def _message(frames: list[FrameType]) -> str:
+def _message(frames: list[FrameType], which: str | None = None) -> str:
     """Who took the numbers of which node where, and what to do; of frames, innermost first."""
-    position = next((k for k, f in enumerate(frames) if not _is_library(f.f_code.co_filename)), None)
+    position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
     if position is None:  # the user's code is a library too
         position = next((k for k, f in enumerate(frames) if not lines.internal[f.f_code.co_filename]), len(frames) - 1)
     frame = frames[position]
@@ -155,7 +156,7 @@ def _message(frames: list[FrameType]) -> str:
     if called is not None and lines.is_ours(called.f_code.co_filename):
         called = None
     place = lines.described(frame.f_code, frame.f_lasti)
-    taken = f"the numbers of {_named_nodes(frames, frame)}"
+    taken = f"the numbers of {which or _named_nodes(frames, frame)}"
     at = "" if place is None else f" ({place})"
     if called is None and interpreter.assigns(frame):
         return (

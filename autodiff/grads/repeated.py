@@ -21,6 +21,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.nodes import record
+from compgraph.operands import to_plain
 
 from ..registry import linear
 
@@ -32,14 +33,14 @@ def _rounding(w: Any) -> Any:
 
 def equal_pairs(w: Any) -> Any:
     """Which values are equal within rounding: a table of all pairs."""
-    w = np.asarray(w)
+    w = np.asarray(to_plain(w))
     equal: Any = np.abs(w[..., None, :] - w[..., :, None]) <= _rounding(w)[..., None]
     return equal
 
 
 def zero_values(w: Any) -> Any:
     """Which values are zero within rounding."""
-    w = np.asarray(w)
+    w = np.asarray(to_plain(w))
     zero: Any = np.abs(w) <= _rounding(w)
     return zero
 
@@ -56,13 +57,13 @@ def _among_zeros(w: Any) -> Any:
 
 def _matters(change: Any, where: Any, of: Any) -> bool:
     """Whether a table of changes has more than rounding somewhere; `of` is what it was computed from."""
-    size = np.max(np.abs(np.asarray(of)), initial=0)
-    return bool(np.any(np.where(where, np.abs(np.asarray(change)), 0) > 1e3 * np.finfo(size.dtype).eps * size))
+    size = np.max(np.abs(np.asarray(to_plain(of))), initial=0)
+    return bool(np.any(np.where(where, np.abs(np.asarray(to_plain(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
 
 
 def _both_ways(table: Any, sign: int) -> Any:
     """A table and the conjugate of its transpose."""
-    table = np.asarray(table)
+    table = np.asarray(to_plain(table))
     return table + sign * np.conjugate(np.swapaxes(table, -1, -2))
 
 
@@ -101,7 +102,7 @@ def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = No
     if of_values is not None and turn is not None:
         _warn(opname, _MISSING)
     elif of_values is not None:
-        weights = np.asarray(of_values)
+        weights = np.asarray(to_plain(of_values))
         if _matters(weights[..., None, :] - weights[..., :, None], where, weights):
             _warn(opname, "it depends on which of the equal values comes first, so it is one of many")
     elif turn is not None:
@@ -130,7 +131,7 @@ operations.enter(diagonal_matrix, "diagonal_matrix")
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
     """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
-    return record(diagonal_matrix, (values, np.asarray(w)), {"of": of})
+    return record(diagonal_matrix, (values, np.asarray(to_plain(w))), {"of": of})
 
 
 def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import record_of
+from .tools import as_array, record_of
 
 # ----------------------------------------------------------------------------------------------- taking
 
@@ -164,3 +164,16 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
         return values
     place1, place2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
     return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """``numpy.trim_zeros``: the part of an array within its outermost zeros."""
+    x = as_array(filt)
+    np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # NumPy knows what may be asked for
+    axes = range(x.ndim) if axis is None else [i % x.ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    found = [np.flatnonzero(np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i]))) for i in axes]
+    index: list[Any] = [slice(None)] * x.ndim
+    for i, places in zip(axes, found, strict=True):
+        first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
+    return x[tuple(index)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import is_node
+from .tools import is_node, plain_of
 
 Function = Callable[..., Any]
 
@@ -112,7 +112,7 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
     by_numpy: Any = np.gradient
-    plain = by_numpy(np.asarray(f), *map(np.asarray, spacing), axis=axis, edge_order=edge_order)
+    plain = by_numpy(plain_of(f), *map(plain_of, spacing), axis=axis, edge_order=edge_order)
     f = f.astype(float) if f.dtype.kind in "biu" else f
     found = [_slope(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)]
     found = [_rounded_as(x, wanted) for x, wanted in zip(found, plain if isinstance(plain, tuple) else (plain,), strict=True)]
@@ -121,7 +121,7 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
 
 def _rounded_as(x: Any, wanted: Any) -> Any:
     """`x` with a last digit as NumPy has it by a shorter way (where a node of coordinates has equal distances)."""
-    return x if np.array_equal(np.asarray(x), wanted, equal_nan=True) else x + (wanted - np.asarray(x))
+    return x if np.array_equal(plain_of(x), wanted, equal_nan=True) else x + (wanted - plain_of(x))
 
 
 def _weights(weights: Any, name: str, count: int) -> Any:

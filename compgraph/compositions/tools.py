@@ -13,6 +13,11 @@ def is_node(value: Any) -> bool:
     return hasattr(type(value), "plain")
 
 
+def plain_of(value: Any) -> Any:
+    """A value as a plain array, for a decision by its numbers."""
+    return np.asarray(value.plain if is_node(value) else value)
+
+
 def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
     """Record a function of our own, as a node's protocol does with one of NumPy's; without a node, call it."""
     node = next((x for x in operands if is_node(x)), None)

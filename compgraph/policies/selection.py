@@ -41,7 +41,7 @@ POLICY = Policy(
     },
     composed=frozenset(
         {
-            np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.resize, np.trim_zeros,
+            np.flip, np.fliplr, np.flipud, np.rot90, np.tril, np.triu, np.resize,
             np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.astype, np.real_if_close,
         }
     ),
@@ -66,6 +66,7 @@ POLICY = Policy(
         np.apply_over_axes: moving.apply_over_axes,
         np.nan_to_num: moving.finite,
         np.pad: moving.pad_ends,
+        np.trim_zeros: selection.trim_zeros,
         np.vander: moving.vander,
         np.block: moving.block,
     },
