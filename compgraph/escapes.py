@@ -25,7 +25,7 @@ from .decisions import note
 from .hollow import bodies
 from .modes import is_recording
 from .nodes import ACTIVE, INERT, ConstantNode, Node, PlaceholderNode, describe, require_history
-from .refusals import is_library, refused
+from .refusals import refused
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
@@ -147,13 +147,10 @@ def _ask(node: Node, what: str, frame: Any) -> None:
 
 
 def _take(node: Node, what: str, frame: Any) -> None:
-    """Notice that code asked for numbers by name; a library that does so within a derivative would lose it."""
+    """Notice that code asked for numbers by name."""
     if lines.is_ours(frame.f_code.co_filename):
         return
-    within = _is_within(node) and not _is_drawing(frame)
-    if within and is_library(frame.f_code.co_filename):
-        raise refused(frame, f"the {describe(node)}")
-    _remember(what, frame, within)
+    _remember(what, frame, _is_within(node) and not _is_drawing(frame))
 
 
 def _is_within(node: Node) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .refusals import REFUSAL, WORDS, explained
+from .refusals import REFUSAL, WORDS, explained, unused_copy
 
 ndarray = np.ndarray
 
@@ -124,6 +124,8 @@ class Hollowing:
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
         _bodies.reset(self._tokens.pop())
         told = explained(error) if isinstance(error, Exception) else None
+        if told is None and bodies() is None:
+            told = unused_copy(is_an_error=error is not None)
         if told is not None:
             raise told from error
 

@@ -10,8 +10,11 @@ instruction; where one cannot be told, that is the answer.
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import inspect
+import sys
+import sysconfig
 from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
@@ -70,6 +73,23 @@ def assigns(frame: FrameType) -> bool:
     return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
 
 
+def keep_for_ever(value: Any) -> None:
+    """Let an object outlive code in C that copies pointers to it without counting them, and then counts the copies off.
+
+    From Python 3.12 on an object whose count has its sign set is immortal; before, so many references are added that nobody
+    counts them off. Where the layout of objects is another (builds without the GIL), a list of references must do.
+    """
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        _kept.extend([value] * 2**20)
+    elif sys.version_info >= (3, 12):
+        ctypes.c_uint32.from_address(id(value)).value = 3 << 30
+    else:
+        ctypes.c_ssize_t.from_address(id(value)).value += 1 << 48
+
+
+_kept: list[Any] = []
+
+
 # ---------------------------------------------------------------------------------------------------- positions
 
 
@@ -100,6 +120,7 @@ class _Remembered(dict[tuple[int, int], tuple[CodeType, Any]]):
 
 
 _callees = _Remembered()
+_arguments = _Remembered()
 _axes = _Remembered()
 
 
@@ -177,6 +198,43 @@ def callee(frame: FrameType) -> Any:
     # Had it been written in Python, its own frame would be at work: the name must have been bound anew.
     is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
     return unknown if is_python or not callable(found) else found
+
+
+def first_argument(frame: FrameType) -> Any:
+    """The first argument of the call a frame is at, where that is written as the name of a variable; else `unknown`.
+
+    As in `callee`, the answer is what the name stands for now.
+    """
+    code, at = frame.f_code, frame.f_lasti
+    known = _arguments.get((id(code), at))
+    path = known[1] if known is not None else _arguments.put(code, at, _argument_path(code, at))
+    return path if path is unknown else _named(frame, path)
+
+
+def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
+    """The name that is the first argument of the call at an instruction."""
+    *before, call = [i for i in _instructions(code) if i.offset <= at]
+    span = _span(call)
+    found = None if span is None or call.opcode not in _CALLS else _pushes_callable(before, span)
+    if found is None:
+        return unknown
+    following = [i for i in before[found + 1 :] if i.opname != "PUSH_NULL"]
+    if not following or following[0].opcode in _ATTRIBUTES:
+        return unknown
+    first = following[0]
+    after = following[1].opname if len(following) > 1 else ""
+    is_two = isinstance(first.argval, tuple) and first.opname.startswith("LOAD_FAST")
+    name = first.argval[0] if is_two else first.argval
+    # An operator or attribute after it would make another value of the name.
+    if not isinstance(name, str) or first.opname.startswith("KW_") or any(name in _stored(i) for i in following):
+        return unknown
+    if not is_two and (first.opcode not in _LOADS or "ATTR" in after or "CALL" in after or "SUBSCR" in after):
+        return unknown
+    whole = _span(first)
+    closed = [s for s in map(_span, following[1:]) if s is not None and whole is not None and s[0] == whole[0] and s != whole]
+    if closed and not is_two:  # an expression that begins with the name
+        return unknown
+    return _Path(dis.opmap["LOAD_FAST"] if is_two else first.opcode, name, ())
 
 
 def _path(code: CodeType, at: int) -> _Path | _Unknown | None:

@@ -21,7 +21,7 @@ from .decisions import note
 from .flat import Flat
 from .memory import root_of
 from .modes import is_quick
-from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, operation, record, recover, require_history
+from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, has_history, operation, record, recover, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc
 from .writing import store
@@ -288,13 +288,13 @@ def _of_value(name: str) -> Any:
         try:
             return getattr(self.plain, name)
         except AttributeError:
-            return by_numpy(self)
+            return getattr(self.plain, name) if has_history(self) else by_numpy(self)
 
     return read
 
 
 def _flags(self: Node) -> Any:
-    return np.asarray(self.plain).flags if hasattr(self, "plain") else ndarray.flags.__get__(self)  # type: ignore[attr-defined]
+    return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)  # type: ignore[attr-defined]
 
 
 def _format(self: Node, spec: str) -> str:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from . import lines, operations
+from . import copies, lines, operations
 from .hollow import REFUSAL, NotNumbersError, bodies, body_of
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
@@ -673,27 +673,43 @@ def lost_history() -> TypeError:
 def require_history(*nodes: Any) -> None:
     """Raise `lost_history` for a node that has none."""
     for node in nodes:
-        if isinstance(node, Node) and not hasattr(node, "plain") and not _restored(node):
+        if isinstance(node, Node) and not has_history(node):
             raise lost_history()
 
 
+def has_history(node: Node) -> bool:
+    """Whether a node has one, or has found it again."""
+    return hasattr(node, "plain") or _restored(node)
+
+
 def _restored(node: Any) -> bool:
-    """Record, late, the one view whose history is plain to see: all of a node, with axes in front, as ``np.c_`` makes it."""
-    source = node.base
-    if not isinstance(source, Node) or not hasattr(source, "plain"):
+    """Record, late, what has a history that is plain to see: all of a node, as ``np.r_`` and ``np.c_`` take it.
+
+    It is a view of a node with axes in front, or a copy in another dtype (see `copies`).
+    """
+    there = _new_view(node, ndarray)
+    source, is_copy = node.base, False
+    if not isinstance(source, Node):
+        source, is_copy = copies.source_of(there), True
+    if source is None or (not hasattr(source, "plain") and not _restored(source)):
         return False
-    there, whole = _new_view(node, ndarray), _new_view(source, ndarray)
+    whole = _new_view(source, ndarray)
     added = there.ndim - whole.ndim
-    same = there.__array_interface__["data"] == whole.__array_interface__["data"] and there.dtype == whole.dtype
-    if added <= 0 or not same or (there.shape, there.strides[added:]) != ((1,) * added + whole.shape, whole.strides):
+    if added < 0 or there.shape != (1,) * added + whole.shape:
+        return False
+    is_view = there.__array_interface__["data"] == whole.__array_interface__["data"] and there.dtype == whole.dtype
+    if not is_copy and not (is_view and added and there.strides[added:] == whole.strides):
         return False
     with recording_on():
-        made = record(np.expand_dims, (source,), {"axis": tuple(range(added))})
+        made = record(operations.astype, (source,), {"dtype": there.dtype, "copy": True}) if is_copy else source
+        made = record(np.expand_dims, (made,), {"axis": tuple(range(added))}) if added else made
     node.__class__ = made.__class__
     for kind in type(made).__mro__:
         for slot in getattr(kind, "__slots__", ()):
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
+    if is_copy:  # what it holds is no number
+        ndarray.__setstate__(node, (1, node.shape, OBJECT, False, [REFUSAL] * node.size))
     return True
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import interpreter, lines
+from . import copies, interpreter, lines
 
 OBJECT = np.dtype(object)
 WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
@@ -78,7 +78,21 @@ for _name in _SPECIAL.split():
 for _name in (*_NAMED.split(), *[name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]):
     setattr(Refusal, _name, _refusing(_name))
 
+def _number(self: Refusal) -> Any:
+    """The number of an element, for a cast that will find its history again (see `copies`)."""
+    frame = sys._getframe(1)
+    if frame.f_code.co_filename == __file__:
+        frame = sys._getframe(2)
+    number = copies.number_for(frame)
+    if number is None:
+        raise refused(frame)
+    return number
+
+
+Refusal.__float__ = _number  # type: ignore[attr-defined]
+Refusal.__complex__ = lambda self: complex(_number(self))  # type: ignore[attr-defined]
 REFUSAL = Refusal()
+interpreter.keep_for_ever(REFUSAL)
 
 
 def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
@@ -99,6 +113,18 @@ def explained(error: Exception) -> EscapeError | None:
     if not any(_holds_body(value) for frame in frames for value in frame.f_locals.values()):
         return None
     return EscapeError(_message(frames))
+
+
+def unused_copy(is_an_error: bool) -> EscapeError | None:
+    """The error for a copy of a node that NumPy made, and that was used as an array of numbers; None if there is none."""
+    place = copies.unused()
+    if place is None or is_an_error:
+        return None
+    where = lines.described(*place)
+    return EscapeError(
+        f"a copy that np.asanyarray made of a node{'' if where is None else f' ({where})'} was used without its graph: the "
+        "derivative would be lost. Use cg.asarray; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
+    )
 
 
 def refuse_body(array: Any) -> None:
