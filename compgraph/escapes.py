@@ -110,8 +110,7 @@ def notice(what: str) -> None:
 
 def notice_saved(name: str) -> None:
     """Remember that NumPy wrote the numbers of a node somewhere."""
-    frame = lines.users_frame(2)
-    _extend(_log.get(), [Escape(f"{name}()", frame.f_code, frame.f_lasti)])
+    _remember(f"{name}()", lines.users_frame(2), bodies() is not None)
 
 
 # Who may be given numbers: what is written to have a plain number, and what only takes the elements apart.

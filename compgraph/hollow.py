@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .refusals import REFUSAL, WORDS, explained, unused_copy
+from .refusals import REFUSAL, WORDS, explained, unused_copy, watching
 
 ndarray = np.ndarray
 
@@ -113,16 +113,20 @@ def hollow_body(value: Any) -> Any:
 class Hollowing:
     """A context in which new nodes are hollow. Made by `strict`; operators open one around the function they are given."""
 
-    __slots__ = ("_tokens",)
+    __slots__ = ("_entered",)
 
     def __init__(self) -> None:
-        self._tokens: list[Token[_ByDtype | None]] = []
+        self._entered: list[tuple[Token[_ByDtype | None], watching]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(_bodies.set(BODIES))
+        watch = watching()
+        watch.__enter__()
+        self._entered.append((_bodies.set(BODIES), watch))
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        _bodies.reset(self._tokens.pop())
+        token, watch = self._entered.pop()
+        _bodies.reset(token)
+        watch.__exit__(kind, error, trace)
         told = explained(error) if isinstance(error, Exception) else None
         if told is None and bodies() is None:
             told = unused_copy(is_an_error=error is not None)

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
-from .hollow import REFUSAL, NotNumbersError, bodies, body_of
+from .hollow import REFUSAL, Hollowing, NotNumbersError, bodies, body_of
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
-from .refusals import OBJECT, refused
+from .refusals import LOGS, OBJECT, refused
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
@@ -456,7 +456,12 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     value = function(*values, **options)
     if not edges or not is_recording():
         return value
-    result = _attach(value, function, args, options, tuple(edges), active and function not in operations.PIECEWISE)
+    active = active and function not in operations.PIECEWISE
+    if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
+        with Hollowing():
+            result = _attach(value, function, args, options, tuple(edges), active)
+    else:
+        result = _attach(value, function, args, options, tuple(edges), active)
     if not is_quick():
         _scoped(result)
         watch = watched()
@@ -545,6 +550,8 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
     if value.__class__ is ndarray:
         hollow = bodies()
         if hollow is None:
+            if LOGS and any(map(is_hollow, args)):  # a function is being differentiated, and this is a thread it started
+                return record(function, args)
             node = _new_view(value, OperationalNode)
         else:
             try:
@@ -595,9 +602,14 @@ def adopted(value: Any) -> Any:
     return np.reshape(np.stack([e if isinstance(e, Node) else np.asarray(e) for e in elements]), value.shape)
 
 
+def is_hollow(value: Any) -> bool:
+    """Whether a value is a hollow node."""
+    return isinstance(value, Node) and _new_view(value, ndarray).dtype != value.dtype
+
+
 def solid(node: Any) -> Any:
     """What code outside is given for a node: where new nodes are solid, a copy of one that is hollow."""
-    if bodies() is not None or node.level or _new_view(node, ndarray).dtype == node.dtype:
+    if bodies() is not None or node.level or not is_hollow(node):
         return node
     return record(operations.copy, (node,), {"order": "K"})
 

@@ -23,6 +23,7 @@ import numpy as np
 from . import lines
 from .decisions import watch_shapes
 from .finding import function_called, name_of
+from .hollow import bodies
 from .memory import Memory, Twin, Write, window
 from .nodes import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
 from .operations import copy as copy_of
@@ -317,7 +318,7 @@ def _rebuilt(
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     """``__deepcopy__`` of nodes: a graph of its own, but for what is being differentiated, which is copied as it is."""
     require_history(node)
-    if node.level or _stands_in(node):
+    if node.level or bodies() is not None or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})
     walk = memo.get(id(Unmet))
     if walk is None:

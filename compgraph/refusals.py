@@ -11,6 +11,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -97,7 +98,35 @@ interpreter.keep_for_ever(REFUSAL)
 
 def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
     """The error for a number of a node, in words if it is known which, that was asked for by C code, which a frame called."""
-    return EscapeError(_message(list(_outwards(frame)), which))
+    error = EscapeError(_message(list(_outwards(frame)), which))
+    mine = _mine.get()
+    for log in LOGS if mine is None else [mine]:  # a thread that was started within has a context of its own
+        log.append(error)
+    return error
+
+
+class watching:  # noqa: N801  (a context, used as a function is)
+    """Collect the refusals inside into a list; those that were caught are warned of when the context is left."""
+
+    __slots__ = ("_log", "_token")
+
+    def __enter__(self) -> None:
+        self._log: list[EscapeError] = []
+        self._token = _mine.set(self._log)
+        LOGS.append(self._log)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        _mine.reset(self._token)
+        LOGS[:] = [log for log in LOGS if log is not self._log]
+        if error is None and self._log:
+            lines.warn_at(
+                lines.users_frame(2),
+                f"numbers were refused to code that caught the error and went on, so its result may lack a derivative: {self._log[0]}",
+            )
+
+
+_mine: ContextVar[list[EscapeError] | None] = ContextVar("refusals", default=None)
+LOGS: list[list[EscapeError]] = []  # those of all contexts that are open, in all threads
 
 
 def explained(error: Exception) -> EscapeError | None:
