@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.memory import memory_of
 from compgraph.modes import NoGraph, is_recording, wrappers
-from compgraph.nodes import INERT, Node, OperationalNode, attach, describe
+from compgraph.nodes import INERT, BlankNode, Node, OperationalNode, attach, describe
 from compgraph.operands import to_plain
 
 from .opaque import Opaque, is_recorded
@@ -182,7 +182,7 @@ class Checkpoint:
 
 def _may_differ(node: Any) -> bool:
     """Whether a node that was not there the first time may hold something else: not plain numbers that became a buffer."""
-    return bool(node.__class__ is not OperationalNode or node.args or memory_of(node))
+    return bool(node.__class__ not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 
 def _agree(node: Any, before: Any) -> bool:

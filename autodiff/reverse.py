@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.decisions import derived_again, note_lengths
-from compgraph.hollow import Hollowing
 from compgraph.escapes import noticed, noticing, told
+from compgraph.hollow import Hollowing
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
 

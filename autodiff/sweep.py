@@ -19,6 +19,7 @@ from compgraph.memory import owner_of, root_of
 from compgraph.nodes import (
     ACTIVE,
     INERT,
+    USED,
     InertPlaceholderNode,
     InputNode,
     Node,
@@ -35,7 +36,7 @@ from .registry import Work, by_function
 from .rewind import Events, as_node, events_of, sweep_back
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT
+KINDS = ACTIVE | INERT | USED.keys()
 GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that others may give new values
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")

@@ -11,14 +11,17 @@ from .modes import default_float, is_recording, wrappers
 from .nodes import Node, inert, leaf_like
 
 
-def buffer(array: Any, name: str | None = None) -> Any:
-    """A fresh plain array as a node that can be written into; under `no_graph` it stays plain, if no tangents are carried."""
+def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
+    """A fresh plain array, of zeros if it is blank, as a node that can be written into.
+
+    Under `no_graph` it stays plain, if no tangents are carried.
+    """
     if array.dtype.kind not in "fc":
         return inert(array) if is_recording() else array
     made = array
     for wrap in wrappers.get():
         made = wrap(made)
-    return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name)
+    return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name, is_blank)
 
 
 def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
@@ -51,7 +54,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     >>> print(b, gradient(b)["x"])
     [3. 2. 6.] [5. 4. 3.]
     """
-    return buffer(np.zeros(shape, default_float() if dtype is None else dtype, order), name)
+    return buffer(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
 
 
 def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
@@ -89,7 +92,8 @@ def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     Returns
     -------
     OperationalNode
-        Without operands; its values are arbitrary until they are written. Under `no_graph` a plain array.
+        Without operands; its values are arbitrary until they are written (zeros, by which it is seen whether code that does
+        not know of the graph has written there). Under `no_graph` a plain array.
 
     Examples
     --------
@@ -99,4 +103,4 @@ def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     >>> print(b)
     [1. 2.]
     """
-    return buffer(np.empty(shape, default_float() if dtype is None else dtype, order), name)
+    return zeros(shape, dtype, order, name=name)

@@ -330,7 +330,8 @@ def _laid_out(node: Any, order: str) -> Any:
 
 
 def _buffer_of(function: Any) -> Any:
-    return lambda *args, **kwargs: buffer(function(*args, **kwargs))
+    is_blank = function is np.zeros
+    return lambda *args, **kwargs: buffer(function(*args, **kwargs), is_blank=is_blank)
 
 
 # What is made when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .hollow import Hollowing
 from .memory import memory_of, root_of
 from .modes import settle, watcher
 from .nodes import Joint, Node, VariableNode
@@ -46,16 +47,19 @@ class Debug:
 
     def __init__(self) -> None:
         self._tokens: list[Any] = []
+        self._hollowing = Hollowing(tells=False)
         self._sums: dict[int, list[int]] = {}
 
     def __enter__(self) -> Debug:
         self._tokens.append(watcher.set(self))
+        self._hollowing.__enter__()
         settle()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         watcher.reset(self._tokens.pop())
         settle()
+        self._hollowing.__exit__(kind, error, trace)
 
     def recorded(self, result: Any) -> None:
         """Look at what an operation gave."""
@@ -105,10 +109,11 @@ class Debug:
 
 
 def debug() -> Debug:
-    """Stop at the first NaN or infinity, forward or backward; a context manager.
+    """Stop at the first NaN or infinity, forward or backward, and where a value leaves its graph; a context manager.
 
     Inside, each operation is checked as it is recorded, and each derivative as it is computed. Plain arrays among the
     operands, and results, are remembered by checksums: if one was changed before a gradient is asked for, that raises.
+    Nodes are hollow, as within `strict`: code that takes their numbers without asking for the graph is refused.
 
     Returns
     -------
@@ -120,6 +125,8 @@ def debug() -> Debug:
     NonFiniteError
         Inside, from the operation or the gradient at fault. It names the operation, the values of its operands and the
         line of code; ``error.picture()`` draws the graph with the operation marked.
+    EscapeError
+        Inside, from code that takes the numbers of a node.
     ValueError
         From a gradient, if an array was changed behind the graph's back.
 

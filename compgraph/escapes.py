@@ -24,7 +24,7 @@ from . import interpreter, lines, operations
 from .decisions import note
 from .hollow import bodies
 from .modes import is_recording
-from .nodes import ACTIVE, INERT, ConstantNode, Node, PlaceholderNode, describe, require_history
+from .nodes import ACTIVE, INERT, USED, ConstantNode, Node, PlaceholderNode, describe, is_hollow, require_history, use
 from .refusals import refused
 
 KEPT = 100  # escapes that are remembered
@@ -171,9 +171,7 @@ def _remember(what: str, frame: Any, warns: bool) -> None:
         frame = frame.f_back
     escape = Escape(what, frame.f_code, frame.f_lasti)
     if warns and escape not in (_log.get() or ()):
-        lines.warn_at(
-            frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
-        )
+        lines.warn_at(frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value")
     _extend(_log.get(), [escape])
 
 
@@ -259,6 +257,8 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
     if _passes(self):
         notice(".value")
         _note_number(self, ".value")
+    if self.__class__ in USED and not self.plain.any():  # who has it may fill it, and says that plain numbers are meant
+        use(self)
     return np.asarray(self.plain)
 
 
@@ -267,9 +267,17 @@ PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
+def _buffer(self: Node, flags: int) -> memoryview:
+    """``memoryview(x)`` and C code that asks for a buffer, from Python 3.12 on; before, that is an array of objects."""
+    if hasattr(self, "plain") and is_hollow(self):
+        raise refused(sys._getframe(1), f"the {describe(self)}")
+    return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
+
+
 def methods() -> dict[str, Any]:
     """What is installed on `Node`."""
     return {
+        **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},

@@ -95,6 +95,7 @@ class NotNumbersError(Exception):
 
 
 BODIES = _ByDtype()
+OF_SCALARS: dict[Any, Any] = {kind: BODIES[np.dtype(kind)][()] for kind in (np.float64, np.float32)}
 # The bodies for new nodes; None where these are solid, that is, share the memory of their values.
 _bodies: ContextVar[_ByDtype | None] = ContextVar("bodies", default=None)
 bodies = _bodies.get
@@ -113,13 +114,14 @@ def hollow_body(value: Any) -> Any:
 class Hollowing:
     """A context in which new nodes are hollow. Made by `strict`; operators open one around the function they are given."""
 
-    __slots__ = ("_entered",)
+    __slots__ = ("_entered", "_tells")
 
-    def __init__(self) -> None:
+    def __init__(self, tells: bool = True) -> None:
+        self._tells = tells  # of refusals that were caught
         self._entered: list[tuple[Token[_ByDtype | None], watching]] = []
 
     def __enter__(self) -> None:
-        watch = watching()
+        watch = watching(self._tells)
         watch.__enter__()
         self._entered.append((_bodies.set(BODIES), watch))
 
@@ -178,4 +180,4 @@ def strict() -> Hollowing:
     ...     print(np.asarray(cg.variable([1.0, 2.0]).value).max())
     2.0
     """
-    return Hollowing()
+    return Hollowing(tells=False)

@@ -294,7 +294,7 @@ def _of_value(name: str) -> Any:
 
 
 def _flags(self: Node) -> Any:
-    return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)  # type: ignore[attr-defined]
+    return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)
 
 
 def _format(self: Node, spec: str) -> str:
@@ -323,10 +323,11 @@ def _set_imag(self: Node, value: Any) -> None:
 
 
 # What NumPy's loops over arrays of objects call as a method of each; those of other ufuncs use Python's operators.
-_CALLED_BY_NAME = (
-    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh "
-    "degrees radians deg2rad rad2deg fabs rint arctan2 hypot fmod"
-).split()
+_CALLED_BY_NAME = [
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "fabs", "rint",
+    "arctan2", "hypot", "fmod",
+]  # fmt: skip
 
 
 def _ufunc_method(ufunc: np.ufunc) -> Any:

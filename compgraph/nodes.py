@@ -27,16 +27,17 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
-from .hollow import REFUSAL, Hollowing, NotNumbersError, bodies, body_of
+from .hollow import OF_SCALARS, Hollowing, NotNumbersError, bodies, body_of
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
-from .refusals import LOGS, OBJECT, refused
+from .refusals import LOGS, OBJECT, REFUSAL, EscapeError, refused
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
+_set_state: Callable[..., None] = ndarray.__setstate__
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
 watched = _watcher.get
@@ -160,11 +161,14 @@ class Node(np.ndarray):
         return next(iter(self.operands[1:]), None)
 
     def __repr__(self) -> str:
-        body = np.array2string(self.value, separator=", ", threshold=50, prefix=f"{type(self).__name__}(")
-        return f"{type(self).__name__}({body}, name={self.name!r}, dtype={self.dtype})"
+        kind = USED.get(type(self), type(self)).__name__
+        require_history(self)
+        body = np.array2string(np.asarray(self.plain), separator=", ", threshold=50, prefix=f"{kind}(")
+        return f"{kind}({body}, name={self.name!r}, dtype={self.dtype})"
 
     def __str__(self) -> str:
-        return str(self.value)
+        require_history(self)
+        return str(np.asarray(self.plain))
 
     def __copy__(self) -> Any:
         return record(operations.copy, (self,), {"order": "K"})
@@ -336,6 +340,21 @@ class InertScalarNode(InertNode):
     is_scalar = True
 
 
+class BlankNode(OperationalNode):
+    """An array of zeros, to be written into, that shares the memory of its value and that nobody has used so far.
+
+    Code that does not know of the graph may fill it, which is found when it is first used; then it becomes what it is below.
+    """
+
+    __slots__ = ()
+
+
+class InertBlankNode(InertNode):
+    """The same, made like another node (``np.zeros_like(x)``)."""
+
+    __slots__ = ()
+
+
 class Joint:
     """The record of an operation with several outputs; each output is an `Output` of it."""
 
@@ -411,7 +430,8 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
 
 
 ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
-INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode})
+INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode})
+USED: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}  # what a blank array becomes
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)
 
 
@@ -445,6 +465,9 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             edges.append(position)
             if operand.__class__ in ACTIVE:
                 active = True
+            elif operand.__class__ in USED:
+                use(operand)
+                active = active or operand.__class__ in ACTIVE
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         else:
@@ -473,6 +496,9 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """The node, or tuple of nodes, of an operation that has been computed."""
     edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    for i in edges:
+        if args[i].__class__ in USED:
+            use(args[i])
     active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
     result = _attach(value, function, args, options, edges, active)
     _scoped(result)
@@ -498,7 +524,27 @@ def _attach(
     may_share = value.__class__ is ndarray and function.__class__ is not np.ufunc
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
-    return fill(_wrapped(value, active), function, args, edges, options)
+    node = fill(_wrapped(value, active), function, args, edges, options)
+    if function in _BLANK and node.__class__ is InertNode and bodies() is None:
+        if function is np.empty_like:
+            value.fill(0)  # it may hold anything, so also what can be told from what others fill in
+        node.__class__ = InertBlankNode
+    return node
+
+
+_BLANK = frozenset({np.zeros_like, np.empty_like})
+
+
+def use(blank: Any) -> None:
+    """Let a blank array be an array like others, unless it has been filled behind the graph's back."""
+    if blank.plain.any():
+        place = "" if blank.line is None else f" ({blank.line})"
+        raise EscapeError(
+            f"the {describe(blank)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
+            "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
+            "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
+        )
+    blank.__class__ = USED[blank.__class__]
 
 
 def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
@@ -579,9 +625,9 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
-    hollow = bodies()
-    if hollow is not None and value.__class__ in operations.SAME_BITS:
-        node: Any = _new_view(hollow[value.dtype][()], kind)
+    node: Any
+    if bodies() is not None and value.__class__ in operations.SAME_BITS:
+        node = _new_view(OF_SCALARS[value.__class__], kind)
         node.plain = value
         return node
     array = np.asarray(value)
@@ -604,7 +650,7 @@ def adopted(value: Any) -> Any:
 
 def is_hollow(value: Any) -> bool:
     """Whether a value is a hollow node."""
-    return isinstance(value, Node) and _new_view(value, ndarray).dtype != value.dtype
+    return isinstance(value, Node) and bool(_new_view(value, ndarray).dtype != value.dtype)
 
 
 def solid(node: Any) -> Any:
@@ -629,9 +675,9 @@ def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any
     return node
 
 
-def leaf_like(array: np.ndarray[Any, Any], name: str | None) -> Any:
+def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
     """A node without operands that is no variable: an array to be written into."""
-    return leaf(array, OperationalNode, name)
+    return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)
 
 
 def _outputs(
@@ -721,7 +767,7 @@ def _restored(node: Any) -> bool:
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
     if is_copy:  # what it holds is no number
-        ndarray.__setstate__(node, (1, node.shape, OBJECT, False, [REFUSAL] * node.size))
+        _set_state(node, (1, node.shape, OBJECT, False, [REFUSAL] * node.size))
     return True
 
 
@@ -739,7 +785,8 @@ def describe(node: Any) -> str:
     if node.function is not None:
         what = f"result of {node.opname}"
     else:
-        kinds = {VariableNode: "variable", ConstantNode: "constant", OperationalNode: "array to be filled"}
+        kinds = {VariableNode: "variable", ConstantNode: "constant"}
+        kinds |= dict.fromkeys((OperationalNode, BlankNode), "array to be filled")
         kinds |= dict.fromkeys((PlaceholderNode, InertPlaceholderNode), "placeholder")
         what = kinds.get(type(node), "value")
     name = f" {node._name!r}" if node._name is not None else ""

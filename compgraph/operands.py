@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .nodes import ACTIVE, INERT, Node, adopted, require_history
+from .nodes import ACTIVE, INERT, USED, Node, adopted, require_history
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
 RAW: frozenset[Any] = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
-FAMILIAR = RAW | ACTIVE | INERT | {type(None), complex, np.bool_}
+FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
 
 
 def as_operand(value: Any) -> Any:

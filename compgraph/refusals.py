@@ -24,7 +24,9 @@ OBJECT = np.dtype(object)
 WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
 # Python's own modules, and what is installed beside NumPy; code elsewhere is the user's.
 _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
-_OF_OBJECTS = re.compile(rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type")
+_OF_OBJECTS = re.compile(
+    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type"
+)
 _SHOWN = 3  # how many nodes a message names
 # Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
 COUNTERPARTS = {
@@ -79,6 +81,7 @@ for _name in _SPECIAL.split():
 for _name in (*_NAMED.split(), *[name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]):
     setattr(Refusal, _name, _refusing(_name))
 
+
 def _number(self: Refusal) -> Any:
     """The number of an element, for a cast that will find its history again (see `copies`)."""
     frame = sys._getframe(1)
@@ -106,9 +109,12 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
 
 
 class watching:  # noqa: N801  (a context, used as a function is)
-    """Collect the refusals inside into a list; those that were caught are warned of when the context is left."""
+    """Collect the refusals inside into a list, and warn of those that were caught when the context is left, if it tells."""
 
-    __slots__ = ("_log", "_token")
+    __slots__ = ("_log", "_tells", "_token")
+
+    def __init__(self, tells: bool) -> None:
+        self._tells = tells
 
     def __enter__(self) -> None:
         self._log: list[EscapeError] = []
@@ -118,10 +124,10 @@ class watching:  # noqa: N801  (a context, used as a function is)
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         _mine.reset(self._token)
         LOGS[:] = [log for log in LOGS if log is not self._log]
-        if error is None and self._log:
+        if error is None and self._log and self._tells:
             lines.warn_at(
                 lines.users_frame(2),
-                f"numbers were refused to code that caught the error and went on, so its result may lack a derivative: {self._log[0]}",
+                f"numbers were refused to code that caught the error and went on; it may lack a derivative: {self._log[0]}",
             )
 
 
@@ -166,7 +172,7 @@ def is_body(array: Any) -> bool:
     """Whether a plain array is the body of a node, or a part or copy of one."""
     if array.dtype is OBJECT or array.dtype == OBJECT:
         return any(element is REFUSAL for element in array.ravel().tolist())
-    return array.dtype.names == (WORDS,)
+    return bool(array.dtype.names == (WORDS,))
 
 
 # -------------------------------------------------------------------------------------------------- the story
@@ -198,7 +204,7 @@ def _of_trace(error: BaseException) -> Iterator[FrameType]:
 
 def is_library(filename: str) -> bool:
     """Whether a file belongs to the packages, to Python, or to what is installed beside NumPy."""
-    return lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD)) or filename.startswith("<frozen")
+    return lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD, "<frozen"))
 
 
 def _message(frames: list[FrameType], which: str | None = None) -> str:
@@ -239,8 +245,8 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         return ""
     else:
         owner = getattr(found, "__self__", None)
-        module = getattr(found, "__module__", None) or ("" if owner is None else type(owner).__module__)
-        name = getattr(found, "__qualname__", None) or getattr(found, "__name__", "")
+        module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
+        name = str(getattr(found, "__qualname__", None) or getattr(found, "__name__", ""))
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
     return ".".join([*parts, name.replace("<locals>.", "")]) + "()" if name else ""
 
@@ -250,7 +256,7 @@ def _advice(who: str) -> str:
     name = who.rstrip("()").rpartition(".")[2]
     if name in MAKING:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
-    instead = COUNTERPARTS.get(name)
+    instead: str | None = COUNTERPARTS.get(name)
     if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.")):
         homes = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
         instead = next((f"{home}.{name}" for home, module in homes.items() if hasattr(module, name)), None)

@@ -16,6 +16,7 @@ from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import NoGraph, is_recording, open_scopes
 from .nodes import (
     ACTIVE,
+    USED,
     ConstantNode,
     InertNode,
     Node,
@@ -26,6 +27,7 @@ from .nodes import (
     next_tick,
     require_history,
     require_unsealed,
+    use,
 )
 
 
@@ -57,6 +59,9 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         carrier.store(level, target, index, value, casting)
         return
     require_writeable(target)
+    for node in (target, value):
+        if node.__class__ in USED:
+            use(node)
     plain = value.plain if isinstance(value, Node) else value
     if _is_there(target.plain, index, plain):
         return

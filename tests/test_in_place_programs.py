@@ -283,7 +283,7 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
         assert raised == expected_raised
         for number, (found, wanted) in enumerate(zip(held, expected, strict=True)):
             assert np.shape(found) == np.shape(wanted)
-            assert np.array_equal(np.asarray(found), wanted), number
+            assert np.array_equal(found, wanted), number
         return total(held)
 
     def plain(*xs: Any) -> Any:

@@ -166,7 +166,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     """``numpy.trim_zeros``: the part of an array within its outermost zeros."""
     x = as_array(filt)
     np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # NumPy knows what may be asked for
