@@ -13,8 +13,10 @@ from __future__ import annotations
 import ctypes
 import dis
 import inspect
+import operator
 import sys
 import sysconfig
+from bisect import bisect_right
 from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
@@ -40,6 +42,10 @@ _ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES, _GLOBAL = frozenset([*dis.haslocal, *dis.hasfree]), dis.opmap["LOAD_GLOBAL"]
 _LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") and "ATTR" not in name} - _ATTRIBUTES
 _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
+
+_OFFSET = operator.attrgetter("offset")
+
+_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 
@@ -101,9 +107,21 @@ def _span(instruction: dis.Instruction) -> Span | None:
     return (p.lineno, p.col_offset), (p.end_lineno, p.end_col_offset)
 
 
-def _instructions(code: CodeType) -> list[dis.Instruction]:
-    """All instructions, without prefixes to the arguments of others, unless one is jumped to."""
-    return [i for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG" or i.is_jump_target]
+_latest: tuple[CodeType | None, list[dis.Instruction]] = None, []
+
+
+def _at_work(code: CodeType, offset: int) -> tuple[list[dis.Instruction], int]:
+    """All instructions, without prefixes to the arguments of others, unless one is jumped to; and which of them is at work.
+
+    An offset may lie behind that of the instruction, in its cache, where a property in Python is called. Those of the
+    latest code are kept, since a long function may convert on many of its lines.
+    """
+    global _latest
+    of, found = _latest
+    if of is not code:
+        found = [i for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG" or i.is_jump_target]
+        _latest = code, found
+    return found, bisect_right(found, offset, key=_OFFSET) - 1
 
 
 class _Remembered(dict[tuple[int, int], tuple[CodeType, Any]]):
@@ -134,9 +152,8 @@ def axis_read(frame: FrameType) -> int | None:
 
 def _axis_after(code: CodeType, at: int) -> int | None:
     """The constant that is all there is between the brackets right after an attribute."""
-    all_of_it = _instructions(code)
-    k = sum(i.offset <= at for i in all_of_it) - 1  # a property in Python may be called from what follows its instruction
-    three = all_of_it[k : k + 3]
+    instructions, k = _at_work(code, at)
+    three = instructions[k : k + 3]
     spans = [_span(i) for i in three]
     if len(three) < 3 or None in spans or three[0].opcode not in _ATTRIBUTES or not isinstance(three[1].argval, int):
         return None
@@ -213,55 +230,45 @@ def first_argument(frame: FrameType) -> Any:
 
 def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
     """The name that is the first argument of the call at an instruction."""
-    *before, call = [i for i in _instructions(code) if i.offset <= at]
-    span = _span(call)
-    found = None if span is None or call.opcode not in _CALLS else _pushes_callable(before, span)
+    instructions, call = _at_work(code, at)
+    found = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
     if found is None:
         return unknown
-    following = [i for i in before[found + 1 :] if i.opname != "PUSH_NULL"]
-    if not following or following[0].opcode in _ATTRIBUTES:
-        return unknown
-    first = following[0]
-    after = following[1].opname if len(following) > 1 else ""
+    first, *rest = [i for i in instructions[found + 1 : call + 1] if i.opname != "PUSH_NULL"]
     is_two = isinstance(first.argval, tuple) and first.opname.startswith("LOAD_FAST")
     name = first.argval[0] if is_two else first.argval
-    # An operator or attribute after it would make another value of the name.
-    if not isinstance(name, str) or first.opname.startswith("KW_") or any(name in _stored(i) for i in following):
+    if not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
         return unknown
-    if not is_two and (first.opcode not in _LOADS or "ATTR" in after or "CALL" in after or "SUBSCR" in after):
-        return unknown
-    whole = _span(first)
-    closed = [s for s in map(_span, following[1:]) if s is not None and whole is not None and s[0] == whole[0] and s != whole]
-    if closed and not is_two:  # an expression that begins with the name
+    span = _span(first)
+    # What begins where the name does is an operator or an attribute of it; a jump is a choice between arguments.
+    goes_on = not is_two and any(span is None or (s := _span(i)) is None or s[0] == span[0] for i in rest[:-1])
+    if goes_on or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
         return unknown
     return _Path(dis.opmap["LOAD_FAST"] if is_two else first.opcode, name, ())
 
 
 def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
     """The path to the callable of the call at an instruction; None if it is no call."""
-    *before, call = [i for i in _instructions(code) if i.offset <= at]
-    if call.opcode not in _CALLS:
+    instructions, call = _at_work(code, at)
+    if instructions[call].opcode not in _CALLS:
         return None
-    span = _span(call)
-    found = None if span is None else _pushes_callable(before, span)
-    if found is None:
-        return unknown
-    path = _reached(before, found)
-    if path is None or any(path.name in _stored(i) for i in before[found + 1 :]):
+    found = _pushes_callable(instructions, call)
+    path = None if found is None else _reached(instructions, found)
+    if path is None or any(path.name in _stored(i) for i in instructions[found:call]):
         return unknown
     return path
 
 
-def _pushes_callable(before: Sequence[dis.Instruction], call: Span) -> int | None:
+def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | None:
     """Which instruction before a call leaves the callable on the stack: the last whose expression begins where the call does.
 
     All instructions of a call's expression stand in one piece, the callable's first, and then those of the arguments.
     """
-    following = None
-    for k in range(len(before) - 1, -1, -1):
-        i = before[k]
+    call, following = _span(instructions[at]), None
+    for k in range(at - 1, -1, -1):
+        i = instructions[k]
         span = _span(i)
-        if span is None:
+        if span is None or call is None:
             return None
         if not (call[0] <= span[0] and span[1] <= call[1]):  # out of the expression, and no such instruction
             is_merged = following is not None and following.opname == "PUSH_NULL" and _loads_second(i)
@@ -273,13 +280,13 @@ def _pushes_callable(before: Sequence[dis.Instruction], call: Span) -> int | Non
     return None
 
 
-def _reached(before: Sequence[dis.Instruction], k: int) -> _Path | None:
+def _reached(instructions: Sequence[dis.Instruction], k: int) -> _Path | None:
     """The path whose last step is an instruction; None where it is no chain of attributes from a name."""
     attributes: list[str] = []
-    while before[k].opcode in _ATTRIBUTES and not before[k].is_jump_target and k:
-        attributes.append(before[k].argval)
+    while instructions[k].opcode in _ATTRIBUTES and not instructions[k].is_jump_target and k:
+        attributes.append(instructions[k].argval)
         k -= 1
-    i, steps = before[k], tuple(reversed(attributes))
+    i, steps = instructions[k], tuple(reversed(attributes))
     if _loads_second(i):
         return _Path(dis.opmap["LOAD_FAST"], i.argval[1], steps)
     if i.opcode in _LOADS and isinstance(i.argval, str):

@@ -246,6 +246,9 @@ REFUSED_METHODS: dict[str, str] = {
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "pickle.loads makes a new node",
 }
+# From NumPy 2.5 on there are methods for what was an assignment to an attribute.
+_SETTERS = {"_set_shape": "np.reshape makes a new node", "_set_dtype": "astype and view make new nodes"}
+REFUSED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasattr(np.ndarray, name)}
 
 # ---------------------------------------------------------------------------------------- derived data
 

@@ -15,6 +15,8 @@ import compgraph
 from compgraph import operations
 from compgraph.primitives import Primitive
 
+# Parameters that came after the oldest NumPy allowed; the files name them, whichever NumPy they are written with.
+NEWER = {"argsort": ("descending",), "sort": ("descending",)}
 MODULES = {"linalg": np.linalg, "fft": np.fft, "emath": np.emath}
 
 
@@ -65,6 +67,9 @@ def _signature(function: Any) -> str:
             p.replace(annotation=Any, default=p.empty if p.default is p.empty else _Default())
             for p in signature(function).parameters.values()
         ]
+    known = {p.name for p in parameters}
+    newer = [n for n in NEWER.get(function.__name__, ()) if n not in known]
+    parameters += [Parameter(n, Parameter.KEYWORD_ONLY, annotation=Any, default=_Default()) for n in newer]
     keywords = [parameters.pop()] if parameters[-1].kind is Parameter.VAR_KEYWORD else []
     name = Parameter("name", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
     return str(Signature([*parameters, name, *keywords]))

@@ -171,9 +171,9 @@ def fill(a: Any, value: Any) -> None:
     store(a, ..., as_operand(value))
 
 
-def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
-    """``a.sort()``."""
-    rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, stable=stable))
+def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, **options: Any) -> None:
+    """``a.sort()``; NumPy says which options there are."""
+    rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, **options))
 
 
 def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 Sketch = tuple[Any, ...]
 Shape = tuple[int, ...]
+
+
+# Options that the oldest NumPy allowed does not have.
+DESCENDING = {"descending": True} if "descending" in signature(np.sort).parameters else {}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from arguments import MASK, ROW_MASK, Shape, Sketch, complexes, optional, real, shifted, unary
+from arguments import DESCENDING, MASK, ROW_MASK, Shape, Sketch, complexes, optional, real, shifted, unary
 
 import compgraph as cg
 
@@ -50,6 +50,7 @@ TAKING: dict[str, list[Sketch]] = {
         ("method", lambda x: x.take([1, 0], 1), real(2, 3)),
         ("method, keywords", lambda x: x.take(indices=[1, 0], axis=0, mode="wrap"), real(2, 3)),
         ("recorded positions", lambda x: np.take(x, np.argsort(x)), real(4)),
+        ("recorded positions, descending", lambda x: np.take(x, np.argsort(x, **DESCENDING)), real(4)),
         ("none", lambda x: np.take(x, np.zeros(0, int)), real(3)),
         ("zero size", lambda x: np.take(x, [1, 1], axis=1), real(0, 3)),
     ],
@@ -69,6 +70,8 @@ TAKING: dict[str, list[Sketch]] = {
         ("equal elements", np.sort, np.array([1.5, -0.5, 3.0])[[0, 1, 2]]),
         ("positional", lambda x: np.sort(x, 0, "mergesort"), real(4, 2)),
         ("of itself", lambda x: np.sort(x * x) * x, real(4)),
+        ("descending", partial(np.sort, axis=0, **DESCENDING), real(4, 2)),
+        ("descending, stable", partial(np.sort, axis=None, stable=True, **DESCENDING), real(2, 3)),
     ],
     "partition": [
         *optional(partial(np.partition, kth=1), real, {k: v for k, v in SORTED.items() if k != "zero size"}),

@@ -340,7 +340,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("scipy.optimize.root_scalar(lambda t: t - x[0], bracket=[0, 2]).root", "noticed", "cg.primitive with a rule"),
         Route("scipy.integrate.quad(lambda t: t * x[0], 0, 1)[0]", "noticed", "cg.primitive with a rule"),
         Route("scipy.integrate.trapezoid(x)", "recorded"),
-        Route("scipy.integrate.simpson(x)", "hole", "np.trapezoid, or the weights @ x", patched=True),
+        Route("scipy.integrate.simpson(x)", "hole", "np.trapezoid, or the weights @ x; SciPy 1.18 records it", patched=True),
         Route(
             "scipy.integrate.solve_ivp(lambda t, y: -x * y, (0, 1), np.ones(3)).y",
             "hole",

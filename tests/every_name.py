@@ -237,7 +237,7 @@ def same(*names: str, shape: tuple[int, ...] = (2, 3), **options: Any) -> Exampl
 
 SHAPING: Examples = {
     **{k: v for name in ("concat", "concatenate", "stack", "dstack", "hstack", "vstack") for k, v in joined(name, 2, 3).items()},
-    "np.row_stack": of((lambda x, y: np.row_stack([x, y]), real(3), shifted(2, 3))),  # noqa: NPY201
+    **({"np.row_stack": of((lambda x, y: np.row_stack([x, y]), real(3), shifted(2, 3)))} if hasattr(np, "row_stack") else {}),  # noqa: NPY201
     **joined("column_stack", 3),
     "np.block": of(
         (lambda x, y: np.block([[x, y], [y, x]]), real(2, 3), shifted(2, 3)), (lambda x: np.block([PLAIN, x]), real(2, 3))

@@ -112,6 +112,11 @@ def node() -> Any:
     return cg.variable(POINT) * 1
 
 
+# What SciPy 1.18 computes by the functions of the array's own namespace, which are recorded; older ones take the numbers.
+if "xp_promote" in scipy.integrate.simpson.__code__.co_names:
+    ALL = [r._replace(outcome="recorded", instead="") if r.code == "scipy.integrate.simpson(x)" else r for r in ALL]
+
+
 @pytest.mark.parametrize("route", [r for r in ALL if r.outcome != "raises"], ids=lambda r: r.code)
 def test_what_does_not_raise_is_right_or_found(route: Route) -> None:
     f = function_of(route)

@@ -22,11 +22,13 @@ from autodiff.operators import vjp
 from autodiff.reverse import gradient
 
 SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())
+GONE = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the NumPy at hand has no more
 NONDIFF = every_nondiff_name.examples(SURFACE["nondiff"])
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
     pytest.mark.filterwarnings("ignore:`row_stack` alias:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning"),
 ]
 
 
@@ -90,7 +92,7 @@ def unless_written_into_a_plain_array(first: bool) -> Iterator[None]:
 
 
 def test_every_differentiable_name_has_examples() -> None:
-    assert set(EXAMPLES) == set(SURFACE["diff"])
+    assert set(EXAMPLES) == set(SURFACE["diff"]) - GONE
     assert all(EXAMPLES.values())
     assert set(REFUSED) <= set(EXAMPLES)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arguments import DESCENDING
 
 import compgraph as cg
 from autodiff import check_grads, grad, jvp, vjp
@@ -129,6 +130,7 @@ WRITES: dict[str, Write] = {
     "fill": lambda a, v: a[1].fill(v[0] * v[1]),
     "sort": lambda a, v: a.sort(),
     "sort axis": lambda a, v: a.sort(axis=0),
+    "sort options": lambda a, v: a.sort(stable=True, **DESCENDING),
     "partition": lambda a, v: a.partition(2),
     "put method": lambda a, v: a.put([3, 4], v[:2]),
     "flat[slice]": lambda a, v: setitem(a.flat, slice(None, None, 3), v),
@@ -268,6 +270,7 @@ REFUSED: dict[str, tuple[Write, type[Exception]]] = {
     "a word": (lambda a, v: setitem(a, 0, "word"), ValueError),
     "a scalar": (lambda a, v: setitem(a[0, 0], (), 1.0), TypeError),
     "sort axis": (lambda a, v: a.sort(axis=5), ValueError),
+    "sort option": (lambda a, v: a.sort(upwards=True), TypeError),
 }
 
 

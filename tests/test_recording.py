@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arguments import DESCENDING
 
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph import operations
 from compgraph.protocol import HANDLERS
+
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # from NumPy 2.5 on
 
 Array = np.ndarray[Any, Any]
 
@@ -622,7 +625,7 @@ FUNCTIONS: dict[str, list[Call]] = {
     "argmax": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True), lambda f, a: f(a.e)],
     "argmin": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True)],
     "argsort": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=None, kind="stable"),
-    lambda f, a: f(a.m, stable=True)],
+    lambda f, a: f(a.m, stable=True), lambda f, a: f(a.m, descending=True)],
     "all": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m, axis=1, keepdims=True),
     lambda f, a: f(a.m, where=a.mask)],
     "any": [lambda f, a: f(a.m), lambda f, a: f(a.m, 0), lambda f, a: f(a.m > 1, axis=1), lambda f, a: f(a.m, where=a.mask)],
@@ -869,7 +872,8 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
     lambda x: x.clip(0)],
     "argmax": [lambda x: x.argmax(), lambda x: x.argmax(0), lambda x: x.argmax(axis=1, keepdims=True)],
     "argmin": [lambda x: x.argmin(), lambda x: x.argmin(0)],
-    "argsort": [lambda x: x.argsort(), lambda x: x.argsort(0), lambda x: x.argsort(axis=None, kind="stable")],
+    "argsort": [lambda x: x.argsort(), lambda x: x.argsort(0), lambda x: x.argsort(axis=None, kind="stable"),
+    lambda x: x.argsort(axis=0, **DESCENDING)],
     "all": [lambda x: x.all(), lambda x: x.all(0), lambda x: x.all(axis=1, keepdims=True)],
     "any": [lambda x: x.any(), lambda x: x.any(0)],
     "round": [lambda x: x.round(), lambda x: x.round(1), lambda x: x.round(decimals=-1)],
