@@ -253,8 +253,10 @@ def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
     if instructions[call].opcode not in _CALLS:
         return None
     found = _pushes_callable(instructions, call)
-    path = None if found is None else _reached(instructions, found)
-    if path is None or any(path.name in _stored(i) for i in instructions[found:call]):
+    if found is None:
+        return unknown
+    path = _reached(instructions, found)
+    if path is None or any(path.name in _stored(i) for i in instructions[found + 1 : call]):
         return unknown
     return path
 
