@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..operands import as_operand
 from .tools import record_of
 
 # ----------------------------------------------------------------------------------------------- taking
@@ -53,12 +54,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
+    condlist, choicelist, default = [as_operand(c) for c in condlist], [as_operand(c) for c in choicelist], as_operand(default)
     for number, condition in enumerate(condlist):
         if np.result_type(condition).kind != "b":
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
     dtype = np.result_type(*[x if isinstance(x, (int, float, complex)) else np.result_type(x) for x in (*choicelist, default)])
     result = default
-    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = np.where(condition, choice, result)
     return result if result.dtype == dtype else result.astype(dtype)
 
