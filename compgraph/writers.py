@@ -12,7 +12,7 @@ from .decisions import frozen
 from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record, require_history
-from .operands import as_operand, full_name, gathered, leaves_of, to_plain
+from .operands import as_operand, copies, full_name, gathered, leaves_of, to_plain
 from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
@@ -164,10 +164,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
     compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
-    if copy:
+    if copies(copy):
         return compute()
     if not isinstance(x, Node):
         raise _plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
