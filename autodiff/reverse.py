@@ -98,7 +98,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     Raises
     ------
     TypeError
-        If `node` is not a node, an operation on the way has no derivative, or `adjoint` is complex and `node` real.
+        If `node` is not a node, an operation on the way has no derivative, `adjoint` is complex and `node` real, or `node`
+        is complex and there is no `adjoint`.
     ValueError
         If `node` does not depend on what is asked for, two variables share a name that is asked for, `adjoint` has
         another shape, or a variable was updated in place after it was used.
@@ -202,6 +203,7 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
 
 def _seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
+    _require_real(node, adjoint)
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
@@ -215,11 +217,21 @@ def _seed(node: Any, adjoint: Any) -> Any:
 
 def _recorded_seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
+    _require_real(node, adjoint)
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
     plain = _seed(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
     return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
+
+
+def _require_real(node: Any, adjoint: Any) -> None:
+    """Raise a TypeError for a complex node, unless an adjoint says of which combination of its parts the gradient is meant."""
+    if adjoint is None and node.dtype.kind == "c":
+        raise TypeError(
+            f"gradient: the {describe(node)} is complex, and has no gradient; take its real part (np.real), or give an adjoint "
+            "(1 for the real part, -1j for the imaginary one)"
+        )
 
 
 def check_gradient(
