@@ -119,6 +119,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     (np.float64(18.0), array([9., 9.]))
     """
     require_differentiable("gradient", node)
+    _require_real(node, adjoint)
     nodes = collect(node)
     wanted = _wanted(node, nodes, wrt, unused)
     if not create_graph:
@@ -203,7 +204,6 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
 
 def _seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
-    _require_real(node, adjoint)
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
@@ -217,7 +217,6 @@ def _seed(node: Any, adjoint: Any) -> Any:
 
 def _recorded_seed(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
-    _require_real(node, adjoint)
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
