@@ -28,9 +28,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     ----------
     f : callable
         A function of arrays that returns an array, or several, nested in any way.
-    primals : sequence of array_like
+    primals : tuple or list of array_like
         The arguments, which may nest; Python numbers become floats, integer arrays are refused.
-    tangents : sequence of array_like
+    tangents : tuple or list of array_like
         The direction: for each argument, an array of its shape, nested as it is.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
@@ -43,7 +43,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Raises
     ------
     TypeError
-        If an argument is an integer array, or `f` returns something that is no array.
+        If an argument is an integer array, `f` returns something that is no array, or `primals` or `tangents` are not in a
+        tuple or list.
     ValueError
         If the tangents do not match the arguments in number or shape.
 
@@ -54,11 +55,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> print(round(float(tangent), 6))
     0.077004
     """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(given).__name__}; "
+                "of one argument write jvp(f, (x,), (t,))"
+            )
     if len(primals) != len(tangents):
         raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
-    (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
-    if given != structure:
-        raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
+    (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
+    if nesting != structure:
+        raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
     level, start = next_level(), next_tick()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):

@@ -243,9 +243,9 @@ def check_gradient(
     f : callable
         A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
         arrays, and with nodes if `gradients` is None; it may write into them.
-    args : sequence of array_like
+    args : list or tuple of array_like
         The point; integers become floats.
-    gradients : sequence of array_like, optional
+    gradients : list or tuple of array_like, optional
         The gradient with respect to each argument, to be checked; computed by reverse accumulation if not given.
     rtol, atol : float
         How far they may be apart, relative to the size of each gradient and absolutely.
@@ -256,6 +256,8 @@ def check_gradient(
 
     Raises
     ------
+    TypeError
+        If `args` or `gradients` is not a tuple or list, or an argument no array.
     ValueError
         If the number of gradients, or the shape of one, is not that of the arguments.
     DetachedGradientError
@@ -273,6 +275,7 @@ def check_gradient(
     >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.1])
     False
     """
+    _require_lists(f, args, gradients)
     args = [numeric.plain(a) for a in args]
     lost, escapes = False, []
     if gradients is None:
@@ -297,6 +300,28 @@ def check_gradient(
             raise detached(position, given, expected, escapes)
         agree = agree and close
     return agree
+
+
+def _require_lists(f: Any, args: Any, gradients: Any) -> None:
+    """Raise a TypeError unless `check_gradient` is called as it must be."""
+    if not callable(f):
+        raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
+            "write check_gradient(f, [x])"
+        )
+    if gradients is not None and not isinstance(gradients, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: gradients is a list with one for each argument, not a {type(gradients).__name__}; of one "
+            "argument write [g], of the result of gradient [g[x]]"
+        )
+    for position, argument in enumerate(args):
+        if not isinstance(argument, np.ndarray) and numeric.plain(argument).dtype.kind not in "fc":
+            raise TypeError(
+                f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
+                "autodiff.check_grads takes arguments that nest"
+            )
 
 
 def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:

@@ -626,12 +626,13 @@ def require_unsealed(root: Any) -> None:
         )
 
 
-def lost_history() -> TypeError:
+def lost_history(node: Any) -> TypeError:
     """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
+    computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
         "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
-        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant."
+        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + computed
     )
 
 
@@ -639,7 +640,7 @@ def require_history(*nodes: Any) -> None:
     """Raise `lost_history` for a node that has none."""
     for node in nodes:
         if isinstance(node, Node) and not hasattr(node, "plain") and not _restored(node):
-            raise lost_history()
+            raise lost_history(node)
 
 
 def _restored(node: Any) -> bool:
