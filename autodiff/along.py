@@ -11,6 +11,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
+from compgraph.lazy import require_computed
 from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, next_tick, record, require_history
@@ -150,6 +151,7 @@ def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
 def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
     require_history(value)
+    require_computed(value, name)
     array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array

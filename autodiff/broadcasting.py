@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.lazy import require_computed
 from compgraph.nodes import Node, describe, require_history
 from compgraph.operands import gathered
 
@@ -134,6 +135,7 @@ def as_adjoint(value: Any, node: Any) -> Any:
         If `value` does not broadcast to `node`.
     """
     require_history(value)
+    require_computed(value, "the adjoint")
     given = gathered(value)
     if not isinstance(given, Node):
         given = np.asarray(given)

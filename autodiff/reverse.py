@@ -9,6 +9,7 @@ import numpy as np
 
 from compgraph.decisions import derived_again, note_lengths
 from compgraph.escapes import noticed, noticing, told
+from compgraph.lazy import require_computed
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
 
@@ -207,6 +208,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
+    require_computed(adjoint, "the adjoint")
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")

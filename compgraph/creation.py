@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from . import operations
 from .buffers import buffer
+from .lazy import require_computed
 from .modes import of_numbers
 from .nodes import Node, record
 from .operands import copies, gathered
@@ -55,6 +56,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     """
     node = gathered(object)
     if not isinstance(node, Node):
+        require_computed(object, "what an array is made of")
         found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, object))
     node = _arranged(node, object, dtype, copy, order)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import lines, operations
+from .lazy import require_computed
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
@@ -611,6 +612,7 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
+    require_computed(value, "the value of a node")
     array = of_numbers(np.asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
+from .lazy import require_computed
 from .nodes import ACTIVE, INERT, Node, require_history
 
 ndarray = np.ndarray
@@ -24,6 +25,7 @@ def as_operand(value: Any) -> Any:
         return value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    require_computed(value, "an operand")
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(
