@@ -12,6 +12,7 @@ from compgraph import operations
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
 from compgraph.hollow import Hollowing
+from compgraph.lazy import require_computed
 from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, adopted, next_tick, record, require_history, solid
@@ -29,9 +30,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     ----------
     f : callable
         A function of arrays that returns an array, or several, nested in any way.
-    primals : sequence of array_like
+    primals : tuple or list of array_like
         The arguments, which may nest; Python numbers become floats, integer arrays are refused.
-    tangents : sequence of array_like
+    tangents : tuple or list of array_like
         The direction: for each argument, an array of its shape, nested as it is.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
@@ -44,7 +45,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Raises
     ------
     TypeError
-        If an argument is an integer array, or `f` returns something that is no array.
+        If an argument is an integer array, `f` returns something that is no array, or `primals` or `tangents` are not in a
+        tuple or list.
     ValueError
         If the tangents do not match the arguments in number or shape.
 
@@ -55,11 +57,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> print(round(float(tangent), 6))
     0.077004
     """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(given).__name__}; "
+                "of one argument write jvp(f, (x,), (t,))"
+            )
     if len(primals) != len(tangents):
         raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
-    (points, structure), (directions, given) = flatten(list(primals)), flatten(list(tangents))
-    if given != structure:
-        raise ValueError(f"jvp: the tangents nest as {given}, their primals as {structure}")
+    (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
+    if nesting != structure:
+        raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
     level, start = next_level(), next_tick()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
@@ -151,6 +159,7 @@ def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
 def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
     """An argument of a differentiated function: a floating or complex array or node."""
     require_history(value)
+    require_computed(value, name)
     array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array

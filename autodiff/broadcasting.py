@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import Node
+from compgraph.lazy import require_computed
+from compgraph.nodes import Node, describe, require_history
+from compgraph.operands import gathered
 
 
 def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
@@ -108,6 +110,48 @@ def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
     if contributions.shape[1:] != operand.shape:
         contributions = unbroadcast_batch(contributions, operand.shape)
     return _of_dtype(contributions, operand.dtype)
+
+
+def as_adjoint(value: Any, node: Any) -> Any:
+    """What is given for the adjoint of a node, in the shape in which the sweep hands it to a rule.
+
+    Parameters
+    ----------
+    value : array_like or Node
+        A number, nested lists of numbers, an array, or a node, that broadcasts to `node`.
+    node : Node
+        What the adjoint belongs to.
+
+    Returns
+    -------
+    array or Node
+        Of the shape of `node`, and of its dtype if that is floating or complex; a scalar if that is one.
+
+    Raises
+    ------
+    TypeError
+        If `value` is no number, or is complex and `node` real.
+    ValueError
+        If `value` does not broadcast to `node`.
+    """
+    require_history(value)
+    require_computed(value, "the adjoint")
+    given = gathered(value)
+    if not isinstance(given, Node):
+        given = np.asarray(given)
+    if given.dtype.kind not in "biufc":
+        raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {given.dtype}")
+    if given.dtype.kind == "c" and node.dtype.kind != "c":
+        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; give its parts one by one")
+    if given.shape != node.shape:
+        try:
+            given = np.broadcast_to(given, node.shape)
+        except ValueError:
+            raise ValueError(f"the adjoint has shape {given.shape}, and does not broadcast to the {describe(node)}") from None
+        given = given if isinstance(given, Node) else given.copy()
+    if node.dtype.kind in "fc":
+        given = _of_dtype(given, node.dtype)
+    return given[()] if node.is_scalar and not isinstance(given, Node) else given
 
 
 def _of_dtype(contribution: Any, dtype: Any) -> Any:

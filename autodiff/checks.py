@@ -209,7 +209,10 @@ def check_grads(
     if order < 1 or not modes or not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
     if not isinstance(args, (tuple, list)):
-        raise TypeError(f"check_grads: args is the list of the arguments of the function, not a {type(args).__name__}")
+        raise TypeError(
+            f"check_grads: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
+            "write check_grads(f, [x])"
+        )
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
     leaves = [numeric.plain(leaf) for leaf in arguments.leaves]
     _check(lambda *leaves: _whole(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.lazy import require_computed
 from compgraph.nodes import Node
 
 
 def plain(value: Any) -> Any:
     """A copy of `value` as a plain floating or complex array."""
+    require_computed(value, "an argument")
     array = np.array(value.value if isinstance(value, Node) else value)
     return array.astype(float) if array.dtype.kind in "biu" else array
 

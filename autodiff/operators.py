@@ -42,7 +42,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
     Raises
     ------
     TypeError
-        When called: if an argument is an integer array, or `f` returns no node.
+        When called: if an argument is an integer array, `f` returns no node, or the result is complex.
     ValueError
         When called: if the result is not a scalar, or `argnums` is out of range. At once: if `verify` is unknown.
     DetachedGradientError

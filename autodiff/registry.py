@@ -34,7 +34,7 @@ from compgraph import operations
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
 
-from .broadcasting import conform, spread
+from .broadcasting import as_adjoint, conform, spread
 from .deferred import DEFERRED, Parts, scatter
 from .gone import seen_by
 
@@ -91,7 +91,7 @@ class Rule:
         Parameters
         ----------
         adjoint : array_like
-            The adjoint of `node`, of its shape.
+            The adjoint of `node`: a number, a list or an array that broadcasts to it.
         node : Node
             A node of this operation.
 
@@ -102,10 +102,13 @@ class Rule:
 
         Raises
         ------
+        TypeError
+            If the adjoint is complex and the node real, or it is no number.
         ValueError
-            If the node is of another operation.
+            If the node is of another operation, or the adjoint does not broadcast to it.
         """
         made_by: Any = node
+        adjoint = as_adjoint(adjoint, node)
         if isinstance(node.function, operations.Output):
             made_by = node.args[0]
             adjoint = Parts({node.function.index: adjoint}).settle(made_by)

@@ -10,6 +10,7 @@ import numpy as np
 from compgraph.decisions import derived_again, note_lengths
 from compgraph.escapes import noticed, noticing, told
 from compgraph.hollow import Hollowing
+from compgraph.lazy import require_computed
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
 
@@ -99,7 +100,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     Raises
     ------
     TypeError
-        If `node` is not a node, an operation on the way has no derivative, or `adjoint` is complex and `node` real.
+        If `node` is not a node, an operation on the way has no derivative, `adjoint` is complex and `node` real, or `node`
+        is complex and there is no `adjoint`.
     ValueError
         If `node` does not depend on what is asked for, two variables share a name that is asked for, `adjoint` has
         another shape, or a variable was updated in place after it was used.
@@ -119,6 +121,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     (np.float64(18.0), array([9., 9.]))
     """
     require_differentiable("gradient", node)
+    _require_real(node, adjoint)
     nodes = collect(node)
     wanted = _wanted(node, nodes, wrt, unused)
     if not create_graph:
@@ -206,6 +209,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
+    require_computed(adjoint, "the adjoint")
     given = np.asarray(adjoint)
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
@@ -223,6 +227,15 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
 
 
+def _require_real(node: Any, adjoint: Any) -> None:
+    """Raise a TypeError for a complex node, unless an adjoint says of which combination of its parts the gradient is meant."""
+    if adjoint is None and node.dtype.kind == "c":
+        raise TypeError(
+            f"gradient: the {describe(node)} is complex, and has no gradient; take its real part (np.real), or give an adjoint "
+            "(1 for the real part, -1j for the imaginary one)"
+        )
+
+
 def check_gradient(
     f: Any, args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
 ) -> bool:
@@ -233,9 +246,9 @@ def check_gradient(
     f : callable
         A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
         arrays, and with nodes if `gradients` is None; it may write into them.
-    args : sequence of array_like
+    args : list or tuple of array_like
         The point; integers become floats.
-    gradients : sequence of array_like, optional
+    gradients : list or tuple of array_like, optional
         The gradient with respect to each argument, to be checked; computed by reverse accumulation if not given.
     rtol, atol : float
         How far they may be apart, relative to the size of each gradient and absolutely.
@@ -246,6 +259,8 @@ def check_gradient(
 
     Raises
     ------
+    TypeError
+        If `args` or `gradients` is not a tuple or list, or an argument no array.
     ValueError
         If the number of gradients, or the shape of one, is not that of the arguments.
     DetachedGradientError
@@ -263,6 +278,7 @@ def check_gradient(
     >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.1])
     False
     """
+    _require_lists(f, args, gradients)
     args = [numeric.plain(a) for a in args]
     lost, escapes = False, []
     if gradients is None:
@@ -287,6 +303,28 @@ def check_gradient(
             raise detached(position, given, expected, escapes)
         agree = agree and close
     return agree
+
+
+def _require_lists(f: Any, args: Any, gradients: Any) -> None:
+    """Raise a TypeError unless `check_gradient` is called as it must be."""
+    if not callable(f):
+        raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
+            "write check_gradient(f, [x])"
+        )
+    if gradients is not None and not isinstance(gradients, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: gradients is a list with one for each argument, not a {type(gradients).__name__}; of one "
+            "argument write [g], of the result of gradient [g[x]]"
+        )
+    for position, argument in enumerate(args):
+        if not isinstance(argument, np.ndarray) and numeric.plain(argument).dtype.kind not in "fc":
+            raise TypeError(
+                f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
+                "autodiff.check_grads takes arguments that nest"
+            )
 
 
 def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:

@@ -131,6 +131,11 @@ class Trace:
         (out,) = self.outs()
         if out.shape != ():
             raise ValueError(f"{self.operator}: the function returned shape {out.shape}, not a scalar; {advice}")
+        if out.dtype.kind == "c":
+            raise TypeError(
+                f"{self.operator}: the function returned a complex number, {describe(out)}, which has no gradient; take its "
+                "real part (np.real), its absolute value, or autodiff.jacobian, whose elements are complex"
+            )
         return out
 
     def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:

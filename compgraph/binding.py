@@ -77,7 +77,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Record a call; operands given as keywords are kept as operands, and so are nodes that count or decide."""
-    options = {k: gathered(v) if v.__class__ is tuple else v for k, v in options.items()}
+    options = {k: _together(k, v) if v.__class__ is tuple else v for k, v in options.items()}
     keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
     for name in keywords:
         if name not in operand_names and options[name].dtype.kind not in "biu":
@@ -86,6 +86,12 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
         operands += tuple(options.pop(k) for k in keywords)
         function = ops.keyworded(function, keywords)
     return record(function, as_operands(operands), options or NO_OPTIONS)
+
+
+def _together(name: str, option: Any) -> Any:
+    """A sequence with nodes in it as one node; a mask, in which other numbers may stand, as one of booleans."""
+    node = gathered(option)
+    return np.not_equal(node, 0) if name == "where" and isinstance(node, Node) and node.dtype != bool else node
 
 
 def settled_order(node: Any, order: str) -> tuple[Any, str]:

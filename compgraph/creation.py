@@ -13,12 +13,13 @@ from numpy.typing import DTypeLike
 
 from . import operations
 from .buffers import buffer
+from .lazy import require_computed
 from .modes import of_numbers
 from .nodes import Node, record
-from .operands import gathered
+from .operands import copies, gathered
 
 
-def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0) -> Any:
+def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, order: str = "K", ndmin: int = 0) -> Any:
     """``numpy.array`` of nodes, or of nested sequences with nodes in them.
 
     Parameters
@@ -27,8 +28,8 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
         A node, an array, or nested lists and tuples of numbers and nodes of equal shapes.
     dtype : dtype, optional
         The dtype of the result; that of the elements by default.
-    copy : bool or None
-        As in NumPy; a copy of a node is a node of its own.
+    copy : bool, None or np._CopyMode
+        As in NumPy: always, if needed (None), or never, which raises if it is; a copy of a node is a node of its own.
     order : {"K", "A", "C", "F"}
         How the result lies in memory.
     ndmin : int
@@ -38,6 +39,11 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     -------
     Node
         Without operands if no node is among the elements: an array to be written into; under `no_graph` a plain one.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed and not allowed.
 
     Examples
     --------
@@ -50,15 +56,25 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     """
     node = gathered(object)
     if not isinstance(node, Node):
+        require_computed(object, "what an array is made of")
         found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, object))
-    if copy and node is object:
-        node = record(operations.copy, (node,), {"order": order})
-    node = _laid_out(_of_dtype(node, dtype), order)
+    node = _arranged(node, object, dtype, copy, order)
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: bool | None = None) -> Any:
+def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
+    """A node, made of what was given, of a dtype and in an order of memory."""
+    copied = copies(copy)
+    if copied and node is given:
+        node = record(operations.copy, (node,), {"order": order})
+    found = _laid_out(_of_dtype(node, dtype), order)
+    if copied is False and found is not given:
+        raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
+    return found
+
+
+def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: Any = None) -> Any:
     """``numpy.asarray`` that keeps nodes, also within lists; a node of the right dtype is returned as it is.
 
     Parameters
@@ -69,12 +85,17 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
         The dtype of the result.
     order : {"K", "A", "C", "F"}, optional
         How the result lies in memory.
-    copy : bool, optional
-        Whether to copy; by default only if needed.
+    copy : bool, None or np._CopyMode, optional
+        As for `array`; by default only if needed.
 
     Returns
     -------
     array or Node
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed and not allowed.
 
     Examples
     --------
@@ -87,10 +108,10 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     if not isinstance(node, Node):
         plain: Any = np.asarray
         return plain(a, dtype=dtype, order=order, copy=copy)
-    return array(node, dtype, copy=bool(copy), order=order or "K")
+    return _arranged(node, a, dtype, copy, order or "K")
 
 
-def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: bool | None = None) -> Any:
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: Any = None) -> Any:
     """`asarray`; without a node, ``numpy.asanyarray``, which lets subclasses of arrays pass.
 
     Parameters
@@ -110,7 +131,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     """
     node = gathered(a)
     if isinstance(node, Node):
-        return asarray(node, dtype, order, copy=copy)
+        return _arranged(node, a, dtype, copy, order or "K")
     plain: Any = np.asanyarray
     return plain(a, dtype=dtype, order=order, copy=copy)
 

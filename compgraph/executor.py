@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .graph import breadth_first
+from .lazy import require_computed
 from .memory import by_tick
 from .modes import watcher
 from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
@@ -252,6 +253,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
 def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
     """A value as an array of a node's dtype."""
     value = value.plain if isinstance(value, Node) else value
+    require_computed(value, "what was fed")
     array = np.asarray(value)
     casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]

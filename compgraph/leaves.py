@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .decisions import watch_shapes
+from .lazy import require_computed
 from .names import automatic_name
 from .nodes import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf
 
@@ -126,6 +127,7 @@ def placeholder(
     if example is None:
         value = _generic(lengths, target)
     else:
+        require_computed(example, "the example of a placeholder")
         value = np.array(example.plain if isinstance(example, Node) else example, target)
         fits = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
         if not fits:

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
 from .hollow import OF_SCALARS, Hollowing, NotNumbersError, bodies, body_of
+from .lazy import require_computed
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
@@ -704,6 +705,7 @@ def _plain_array(value: Any) -> np.ndarray[Any, Any]:
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
+    require_computed(value, "the value of a node")
     array = of_numbers(np.asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
@@ -719,12 +721,13 @@ def require_unsealed(root: Any) -> None:
         )
 
 
-def lost_history() -> TypeError:
+def lost_history(node: Any) -> TypeError:
     """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
+    computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
         "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
-        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant."
+        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + computed
     )
 
 
@@ -732,7 +735,7 @@ def require_history(*nodes: Any) -> None:
     """Raise `lost_history` for a node that has none."""
     for node in nodes:
         if isinstance(node, Node) and not has_history(node):
-            raise lost_history()
+            raise lost_history(node)
 
 
 def has_history(node: Node) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
+from .lazy import require_computed
 from .nodes import ACTIVE, INERT, USED, Node, adopted, require_history
 
 ndarray = np.ndarray
@@ -24,6 +25,7 @@ def as_operand(value: Any) -> Any:
         return value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    require_computed(value, "an operand")
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(
@@ -73,6 +75,13 @@ def is_foreign(operand: Any, protocol: str) -> bool:
     if isinstance(operand, Node) or theirs is None:
         return False
     return theirs is not getattr(ndarray, protocol)
+
+
+def copies(copy: Any) -> bool | None:
+    """Whether ``copy=`` asks for a copy; None where one is made if needed."""
+    if isinstance(copy, np._CopyMode):
+        return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
+    return None if copy is None else bool(copy)
 
 
 def full_name(function: Any) -> str:

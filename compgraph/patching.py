@@ -35,8 +35,8 @@ OURS: dict[str, Callable[..., Any]] = {
     "empty": buffers.empty,
 }
 FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
-# Options of NumPy's that ours do not have.
-_ONLY_NUMPYS = ("subok", "like", "device")
+# Options of NumPy's that say nothing about a node: the result is one, whichever subclasses may pass, in the one memory.
+_IDLE = frozenset({"subok", "device"})
 
 _active: ContextVar[bool] = ContextVar("patched", default=False)
 _lock = threading.Lock()
@@ -55,10 +55,11 @@ def _dispatching(name: str, original: Any) -> Any:
         if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
-            special = [key for key in _ONLY_NUMPYS if key in kwargs]
-            if special:
-                raise TypeError(f"np.{name}: {special[0]}= is not supported on nodes within cg.patched_numpy(); leave it out")
-            return ours(*args, **kwargs)
+            if kwargs.get("like") is not None:
+                raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
+            if kwargs.get("device") not in (None, "cpu"):
+                return original(*args, **kwargs)  # NumPy says which devices there are
+            return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         made = original(*args, **kwargs)
         fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         return buffers.buffer(made) if fresh and made.dtype.kind in "biufc" else made

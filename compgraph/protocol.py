@@ -52,12 +52,17 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
     return record(ufunc, inputs)
 
 
+_CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # what the method of a plain array calls
+
+
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
     if out and out[0] is Ellipsis:
         out = None
+    if ufunc is _CLIP and method == "__call__":
+        return np.clip(*inputs, out=out and out[0], **options)
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:

@@ -12,7 +12,7 @@ from .decisions import frozen
 from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record, require_history
-from .operands import as_operand, full_name, gathered, leaves_of, to_plain
+from .operands import as_operand, copies, full_name, gathered, leaves_of, to_plain
 from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
@@ -25,6 +25,18 @@ def own_index(index: Any) -> Any:
     if isinstance(index, Node):
         return np.array(frozen(index, "the index of a write"))
     return np.array(index) if isinstance(index, (list, ndarray)) and len(np.shape(index)) else index
+
+
+def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """A ``where=`` in a shape, as plain booleans of our own: NumPy converts whatever is no array."""
+    plain = frozen(where, f"the mask of {name}")
+    if isinstance(plain, ndarray) and plain.dtype != bool:
+        raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
+    mask = np.array(plain, dtype=bool)
+    try:
+        return np.broadcast_to(mask, shape).copy()
+    except ValueError:
+        raise ValueError(f"{name}: where= has shape {mask.shape}, which does not broadcast to {shape}") from None
 
 
 def set_item(target: Any, index: Any, value: Any) -> None:
@@ -59,11 +71,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         store(dst, ..., src, casting)
         return
     require_cast(src, dst, casting, "np.copyto")
-    mask = np.broadcast_to(frozen(where, "the mask of np.copyto"), dst.shape)
+    mask = own_mask(where, dst.shape, "np.copyto")
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
         src = np.reshape(src, np.shape(src)[extra:])
-    rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask.copy())
+    rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -108,8 +120,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         into_plain(np.place, "use np.where", arr, mask, vals)
         return
     require_history(arr)
-    places = np.flatnonzero(frozen(mask, "the mask of np.place"))
-    if np.size(mask) != arr.size:
+    mask = np.asarray(frozen(mask, "the mask of np.place"))
+    places = np.flatnonzero(mask)
+    if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
     if places.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
@@ -122,9 +135,10 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         into_plain(np.putmask, "use np.where", a, mask, values)
         return
     require_history(a)
-    if np.shape(mask) != a.shape:
-        raise ValueError("putmask: mask and data must be the same size")
     chosen = np.asarray(frozen(mask, "the mask of np.putmask")).astype(bool)
+    if chosen.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    chosen = chosen.reshape(a.shape)
     values = as_operand(values)
     if np.size(values):
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
@@ -150,10 +164,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
     compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
-    if copy:
+    if copies(copy):
         return compute()
     if not isinstance(x, Node):
         raise _plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
@@ -264,7 +278,7 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
             raise _plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         return _plain_out(ufunc, inputs, out, {"where": where, **options})
     _require_apart(name, out)
-    mask = np.broadcast_to(frozen(where, f"the mask of {name}"), out[0].shape).copy()
+    mask = own_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]
     found: list[Any] = []
 

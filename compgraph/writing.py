@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import lines, operations
+from .lazy import require_computed
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import NoGraph, is_recording, open_scopes
 from .nodes import (
@@ -53,6 +54,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         If the shapes do not fit, or the memory is read-only; nothing is changed then.
     """
     require_history(target, value)
+    require_computed(value, "what is written into a node")
     level = max(target.level, value.level if isinstance(value, Node) else 0)
     if level:
         carrier = type(target if target.level == level else value)

@@ -58,6 +58,9 @@ INVERSES: dict[str, list[Sketch]] = {
         ("zeros", np.linalg.det, np.zeros((2, 2))),
         ("zeros of three", np.linalg.det, np.zeros((3, 3))),
         ("one singular", np.linalg.det, np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [2.0, 3.0]]])),
+        ("almost singular", np.linalg.det, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])),
+        ("of rank one", np.linalg.det, np.outer([1.0, -2.0, 0.3], [0.7, 0.1, 1.1])),
+        ("one by one", np.linalg.det, np.array([[[0.0]], [[1e-9]], [[2.0]]])),
     ],
     "linalg_slogdet": [
         *matrices(lambda x: np.linalg.slogdet(x)[1]),

@@ -94,3 +94,42 @@ def test_a_loop_collected_in_a_list() -> None:
     x = cg.variable([0.5, 1.5], "x")
     rows = [x * k for k in range(5)]
     assert np.array_equal(gradient(np.sum(cg.array(rows)))["x"], [10.0, 10.0])
+
+
+MODES = [True, None, False, 1, 0, np._CopyMode.ALWAYS, np._CopyMode.IF_NEEDED, np._CopyMode.NEVER]
+GIVEN: dict[str, Any] = {
+    "array": lambda x: x,
+    "another order": lambda x: x.T,
+    "list": lambda x: [[x[0, 0], x[1, 1]], [1.0, 2.0]],
+    "list of rows": lambda x: [x[0], x[1]],
+}
+
+
+@pytest.mark.parametrize("copy", MODES)
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize(
+    "options", [{}, {"dtype": "float32"}, {"dtype": "float64"}, {"order": "C"}, {"order": "F"}, {"order": "A"}]
+)
+@pytest.mark.parametrize("name", ["array", "asarray", "asanyarray"])
+def test_copy_as_numpy_takes_it(name: str, options: dict[str, Any], given: str, copy: Any) -> None:
+    x = cg.variable(X)
+    node, plain = GIVEN[given](x), GIVEN[given](X)
+    try:
+        expected = getattr(np, name)(plain, copy=copy, **options)
+    except ValueError:
+        with pytest.raises(ValueError, match="Unable to avoid copy while creating an array as requested"):
+            getattr(cg, name)(node, copy=copy, **options)
+        return
+    found = getattr(cg, name)(node, copy=copy, **options)
+    assert np.array_equal(found.value, expected)
+    assert (found.dtype, found.flags.f_contiguous) == (expected.dtype, expected.flags.f_contiguous)
+    shared = isinstance(plain, np.ndarray) and np.shares_memory(plain, expected)
+    assert np.shares_memory(found.value, x.value) == shared
+    assert gradient(found)[x][0, 0] == 1
+
+
+@pytest.mark.parametrize("copy", MODES)
+def test_copy_of_nan_to_num(copy: Any) -> None:
+    plain, node = np.array([1.0, np.nan]), np.copy(cg.variable([1.0, np.nan]))
+    assert np.array_equal(np.nan_to_num(plain, copy=copy), np.nan_to_num(node, copy=copy))
+    assert np.isnan(plain[1]) == np.isnan(node.value[1])

@@ -11,6 +11,7 @@ import pytest
 from arguments import Case
 from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
+import autodiff as ad
 import compgraph as cg
 from autodiff import (
     checkpoint,
@@ -536,6 +537,31 @@ def test_a_recorded_gradient_knows_lines() -> None:
 
 
 # --------------------------------------------------------------------------- complex numbers and refusals
+
+
+@pytest.mark.parametrize(
+    "f", [lambda t: np.exp(1j * t), lambda t: t + 0j, lambda t: np.conj(t + 1j), lambda t: np.sum(np.fft.fft(np.stack([t, t])))]
+)
+@pytest.mark.parametrize("point", [0.3, 0.3 + 0.2j])
+def test_a_complex_result_has_no_gradient(f: Any, point: Any) -> None:
+    operators: dict[str, Any] = {
+        "grad": lambda f: ad.grad(f)(point),
+        "grad: ": lambda f: ad.value_and_grad(f)(point),
+        "grad: the function": lambda f: ad.grad(lambda t: (f(t), t), has_aux=True)(point),
+        "hessian": lambda f: ad.hessian(f)(point),
+        "hvp": lambda f: ad.hvp(f)(point, point),
+    }
+    for name, derive in operators.items():
+        with pytest.raises(TypeError, match=rf"^{name}.*complex number.*take its real part \(np.real\).*autodiff.jacobian"):
+            derive(f)
+    x = cg.variable(point)
+    for create_graph in (False, True):
+        with pytest.raises(TypeError, match=r"gradient: the .* is complex, and has no gradient; take its real part \(np.real\)"):
+            gradient(f(x), create_graph=create_graph)
+        for adjoint, part in ((1.0, np.real), (-1j, np.imag)):
+            expected = numeric.gradient(lambda t, part=part: part(f(t)), [point])[0]
+            assert np.allclose(gradient(f(x), adjoint=adjoint, create_graph=create_graph)[x], expected, rtol=1e-6)
+            assert np.allclose(ad.grad(lambda t, part=part: part(f(t)))(point), expected, rtol=1e-6)
 
 
 def test_complex_numbers() -> None:

@@ -95,3 +95,10 @@ def test_a_plain_copy_can_be_had() -> None:
     assert lost("operational").shape == (2, 2)
     assert check_gradient(lambda x: x * 2, [np.asarray(lost("variable"))])
     assert unbroadcast_adjoint(cg.variable(1.0), np.ones(3)) == 3.0
+
+
+def test_a_method_of_a_plain_array_that_asks_nobody_says_what_to_write() -> None:
+    plain, x = np.ones((4, 3)), cg.variable(np.ones(3))
+    with pytest.raises(TypeError, match=r"its history is lost.* for X\.dot\(x\) write X @ x or np\.dot\(X, x\)"):
+        np.sum(plain.dot(x))
+    assert np.array_equal(gradient(plain @ x)[x], gradient(np.dot(plain, x))[x])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from autodiff import grad, jvp, value_and_grad, vjp
-from autodiff.reverse import gradient
+from autodiff import check_grads, grad, jvp, value_and_grad, vjp
+from autodiff.reverse import check_gradient, gradient
 
 
 def d_forward(f: Any) -> Any:
@@ -310,3 +311,29 @@ def test_forward_mode_keeps_nothing_where_values_decide() -> None:
         return used
 
     assert peak(200) < 1.2 * peak(20)
+
+
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "primals": (lambda: jvp(np.sin, 0.0, 1.0), r"jvp: the primals are a tuple .*not a float; .*write jvp\(f, \(x,\), \(t,\)\)"),
+    "tangents": (lambda: jvp(np.sin, (0.0,), 1.0), "jvp: the tangents are a tuple .*not a float"),
+    "an array": (lambda: jvp(np.sin, np.ones(3), np.ones(3)), "jvp: the primals are a tuple .*not a ndarray"),
+    "a dictionary": (lambda: jvp(np.sin, {"x": 1.0}, {"x": 1.0}), "jvp: the primals are a tuple .*not a dict"),
+    "check_gradient": (
+        lambda: check_gradient(np.sum, np.ones(3)),  # type: ignore[arg-type]
+        r"check_gradient: args is the list .*not a ndarray; .*write check_gradient\(f, \[x\]\)",
+    ),
+    "check_gradient, gradients": (
+        lambda: check_gradient(np.sum, [np.ones(3)], np.ones(3)),  # type: ignore[arg-type]
+        r"check_gradient: gradients is a list .*not a ndarray; of one argument write \[g\]",
+    ),
+    "check_gradient, nested": (lambda: check_gradient(np.sum, [{"a": 1.0}]), "argument 0 is a dict.*check_grads takes"),
+    "check_gradient, turned": (lambda: check_gradient([1.0], np.sum), "the function comes first, not a list"),  # type: ignore[arg-type]
+    "check_grads": (lambda: check_grads(np.sum, np.ones(3)), r"check_grads: args is the list .*write check_grads\(f, \[x\]\)"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_of_another_form_says_how_to_write_it(name: str) -> None:
+    call, message = CALLS[name]
+    with pytest.raises(TypeError, match=message):
+        call()

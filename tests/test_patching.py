@@ -44,6 +44,8 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "empty": lambda x: filled(lambda: np.empty(2), x),
     "full": lambda x: filled(lambda: np.full(2, 7.0), x),
     "full of a node": lambda x: np.sum(np.full((2, 2), x[0])),
+    "array, copied if needed": lambda x: np.sum(np.array(x, copy=np._CopyMode.IF_NEEDED, subok=True) ** 2),
+    "asarray, copied if needed": lambda x: np.sum(np.asarray([x[0], 1.0], copy=np._CopyMode.IF_NEEDED) ** 2),
     "array to be filled": lambda x: filled(lambda: np.array([0.0, 0.0]), x),
     "inner functions": lambda x: np.linalg.norm(np.array([x[0], x[1]])) + np.var(np.asarray(x)) + np.median(np.array(x)),
 }
@@ -79,8 +81,12 @@ def test_what_ours_cannot_do_is_refused_or_numpys() -> None:
         assert type(np.zeros(2, object)) is np.ndarray
         own = np.asarray(x.value)
         assert np.array(own, copy=None) is own
-        with pytest.raises(TypeError, match="subok= is not supported on nodes within"):
-            np.array([x[0]], subok=True)
+        assert gradient(np.array([x[0]], subok=True) ** 2)[x][0] == 2
+        assert gradient(np.asarray([x[0]], device="cpu") ** 2)[x][0] == 2
+        with pytest.raises(TypeError, match="like= is not supported on nodes within"):
+            np.array([x[0]], like=x.value)
+        with pytest.raises(ValueError, match="evice"):
+            np.asarray([x[0]], device="moon")
 
 
 def test_it_nests_and_survives_exceptions() -> None:

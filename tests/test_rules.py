@@ -144,11 +144,11 @@ def check_second_order(case: Case) -> None:
     variables, out = recorded(case)
     found = gradient(out, variables, adjoint=u, create_graph=True)
     slope = sum(np.sum(found[x] * t) for x, t in zip(variables, v, strict=True))
-    twice = gradient(slope, variables)
+    twice = gradient(slope, variables, adjoint=1.0)
     close(flat([twice[x] for x in variables]), expected, 1e-6, "reverse over reverse")
 
     positions = range(len(case.args))
-    gradients = grad(lambda *args: np.sum(u * case.function(*args)), argnums=positions)
+    gradients = grad(lambda *args: np.real(np.sum(u * case.function(*args))), argnums=positions)
     close(jvp(lambda *args: flat(gradients(*args)), case.args, v)[1], expected, 1e-6, "forward over reverse")
 
     def along(*args: Any) -> Any:
@@ -247,6 +247,14 @@ def check_call(case: Case) -> None:
     expected = gradient(out, variables, adjoint=u)
     for i, x in enumerate(variables):
         close(totals[x], expected[x], 1e-13, f"adjoint {i} by the rule itself")
+    of_ones = rules[case.opname](np.ones(out.shape, out.dtype), out)
+    listed = np.ones(out.shape, int).tolist() if out.size else 1  # an empty list has one axis
+    for number in (1.0, 1, np.float32(1), np.array(1), np.ones(out.shape[1:]), listed):
+        for adjoint, wanted in zip(rules[case.opname](number, out), of_ones, strict=True):
+            assert (adjoint is None) == (wanted is None)
+            if adjoint is not None:
+                assert adjoint.dtype == wanted.dtype
+                assert np.array_equal(adjoint, wanted, equal_nan=True), f"{adjoint} for an adjoint of {number!r}"
 
 
 CHECKS: dict[str, Callable[[Case], None]] = {
@@ -335,6 +343,41 @@ def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(
 def test_cases_have_names_of_their_own() -> None:
     assert len({str(c) for c in CASES}) == len(CASES)
     assert len({str(c) for c in COMPLEX_CASES}) == len(COMPLEX_CASES)
+
+
+class TestCalledByHand:
+    x = np.array([1.0, 4.0, 4.0])
+
+    def test_with_numbers(self) -> None:
+        node = cg.variable(np.array([1, 4, 4]))
+        assert np.array_equal(grads.max_grad(1.0, cg.max(node))[0], [0, 0.5, 0.5])
+        assert np.array_equal(grads.max_grad(1, cg.max(node, axis=0))[0], [0, 0.5, 0.5])
+        assert np.array_equal(grads.sum_grad(1.0, cg.sum(node))[0], [1, 1, 1])
+        assert np.array_equal(grads.sum_grad([1, 2], cg.sum(np.stack([node, node]), axis=1))[0], [[1, 1, 1], [2, 2, 2]])
+
+    def test_with_a_node(self) -> None:
+        """The result is connected to it."""
+        w = cg.variable(3.0)
+        by_x = grads.square_grad(w, np.square(cg.variable(self.x)))[0]
+        assert np.array_equal(gradient(by_x, w)[w], 2 * np.sum(self.x))
+        assert np.array_equal(grads.square_grad([w, 1, 2], np.square(cg.variable(self.x)))[0].value, [6, 8, 16])
+
+    def test_what_it_gives_is_the_callers(self) -> None:
+        """Not a view of one number repeated."""
+        found = grads.positive_grad(1.0, np.positive(cg.variable(self.x)))[0]
+        found[0] = 7
+        assert np.array_equal(found, [7, 1, 1])
+
+    @pytest.mark.parametrize("adjoint", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
+    def test_of_another_shape(self, adjoint: Any) -> None:
+        message = re.escape(f"the adjoint has shape {np.shape(adjoint)}, and does not broadcast to the result of square")
+        with pytest.raises(ValueError, match=message):
+            grads.square_grad(adjoint, np.square(cg.variable(self.x)))
+
+    @pytest.mark.parametrize(("adjoint", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
+    def test_of_another_kind(self, adjoint: Any, message: str) -> None:
+        with pytest.raises(TypeError, match=message):
+            grads.square_grad(adjoint, np.square(cg.variable(self.x)))
 
 
 # ------------------------------------------------------------------------------------------ wrong rules

@@ -216,3 +216,29 @@ def test_the_first_element_of_a_floor_divide_is_what_it_was() -> None:
         agree(call, x)
         check_grads(call, [x])
     assert np.array_equal(grad(lambda x: np.sum(np.floor_divide.accumulate(x)))(x), [[1.0] * 4, [0.0] * 4, [0.0] * 4])
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        lambda p, x: p.clip(0.5, x),
+        lambda p, x: p.clip(x, 1.5),
+        lambda p, x: p.clip(x - 1, x + 0.5),
+        lambda p, x: p.clip(max=x),
+        lambda p, x: p.clip(x),
+        lambda p, x: p.clip(None, x),
+    ],
+)
+def test_clip_of_a_plain_array(clip: Any) -> None:
+    """Whose method calls a ufunc that is no part of NumPy's names."""
+    plain, x = np.array([0.1, 1.2, 3.0]), np.array([0.4, 0.8, 1.4])
+    found = clip(plain, cg.variable(x))
+    assert isinstance(found, cg.Node)
+    assert np.array_equal(found.value, clip(plain, x))
+    check_grads(lambda x: clip(plain, x), [x])
+
+
+def test_clip_of_a_plain_array_into_a_node() -> None:
+    x, out = cg.variable([0.4, 0.8, 1.4]), cg.zeros(3)
+    assert np.array([0.1, 1.2, 3.0]).clip(0.0, x, out=out) is out
+    assert np.array_equal(gradient(out)[x], [0, 1, 1])

@@ -27,6 +27,7 @@ from .decompositions import (
     linalg_pinv_grad,
     linalg_qr_grad,
 )
+from .determinants import linalg_det_grad, linalg_slogdet_grad
 from .elementwise import (
     abs_grad,
     add_grad,
@@ -129,10 +130,8 @@ from .linear_algebra import (
 from .matrices import (
     cross_grad,
     kron_grad,
-    linalg_det_grad,
     linalg_inv_grad,
     linalg_matrix_power_grad,
-    linalg_slogdet_grad,
     linalg_solve_grad,
     linalg_tensorinv_grad,
     linalg_tensorsolve_grad,

@@ -49,6 +49,8 @@ def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
 
 
 def _qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
+    if not a.size:
+        return np.zeros_like(a)
     gq, gr = (None, g) if mode == "r" else g
     q, r, k = _qr_parts(out, a, mode)
     inner = 0 if gq is None else np.matmul(_swap(q), gq)
@@ -62,6 +64,8 @@ def _qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
 
 
 def _qr_tangent(t: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
+    if not a.size:  # whatever else is made of nothing never changes
+        return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
     q, r, k = _qr_parts(out, a, mode)
     moved = _swap(np.linalg.solve(_swap(r[..., :k]), _swap(t[..., :k])))
     inner = np.matmul(_adjoint(q), moved)

@@ -1,4 +1,4 @@
-"""Rules of inverses and determinants, and of the products that are no matmul.
+"""Rules of inverses, and of the products that are no matmul.
 
 The formulas are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008).
@@ -73,7 +73,7 @@ def _folded(g: Any, upper: bool = False) -> Any:
     return (g + _adjoint(g)) * _half(g.shape[-1], upper)
 
 
-# ----------------------------------------------------------------------------- inverses and determinants
+# ---------------------------------------------------------------------------------------------- inverses
 
 linalg_inv_grad = (
     general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out)))
@@ -148,36 +148,6 @@ def _of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
         return np.sum(t * weights(out[..., None, None], x, **options), axis=(-2, -1))
 
     return general(opname, formula).tangent(tangent)
-
-
-def _cofactors(out: Any, x: Any) -> Any:
-    """det(x) times the transposed inverse; of singular matrices, the determinants of the minors."""
-    if np.all(out != 0):
-        return out * _swap(np.linalg.inv(x))
-    n = x.shape[-1]
-    others = np.array([[j for j in range(n) if j != i] for i in range(n)], int).reshape(n, n - 1)
-    minors = x[..., others[:, None, :, None], others[None, :, None, :]]
-    return np.linalg.det(minors) * (-1.0) ** np.add.outer(np.arange(n), np.arange(n))
-
-
-linalg_det_grad = _of_matrices("linalg_det", _cofactors)
-
-
-def _slogdet(g: Any, out: Any, a: Any) -> Any:
-    """The logarithm's derivative is the transposed inverse; a complex sign turns by its imaginary part."""
-    turn = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
-    parts = [part for part in (turn, g[1]) if part is not None]
-    if not parts:
-        return 0 * a
-    return sum(parts[1:], parts[0])[..., None, None] * _swap(_inverse(a, (out[0] == 0)[..., None, None]))
-
-
-def _slogdet_tangent(t: Any, out: Any, a: Any) -> Any:
-    slope = np.einsum("...ij,...ji->...", _inverse(a, (out[0] == 0)[..., None, None]), t)
-    return (out[0] * np.multiply(1j, np.imag(slope)) if out[0].dtype.kind == "c" else None), np.real(slope)
-
-
-linalg_slogdet_grad = general("linalg_slogdet", _slogdet).tangent(_slogdet_tangent)
 
 
 def _matrix_power(t: Any, a: Any, n: int) -> Any:

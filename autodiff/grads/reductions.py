@@ -26,6 +26,8 @@ def _masked(weights: Any, where: Any) -> Any:
 def _count(x: Any, axis: Any, where: Any) -> Any:
     """How many elements each result is made of."""
     if where is not True:
+        if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
+            raise ValueError(f"where={where} is a mask whose numbers NumPy adds up for the count; write it as booleans")
         return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1

@@ -88,6 +88,8 @@ linalg_eigvalsh_grad = _of_stacks(general("linalg_eigvalsh", _eigvalsh).tangent(
 
 def _largest(v: Any) -> Any:
     """One over the largest component of each vector, in its place; zeros elsewhere."""
+    if not v.size:
+        return v
     size = np.abs(v)
     first = np.equal(np.arange(v.shape[-2])[:, None], np.argmax(size, axis=-2)[..., None, :])
     return np.where(first, 1 / np.where(first, v, 1), 0)

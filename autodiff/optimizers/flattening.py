@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.lazy import require_computed
 from compgraph.nodes import Node, require_history
 
 from ..trees import flatten, unflatten
@@ -85,6 +86,7 @@ def _real(leaf: Any) -> Any:
     require_history(leaf)
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")
+    require_computed(leaf, "minimize: x0")
     array = np.asarray(leaf.plain if isinstance(leaf, Node) else leaf)
     if array.dtype.kind in "iu":
         array = array.astype(float)

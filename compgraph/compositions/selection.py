@@ -53,14 +53,20 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
+    condlist, choicelist, default = list(map(_kept, condlist)), list(map(_kept, choicelist)), _kept(default)
     for number, condition in enumerate(condlist):
         if np.result_type(condition).kind != "b":
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
     dtype = np.result_type(*[x if isinstance(x, (int, float, complex)) else np.result_type(x) for x in (*choicelist, default)])
     result = default
-    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = np.where(condition, choice, result)
     return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _kept(value: Any) -> Any:
+    """An array, or a node; a Python number as it is, since it has no dtype."""
+    return value if type(value) in (int, float, complex) else as_array(value)
 
 
 def _as_positions(obj: Any, x: Any, axis: Any) -> Any:

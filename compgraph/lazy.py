@@ -1,0 +1,41 @@
+"""Arrays whose numbers are not computed yet, of Dask and its like: they are not taken without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_PRESENT: frozenset[Any] = frozenset({np.ndarray, float, int, bool, complex, np.float64, np.float32, np.int64, type(None), str})
+
+
+def require_computed(value: Any, what: str) -> None:
+    """Raise a TypeError for an array that would be computed, and loaded whole, if it were converted to NumPy's.
+
+    Parameters
+    ----------
+    value : object
+        What is to become an array; lists and tuples are looked into.
+    what : str
+        What it is given as, for the message.
+    """
+    kind = value.__class__
+    if kind in _PRESENT or isinstance(value, (np.ndarray, np.generic)):
+        return
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            if part.__class__ not in _PRESENT:
+                require_computed(part, what)
+    elif _is_lazy(value):
+        raise TypeError(
+            f"{what} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which is not computed yet and would be loaded "
+            "whole; give value.compute(), or that of the part that is needed"
+        )
+
+
+def _is_lazy(value: Any) -> bool:
+    """Whether a value is a collection of Dask, or one in chunks that it must be asked to compute."""
+    kind = type(value)
+    if hasattr(kind, "__dask_graph__"):
+        return value.__dask_graph__() is not None  # of xarray's arrays, only some are lazy
+    return hasattr(kind, "compute") and hasattr(value, "chunks")
