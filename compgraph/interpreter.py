@@ -45,6 +45,7 @@ _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
 
 _OFFSET = operator.attrgetter("offset")
 
+_RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -77,6 +78,21 @@ def assigns(frame: FrameType) -> bool:
     False
     """
     return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
+
+
+def is_raised_by(code: CodeType, instruction: int) -> bool:
+    """Whether an error that passed an instruction was raised by it: by a ``raise`` written there, not in what it called.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise ValueError
+    ... except ValueError as error:
+    ...     trace = error.__traceback__
+    ...     print(is_raised_by(trace.tb_frame.f_code, trace.tb_lasti))
+    True
+    """
+    return code.co_code[instruction] in _RAISES
 
 
 def keep_for_ever(value: Any) -> None:

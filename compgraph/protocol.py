@@ -59,7 +59,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if out and out[0] is Ellipsis:
+    if out and (out[0] is Ellipsis or _rebinds(out[0], sys._getframe(2))):
         out = None
     if ufunc is _CLIP and method == "__call__":
         return np.clip(*inputs, out=out and out[0], **options)
@@ -89,6 +89,11 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         return record(function, operands, settings or NO_OPTIONS)
     settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
     return record(settled(function, tuple(settings.items())) if settings else function, operands)
+
+
+def _rebinds(target: Any, frame: Any) -> bool:
+    """Whether NumPy's own code gives a scalar as out= and goes on with the result, as that of ``mean`` does."""
+    return isinstance(target, Node) and target.is_scalar and lines.is_internal(frame.f_code.co_filename)
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

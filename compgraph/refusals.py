@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ OBJECT = np.dtype(object)
 WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
 # Python's own modules, and what is installed beside NumPy; code elsewhere is the user's.
 _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
-_OF_OBJECTS = re.compile(
-    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type"
+_OF_OBJECTS = re.compile(  # what NumPy's, SciPy's and Python's C code says of arrays of objects
+    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|format O|No matching signature|has no callable|data type"
+    "|holds references|[Uu]nsupported type|array of floats|not a float|not a number"
 )
 _SHOWN = 3  # how many nodes a message names
 # Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
@@ -142,7 +143,11 @@ def explained(error: Exception) -> EscapeError | None:
     for cause in _causes(error):
         if isinstance(cause, EscapeError):
             return EscapeError(*cause.args)
-    if not isinstance(error, (TypeError, ValueError, AttributeError)) or not _OF_OBJECTS.search(str(error)):
+    trace = _innermost(error)
+    if trace is None or not _OF_OBJECTS.search(str(error)):
+        return None
+    code = trace.tb_frame.f_code
+    if not is_library(code.co_filename) and interpreter.is_raised_by(code, trace.tb_lasti):  # the user's own
         return None
     frames = list(_of_trace(error))
     if not any(_holds_body(value) for frame in frames for value in frame.f_locals.values()):
@@ -200,6 +205,13 @@ def _of_trace(error: BaseException) -> Iterator[FrameType]:
         frames.append(trace.tb_frame)
         trace = trace.tb_next
     return reversed(frames)
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
 
 
 def is_library(filename: str) -> bool:

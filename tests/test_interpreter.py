@@ -706,3 +706,75 @@ def test_a_graph_depends_on_the_axis_alone() -> None:
     assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
     with pytest.raises(cg.GuardError):
         run({p: np.ones((5, 4))})
+
+
+class TestRaise:
+    """An error of the user's own is told from one of what was called."""
+
+    @staticmethod
+    def innermost(function: Callable[[], object]) -> Any:
+        with pytest.raises(ValueError) as caught:
+            function()
+        trace = caught.value.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        return trace
+
+    def test_a_raise(self) -> None:
+        def raising() -> None:
+            raise ValueError("mine")
+
+        def raising_again() -> None:
+            try:
+                float("no number")
+            except ValueError as error:
+                raise ValueError("mine") from error
+
+        for function in (raising, raising_again):
+            trace = self.innermost(function)
+            assert interpreter.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti)
+
+    def test_a_call(self) -> None:
+        trace = self.innermost(lambda: float("no number"))
+        assert not interpreter.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti)
+
+
+@pytest.mark.parametrize(
+    "code, name",
+    [
+        ("asked(x)", "x"), ("asked(x, y)", "x"), ("asked(x, key=y)", "x"), ("asked(x, *[y])", "x"),
+        ("asked(x * y)", None), ("asked(x[0])", None), ("asked(x.real)", None), ("asked(-x)", None), ("asked(y if x else x)", None),
+        ("asked(x or y)", None), ("asked([x])", None), ("asked((x := y))", None), ("asked(key=x)", None), ("asked(*[x])", None),
+        ("[asked(v) for v in (x, y)][0]", "x"), ("asked(x(1))", None), ("asked(x < y)", None), ("asked(x < y < x)", None),
+    ],
+)  # fmt: skip
+def test_the_first_argument(code: str, name: str | None) -> None:
+    """The first argument of a call, where it is a variable; in a function, a module and nested in another call."""
+
+    class Value:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        __getitem__ = __call__ = __mul__ = lambda self, other: self
+        __neg__ = lambda self: self
+        __lt__ = lambda self, other: True
+        real = property(lambda self: self)
+
+    x, y = Value("x"), Value("y")
+    for form in (code, f"str({code})"):
+        found: list[Any] = []
+        around = {"asked": operator.methodcaller, "found": found}
+
+        class Asked(dict[str, Any]):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                found.append(interpreter.first_argument(sys._getframe(1)))
+
+        around = {"asked": Asked, "x": x, "y": y}
+        exec(form, dict(around))
+        exec(f"def function(x, y):\n    return {form}\nfunction(x, y)", dict(around))
+        answers = [getattr(answer, "name", None) for answer in found]
+        if name is None:
+            assert all(answer is interpreter.unknown for answer in found), found
+        else:
+            assert set(answers[::2] if "for" in code else answers) <= {"x", "y", None}
+            assert answers[0] in (name, None)
