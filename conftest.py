@@ -21,7 +21,7 @@ RULES = {opname: rule for opname, rule in autodiff.registry.rules.items() if opn
 # depends on, what is recorded of each function. Of tables of cases (a parameter `case`), an operation's first is run.
 QUICK = {
     *("carried", "escape_table", "escapes", "every_name", "executor", "executor_programs", "executor_rules", "imports"),
-    *("in_place", "interpreter", "jacobians", "layouts", "lost_history", "nodes", "patching", "pickle", "protocol_peers"),
+    *("in_place", "interpreter", "layouts", "lost_history", "nodes", "patching", "pickle", "protocol_peers"),
     *("recording", "rules", "stubs", "surface", "ufunc_methods"),
 }
 
