@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import operations
+from .modes import holding
 from .nodes import Node, record
 from .operands import as_operands
 from .primitives import named, primitive
@@ -332,7 +333,9 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    return record(operations.stop_gradient, as_operands((x,)))
+    found = record(operations.stop_gradient, as_operands((x,)))
+    held = holding.get()
+    return found if held is None or isinstance(found, Node) else held(found)
 
 
 operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, softmax_cross_entropy))

@@ -59,7 +59,7 @@ COMPGRAPH = {
     "pickling": {"decisions", "finding", "lines", "memory", "nodes", "operations"},
     "patching": {"buffers", "creation", "lines", "nodes", "operands"},
     "joining": {"nodes", "operands", "creation"},
-    "functions": {"operations", "nodes", "operands", "primitives"},
+    "functions": {"modes", "operations", "nodes", "operands", "primitives"},
     "graph": {"operations", "memory", "nodes"},
     "pictures": {"operations", "memory", "nodes", "graph"},
     "visualizer": {"memory", "nodes", "graph", "pictures"},
