@@ -7,13 +7,14 @@ derivative along one random direction, by the graph and by a central difference 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from compgraph.escapes import noticed, told
-from compgraph.modes import no_graph
+from compgraph.modes import holding, no_graph
 from compgraph.nodes import Node, describe, require_history
 
 from . import numeric
@@ -56,9 +57,19 @@ def require_known(verify: str | None) -> None:
 
 
 def verify_gradient(
-    f: Callable[..., Any], points: Sequence[Any], value: Any, gradients: Sequence[Any], escapes: Any, seed: int = 0
+    f: Callable[..., Any],
+    points: Sequence[Any],
+    value: Any,
+    gradients: Sequence[Any],
+    escapes: Any,
+    derive: Callable[[Sequence[Any]], Sequence[Any]],
+    seed: int = 0,
 ) -> None:
     """Compare a gradient with a central difference along one direction.
+
+    Where they differ, the reason may be another than a value that left the graph. What `stop_gradient` keeps out of the
+    derivative is then held as it was; a function that gives another value when it is called again is let through; and
+    since the point may be a kink, where any slope between two is right, the gradient must be wrong at points aside too.
 
     Parameters
     ----------
@@ -70,6 +81,8 @@ def verify_gradient(
         What is to be verified: the value of `f`, whose size limits the accuracy of differences, and its gradient.
     escapes : sequence
         What was noticed while the function was traced.
+    derive : callable
+        Returns the gradients at other points.
     seed : int
         Of the direction.
 
@@ -81,9 +94,7 @@ def verify_gradient(
     points = [numeric.plain(p) for p in points]
     rng = np.random.default_rng(seed)
     directions = [_direction(p, rng) for p in points]
-    parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
-    found = float(sum(np.sum(p, dtype=float) for p in parts))
-    size = float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
+    found, size = _along(gradients, directions)
     base = max(numeric.step_of(p.dtype) for p in points)
     slack = 10 * base**2 * abs(_plain(value))  # what rounding of the value makes of the difference
     expected = np.nan
@@ -97,11 +108,99 @@ def verify_gradient(
             break
     if not np.isfinite(expected):  # nothing to compare with: the function is not finite around the point
         return
+    if _changes(f, points) or _agrees(f, points, gradients, directions) or _agrees_aside(f, points, derive, directions):
+        return
     raise DetachedGradientError(
         f"grad: along a random direction the derivative is {found:.8g} by the graph, and {expected:.8g} by a central "
-        f"difference of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}. (A function that draws random "
-        "numbers or keeps a state differs from call to call; autodiff.check_grads says whether a rule is off.)"
+        f"difference of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}. (autodiff.check_grads says whether a "
+        "rule is off.)"
     )
+
+
+def _along(gradients: Sequence[Any], directions: Sequence[Any]) -> tuple[float, float]:
+    """The derivative along a direction by gradients, and the sum of the sizes of its parts."""
+    parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
+    return float(sum(np.sum(p, dtype=float) for p in parts)), float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
+
+
+def _changes(f: Callable[..., Any], points: Sequence[Any]) -> bool:
+    """Whether a function gives another value when it is called again: it draws random numbers, or keeps a state."""
+    with no_graph(), np.errstate(all="ignore"):
+        values = [np.asarray(f(*[p.copy() for p in points])) for _ in range(3)]
+    return not all(np.array_equal(values[0], v, equal_nan=True) for v in values[1:])
+
+
+def _agrees_aside(f: Callable[..., Any], points: Sequence[Any], derive: Callable[..., Any], directions: Sequence[Any]) -> bool:
+    """Whether the gradient is right at a point aside, each element moved by about a hundredth of its size, or a tenth."""
+    rng = np.random.default_rng(1)
+    for reach in (1e-2, 1e-1):
+        aside = [p + (reach * _direction(p, rng)).astype(p.dtype) for p in points]
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                gradients = derive(aside)
+        except (ArithmeticError, TypeError, ValueError):  # outside of where it can be called or differentiated
+            continue
+        if _agrees(f, aside, gradients, directions, bent=True):
+            return True
+    return False
+
+
+def _agrees(
+    f: Callable[..., Any], points: Sequence[Any], gradients: Sequence[Any], directions: Sequence[Any], bent: bool = False
+) -> bool:
+    """Whether gradients are those of a function, or with `bent` off by less than its slopes to both sides are apart.
+
+    What `stop_gradient` returned at the point is held at the points beside it.
+    """
+    found, size = _along(gradients, directions)
+    accuracy = 4 * max(numeric.step_of(p.dtype) for p in points)
+    doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # where a step is small, if the function lets it be
+    with no_graph(), np.errstate(all="ignore"):
+        result = numeric.plain(f(*[p.copy() for p in doubles]))
+    base = max(numeric.step_of(x.dtype) for x in (*doubles, result))
+    ahead, behind = _slopes(f, doubles, directions, base)
+    off = abs(found - (ahead + behind) / 2)
+    close = accuracy * max(abs(ahead), abs(behind), size) + 10 * base**2 * abs(result)
+    return bool(off <= close or (bent and off <= abs(ahead - behind)))
+
+
+def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
+    """The one-sided differences of a function along a direction and against it, with what `stop_gradient` returns held."""
+    held = _Held()
+    token = holding.set(held)
+    try:
+        with no_graph(), np.errstate(all="ignore"):
+            middle = float(np.real(f(*[p.copy() for p in points])))
+            ends = []
+            for sign in (1, -1):
+                held.replay()
+                moved = [(p + sign * step * d).astype(p.dtype) for p, d in zip(points, directions, strict=True)]
+                ends.append(float(np.real(f(*moved))))
+    finally:
+        holding.reset(token)
+    return (ends[0] - middle) / step, (middle - ends[1]) / step
+
+
+class _Held:
+    """What `stop_gradient` returned, one call after the other, to be returned again."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.place: int | None = None
+
+    def replay(self) -> None:
+        """Begin again, and return what was returned before."""
+        self.place = 0
+
+    def __call__(self, value: Any) -> Any:
+        """Keep a value, or return the one kept in its place."""
+        if self.place is None:
+            self.values.append(value)
+            return value
+        kept = self.values[self.place] if self.place < len(self.values) else value
+        self.place += 1
+        return kept if np.shape(kept) == np.shape(value) else value
 
 
 def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:

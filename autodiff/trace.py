@@ -17,7 +17,7 @@ import numpy as np
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing
 from compgraph.hollow import Hollowing
-from compgraph.modes import is_recording, recording_on
+from compgraph.modes import is_recording, no_graph, recording_on
 from compgraph.nodes import InputNode, Node, adopted, describe, leaf, next_tick, record, solid
 from compgraph.operations import input_of
 
@@ -106,6 +106,12 @@ class Trace:
         """What the function gives for other leaves of its arguments, without auxiliary results."""
         result = self.arguments(*leaves)
         return result[0] if self.has_aux else result
+
+    def again(self, leaves: Sequence[Any]) -> list[Any]:
+        """The adjoints of other leaves, as plain numbers."""
+        with no_graph():
+            trace = Trace(self.operator, self.function, leaves, {}, range(len(leaves)))
+            return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
         """The leaves of the result, if they are nodes that can be differentiated."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import operations
 from .hollow import solidly
+from .modes import holding
 from .nodes import Node, record
 from .operands import as_operands
 from .primitives import named, primitive
@@ -334,7 +335,9 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     with solidly():  # it says that the numbers are meant, so they may be taken
-        return record(operations.stop_gradient, as_operands((x,)))
+        found = record(operations.stop_gradient, as_operands((x,)))
+    held = holding.get()
+    return found if held is None or isinstance(found, Node) else held(found)
 
 
 operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, softmax_cross_entropy))

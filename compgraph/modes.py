@@ -34,6 +34,8 @@ sealed_until = sealed.get
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
 
+# Who is given what `stop_gradient` returns on plain arrays, and returns it, or what was returned before.
+holding: ContextVar[Callable[[Any], Any] | None] = ContextVar("holding", default=None)
 
 # What Python numbers become where an array is made of them.
 FLOAT64: np.dtype[Any] = np.dtype(float)

@@ -78,6 +78,70 @@ def test_a_small_part_is_found(dtype: Any) -> None:
         ad.grad(lambda x: np.sum(x * x) + np.sum(np.asarray(x)) / 5, verify="first")(POINT.astype(dtype))
 
 
+ZEROS = np.zeros(5)
+WEIGHTS = np.random.default_rng(0).normal(size=(50, 5))
+KINKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "abs": (lambda x: np.sum(np.abs(x)), ZEROS),
+    "relu": (lambda x: np.sum(cg.relu(x) * [1, -1, 2, -3, 1]), ZEROS),
+    "network": (lambda x: np.mean(np.arange(50) * cg.relu(WEIGHTS @ x)) / 9, ZEROS),
+    "max": (np.max, np.ones(4)),
+    "norm": (np.linalg.norm, ZEROS),
+    "maximum": (lambda x: np.sum(np.maximum(x, 0.5) * [1, 2, -3, 4, 5]), ZEROS + 0.5),
+    "sort": (lambda x: np.sum(np.sort(x) * np.arange(5)), np.ones(5)),
+    "floor": (lambda x: np.sum(np.floor(x) + x**2), np.ones(3)),
+    "clip": (lambda x: np.sum(np.clip(x, -1, 1) * x), np.ones(3)),
+    "median": (lambda x: np.median(x) ** 2, np.ones(4)),
+    "beside stop_gradient": (lambda x: np.sum(cg.stop_gradient(x + 1) * np.abs(x)), ZEROS),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", KINKS)
+def test_kinks_are_no_false_alarm(name: str, dtype: Any) -> None:
+    f, point = KINKS[name]
+    ad.grad(f, verify="first")(point.astype(dtype))
+    for part in (lambda x: np.sum(np.array(x) + 0.3) ** 2, lambda x: (x[0] + 1) * np.sum(np.exp(np.array(x)))):
+        with pytest.raises(ad.DetachedGradientError):
+            ad.grad(lambda x, part=part: f(x) + part(x), verify="first")(point.astype(dtype))
+
+
+STOPPED: dict[str, Callable[[Any], Any]] = {
+    "factor": lambda x: np.sum(cg.stop_gradient(x) * x),
+    "several": lambda x: np.sum(ad.stop_gradient(np.sin(x)) * x**2) + np.sum(cg.stop_gradient(x**3)) * x[0],
+    "in a loop": lambda x: sum(cg.stop_gradient(v) * v for v in x),
+    "straight through": lambda x: np.sum((x + cg.stop_gradient(np.round(x) - x)) ** 2),
+    "a list": lambda x: np.sum(cg.stop_gradient([x[0], 2.0, x[1]]) * x),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_stop_gradient_keeps_out_is_no_false_alarm(name: str, dtype: Any) -> None:
+    f = STOPPED[name]
+    assert np.array_equal(ad.grad(f, verify="first")(POINT.astype(dtype)), ad.grad(f)(POINT.astype(dtype)))
+    with pytest.raises(ad.DetachedGradientError):
+        ad.grad(lambda x: f(x) + np.sum(x * np.array(x)), verify="first")(POINT.astype(dtype))
+
+
+def test_functions_that_change_are_no_false_alarm() -> None:
+    rng = np.random.default_rng(0)
+    calls = [0]
+
+    def counting(x: Any) -> Any:
+        calls[0] += 1
+        return np.sum(x**2) * calls[0]
+
+    for f in (
+        counting,
+        lambda x: np.sum(x * rng.normal(size=3)),
+        lambda x: np.sum(x**2) + rng.normal(),
+        lambda x: np.sum((rng.random(3) > 0.5) * x**2),
+        lambda x: np.sum(x * np.random.normal(size=3)),  # noqa: NPY002
+    ):
+        for _ in range(3):
+            ad.grad(f, verify="always")(POINT)
+
+
 def test_first_is_once_and_always_is_always() -> None:
     for verify, expected in (("first", 1), ("always", 3)):
         plain: list[Any] = []

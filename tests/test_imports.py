@@ -63,7 +63,7 @@ COMPGRAPH = {
     "pickling": {"decisions", "finding", "hollow", "lines", "memory", "nodes", "operations"},
     "patching": {"buffers", "creation", "lines", "nodes", "operands"},
     "joining": {"nodes", "operands", "creation"},
-    "functions": {"hollow", "operations", "nodes", "operands", "primitives"},
+    "functions": {"hollow", "modes", "operations", "nodes", "operands", "primitives"},
     "graph": {"operations", "memory", "nodes"},
     "pictures": {"operations", "memory", "nodes", "graph"},
     "visualizer": {"memory", "nodes", "graph", "pictures"},
