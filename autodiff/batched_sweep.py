@@ -16,13 +16,15 @@ from .batching import batch_like
 from .broadcasting import conform_batch
 from .deferred import DEFERRED
 from .following import as_seen, of_operands, pull_batch, pushed_on
-from .registry import Work, by_function
+from .registry import Work
+from .structural import swept
 from .sweep import _depending_on, _sum
 
 
 def pull_together(
-    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[Any] | None = None
-) -> dict[Any, Any]:
+    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[Any] | None = None,
+    support: Any = None,
+) -> dict[Any, Any]:  # fmt: skip
     """Pass the adjoints of many directions back through a graph.
 
     Parameters
@@ -39,45 +41,59 @@ def pull_together(
         Whether rules are given nodes, so that what they compute is recorded.
     needed : set, optional
         The nodes to be passed, as an earlier sweep found them.
+    support : array, optional
+        Where `seeds` have no structural zeros, 1; elsewhere 0. They have none by default.
 
     Returns
     -------
     dict
         For each wanted node that an adjoint reached, its adjoints, of shape ``(count, *node.shape)``.
     """
-    count = seeds.shape[0]
     needed = _depending_on(nodes, wanted) if needed is None else needed
+
+    def once(rules: Any, work: Work, seeds: Any, create_graph: bool) -> dict[Any, Any]:
+        return _over_nodes(nodes, output, seeds, wanted, create_graph, needed, rules, work)
+
+    return swept(once, nodes, seeds, create_graph, support)
+
+
+def _over_nodes(
+    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: Any, rules: Any, work: Work
+) -> dict[Any, Any]:
+    """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
+    count, log = seeds.shape[0], work.log
     adjoints: dict[Any, Any] = {output: seeds} if output in needed else {}
     found: dict[Any, Any] = {}
-    with Work() as work:
-        for node in nodes:
-            adjoint = adjoints.pop(node, None)
-            if adjoint is None:
+    for node in nodes:
+        adjoint = adjoints.pop(node, None)
+        if adjoint is None:
+            continue
+        if adjoint.__class__ in DEFERRED:
+            adjoint = adjoint.settle(batch_like(node, count))
+        if node in wanted:
+            found[node] = adjoint
+        if not node.args:
+            continue
+        work.at = node
+        rule = rules[node.function]
+        out, operands = as_seen(node, create_graph)
+        before = next_tick() if create_graph else 0
+        for position in node.edges:
+            operand = node.args[position]
+            if operand not in needed or rule.formulas[position] is None:
                 continue
-            if adjoint.__class__ in DEFERRED:
-                adjoint = adjoint.settle(batch_like(node, count))
-            if node in wanted:
-                found[node] = adjoint
-            if not node.args:
+            contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
+            if log is not None:
+                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            earlier = adjoints.get(operand)
+            if contribution.__class__ in DEFERRED:
+                adjoints[operand] = contribution if earlier is None else earlier + contribution
                 continue
-            work.at = node
-            rule = by_function[node.function]
-            out, operands = as_seen(node, create_graph)
-            before = next_tick() if create_graph else 0
-            for position in node.edges:
-                operand = node.args[position]
-                if operand not in needed or rule.formulas[position] is None:
-                    continue
-                contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
-                earlier = adjoints.get(operand)
-                if contribution.__class__ in DEFERRED:
-                    adjoints[operand] = contribution if earlier is None else earlier + contribution
-                    continue
-                contribution = conform_batch(contribution, operand.plain, count)
-                adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
-                del contribution, earlier  # so that _sum sees who else holds them
-                if create_graph:
-                    made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
+            contribution = conform_batch(contribution, operand.plain, count)
+            adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
+            del contribution, earlier  # so that _sum sees who else holds them
+            if create_graph:
+                made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
     return found
 
 

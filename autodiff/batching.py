@@ -19,7 +19,7 @@ from compgraph.nodes import ConstantNode, Joint, Node, record
 
 from .broadcasting import spread
 from .deferred import scatter
-from .registry import Formula, Rule, Variadic
+from .registry import Formula, Rule, Variadic, weighed
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
@@ -120,7 +120,8 @@ def _push_reduction(
             part = part if factor is None else part * np.reshape(factor, out.shape)
         else:
             part = padded(tangent, x.ndim)
-            part = np.sum(part if factor is None else part * factor, axis=_axes(x, axis), keepdims=bool(keepdims))
+            part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
+            part = np.sum(part, axis=_axes(x, axis), keepdims=bool(keepdims))
         total = part if total is None else total + part
     return total
 

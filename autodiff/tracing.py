@@ -138,5 +138,5 @@ def _part(position: int, adjoints: Any, outs: Any, *operands: Any) -> Any:
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ())
+makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ()).moving()
 operations.OPNAMES[together] = "together"

@@ -19,7 +19,7 @@ def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
     return np.roll(g, shift, tuple([1 + i % x.ndim for i in axis]) if isinstance(axis, tuple) else 1 + axis % x.ndim)
 
 
-roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).batched(
+roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moving().batched(
     lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
     lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
 )
@@ -37,7 +37,12 @@ def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num)
+def _is_kept(x: Any, **_: Any) -> Any:
+    """Where a number is kept; of a complex one, a part."""
+    return np.isfinite(np.real(x)) | np.isfinite(np.imag(x))
+
+
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_kept)
 
 
 # --------------------------------------------------------------------------------------------- padding
