@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -68,23 +69,27 @@ class Recorded:
         """The context in which derivatives are computed."""
         return recording_on() if self.live else nullcontext()
 
-    def pull(self, seeds: Any) -> list[Any]:
-        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output."""
+    def pull(self, seeds: Any, support: Any = None) -> list[Any]:
+        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
+
+        `support` is that of the seeds, see `structural`.
+        """
         inputs = self.trace.inputs
         if self.written:
-            return [np.stack(parts) for parts in zip(*map(self.pull_one, seeds), strict=True)]
+            supports = itertools.repeat(None) if support is None else support
+            return [np.stack(parts) for parts in zip(*map(self.pull_one, seeds, supports), strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
-            found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed)
+            found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
-    def pull_one(self, seed: Any) -> list[Any]:
+    def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
         """The adjoints of the inputs from a plain one of the output, also where there are writes."""
         inputs = self.trace.inputs
         with self.recording():
             start = ConstantNode.hold(seed) if self.live else seed
             nodes = collect(self.out, stop=inputs) if self.written else self.nodes
-            found = sweep(nodes, self.out, start, set(inputs), self.live)
+            found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None) -> Any:
@@ -121,7 +126,8 @@ class Recorded:
     def _all_rows(self, unit: complex) -> list[Any]:
         out, inputs = self.out, self.trace.inputs
         size = math.prod(out.shape)
-        parts = [self.pull(basis(out, chunk, unit)) for chunk in self.chunks(size)]
+        seeds = [basis(out, chunk, unit) for chunk in self.chunks(size)]
+        parts = [self.pull(seed, (seed != 0).astype(float)) for seed in seeds]
         if not parts:
             return [self._reshaped(self._zeros(x, 0), (*out.shape, *x.shape)) for x in inputs]
         with self.recording():

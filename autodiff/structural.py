@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.memory import Write
 from compgraph.nodes import Node, watched
 
 from .broadcasting import spread
@@ -92,15 +93,20 @@ def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
 
 
 def _selects(node: Any) -> bool:
-    """Whether an operation leaves out elements of an operand. (No rule of one that was swept is missing.)"""
+    """Whether an operation, or a write, leaves out elements. (No rule of an operation that was swept is missing.)"""
+    if node.__class__ is Write:
+        return True
     rule = by_function.get(node.function) if node.args else None
     return rule is not None and (rule.begins(node) if callable(rule.begins) else rule.begins)
 
 
-def _supports(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> list[Any]:
-    """The supports of all contributions, in the order in which a pass asks for them; None of one that waits to be put together."""
+def _supports(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> list[tuple[Any, Any]]:
+    """The supports of all contributions, in the order in which a pass asks for them, None of one that waits to be put together.
+
+    With each stands what `_touched` tells.
+    """
     work = Work()
-    given: list[Any] = []
+    given: list[tuple[Any, Any]] = []
     rules = _Through(given, work, _known(nodes, create_graph))
     with work, np.errstate(all="ignore"):
         once(rules, work, _full(seed) if support is None else support, create_graph)
@@ -150,12 +156,18 @@ def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any,
     return np.broadcast_to(kept, (s.shape[0], *x.shape))
 
 
+def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    if batched:
+        return pull_batch(rule, position, g, out, list(operands), options)
+    return rule.formulas[position](g, out, *operands, **options)  # type: ignore[misc]
+
+
 def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
     """The support of a contribution, from that of the adjoint of the output."""
     if rule.carries:
-        if batched:
-            return pull_batch(rule, position, s, out, list(operands), options)
-        return rule.formulas[position](s, out, *operands, **options)  # type: ignore[misc]
+        if rule.kind == "multilinear":
+            operands = tuple([np.ones(np.shape(x)) for x in operands])
+        return _pulled(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":
         found = s
     elif rule.kind == "reduction":
@@ -166,6 +178,27 @@ def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operand
     if rule.part is not None and position == 0:
         found = found * np.where(rule.part(*operands, **options), 1.0, 0.0)
     return found
+
+
+def _touched(
+    rule: Rule, position: int, batched: bool, s: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    """Where a product that adds up has a term that is not finite, and no structural zero in it; None if all are finite."""
+    if not (rule.carries and rule.kind == "multilinear"):
+        return None
+    ones = [np.ones(np.shape(x)) for x in operands]
+    total = None
+    for q, operand in enumerate(operands):
+        if q != position and not _is_finite(operand):
+            terms = [*ones[:q], np.where(np.isfinite(operand), 0.0, 1.0), *ones[q + 1 :]]
+            found = _as_support(_pulled(rule, position, batched, s, out, terms, options))
+            total = found if total is None else total + found
+    return total
+
+
+def _cleaned(operands: Sequence[Any], position: int) -> list[Any]:
+    """Operands, all but one, with zeros where they are not finite."""
+    return [x if q == position or _is_finite(x) else np.where(np.isfinite(x), x, 0) for q, x in enumerate(operands)]
 
 
 class _Each(Sequence[Formula | None]):
@@ -217,7 +250,7 @@ class _Through(dict[Any, Rule]):
         By tick, the supports of nodes that were recorded as derivatives.
     """
 
-    def __init__(self, given: list[Any], work: Work, known: dict[int, Any]) -> None:
+    def __init__(self, given: list[tuple[Any, Any]], work: Work, known: dict[int, Any]) -> None:
         self.given, self.work, self.known = given, work, known
         self.passed = _OfSupports()
 
@@ -228,12 +261,16 @@ class _Through(dict[Any, Rule]):
             formula: Any = rule.formulas[position]
 
             def call(s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-                return self._noted(formula(self._of_node(s), out, *operands, **options))
+                s = self._of_node(s)
+                touched = _touched(by_function[function], position, False, s, out, operands, options)
+                return self._noted(formula(s, out, *operands, **options), touched)
 
             return call
 
         def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            return self._noted(pull_batch(rule, position, self._of_node(s), out, list(operands), options))
+            s = self._of_node(s)
+            touched = _touched(by_function[function], position, True, s, out, operands, options)
+            return self._noted(pull_batch(rule, position, s, out, list(operands), options), touched)
 
         self[function] = made = _like(rule, single, batch)
         return made
@@ -244,19 +281,19 @@ class _Through(dict[Any, Rule]):
         known = self.known.get(at.tick)
         return s if known is None or np.shape(known) != np.shape(at.plain) else s * known
 
-    def _noted(self, found: Any) -> Any:
+    def _noted(self, found: Any, touched: Any) -> Any:
         if found.__class__ in DEFERRED:
-            self.given.append(None)
+            self.given.append((None, None))
             return found
         found = _as_support(found)
-        self.given.append(found)
+        self.given.append((found, touched))
         return found
 
 
 class _Within(dict[Any, Rule]):
     """The rules of a pass whose contributions are kept within supports."""
 
-    def __init__(self, zeros: list[Any], work: Work) -> None:
+    def __init__(self, zeros: list[tuple[Any, Any]], work: Work) -> None:
         self.next, self.work = iter(zeros).__next__, work
 
     def __missing__(self, function: Any) -> Rule:
@@ -266,31 +303,39 @@ class _Within(dict[Any, Rule]):
             formula: Any = rule.formulas[position]
 
             def call(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-                return self._kept(lambda: formula(g, out, *operands, **options), 0)
+                return self._kept(lambda *xs: formula(g, out, *xs, **options), operands, position, 0)
 
             return call
 
         def batch(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            return self._kept(lambda: pull_batch(rule, position, g, out, list(operands), options), 1)
+            return self._kept(lambda *xs: pull_batch(rule, position, g, out, list(xs), options), operands, position, 1)
 
         self[function] = made = _like(rule, single, batch)
         return made
 
-    def _kept(self, formula: Callable[[], Any], axes: int) -> Any:
+    def _kept(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
         """What a formula gives, and zero outside the support; errors met there alone are none."""
-        support = self.next()
+        support, touched = self.next()
         met = self.work.met
         before = len(met)
-        found = formula()
+        found = formula(*operands)
+        if touched is not None:
+            found = np.where(touched != 0, found, formula(*_cleaned(operands, position)))
         if support is None or (not isinstance(support, Node) and np.all(support)):
+            if touched is not None and len(met) > before and _is_finite(found):
+                del met[before:]
             return found
         missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
         if axes and missing > 0:
             support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
         found = np.where(support != 0, found, 0)[()]
-        if len(met) > before and np.all(np.isfinite(found.plain if isinstance(found, Node) else found)):
+        if len(met) > before and _is_finite(found):
             del met[before:]
         return found
+
+
+def _is_finite(value: Any) -> bool:
+    return bool(np.all(np.isfinite(value.plain if isinstance(value, Node) else value)))
 
 
 # ------------------------------------------------------------------- derivatives that were recorded without masks
@@ -305,7 +350,7 @@ class _Earlier:
     def supports(self, create_graph: bool) -> dict[int, Any]:
         """The supports of the contributions, by their ticks."""
         given = _supports(self.once, self.nodes, self.support, create_graph, self.support)
-        return {tick: s for tick, s in zip(self.log, given, strict=True) if tick and s is not None}
+        return {tick: s for tick, (s, _) in zip(self.log, given, strict=True) if tick and s is not None}
 
 
 _earlier: dict[int, tuple[Any, _Earlier]] = {}  # by the identity of the node a sweep started from, while that lives

@@ -205,9 +205,9 @@ convolve_grad = multilinear(
     "convolve",
     lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
     lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
-).batched(push=by_parts(_convolve_part))
+).moving().batched(push=by_parts(_convolve_part))
 correlate_grad = multilinear(
     "correlate",
     lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
     lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
-).batched(push=by_parts(_correlate_part))
+).moving().batched(push=by_parts(_correlate_part))

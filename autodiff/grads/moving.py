@@ -39,7 +39,7 @@ def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
 
 def _is_kept(x: Any, **_: Any) -> Any:
     """Where a number is kept; of a complex one, a part."""
-    return np.isfinite(np.real(x)) | np.isfinite(np.imag(x))
+    return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 
 
 nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_kept)
