@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from compgraph import operations
 from compgraph.lines import made_since
 from compgraph.nodes import INERT, next_tick
@@ -17,7 +19,7 @@ from .broadcasting import conform_batch
 from .deferred import DEFERRED
 from .following import as_seen, of_operands, pull_batch, pushed_on
 from .registry import Work
-from .structural import swept
+from .structural import holds_nan, kept, known_zeros, pushed_support, swept
 from .sweep import _depending_on, _sum
 
 
@@ -97,7 +99,9 @@ def _over_nodes(
     return found
 
 
-def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None) -> Any:
+def push_together(
+    nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None, support: Any = None
+) -> Any:
     """Pass tangents forward through a graph, to its output.
 
     Parameters
@@ -112,12 +116,45 @@ def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, creat
         Whether rules are given nodes, so that what they compute is recorded.
     count : int or None
         How many directions; None for one, without an axis.
+    support : dict, optional
+        For each input with structural zeros in its tangents, 1 elsewhere; see `structural`.
 
     Returns
     -------
     array, Node or None
         None where the output does not depend on the inputs.
     """
+    found = _forward(nodes, tangents, output, create_graph, count, {}, {})
+    if holds_nan(found):
+        known = known_zeros(nodes, create_graph)
+        supports = {} if support is None or count is None else _supports(nodes, support, output, create_graph, count)
+        if known or supports:
+            return _forward(nodes, tangents, output, create_graph, count, known, supports)
+    return found
+
+
+def _supports(nodes: list[Any], support: dict[Any, Any], output: Any, create_graph: bool, count: int) -> dict[Any, Any]:
+    """The supports of the tangents of all nodes, from those of the inputs."""
+    found = dict(support)
+    with np.errstate(all="ignore"):
+        for node in reversed(nodes):
+            if node not in found and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
+                given = of_operands(node, found)
+                if any(s is not None for s in given):
+                    found[node] = pushed_support(node, given, create_graph, count)
+    return found
+
+
+def _forward(
+    nodes: list[Any],
+    tangents: dict[Any, Any],
+    output: Any,
+    create_graph: bool,
+    count: int | None,
+    known: dict[int, Any],
+    supports: dict[Any, Any],
+) -> Any:
+    """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
     waiting = dict(tangents)
     done = _last_uses(nodes, {*tangents, output})
     with Work() as work:
@@ -128,6 +165,10 @@ def push_together(nodes: list[Any], tangents: dict[Any, Any], output: Any, creat
                     work.at = node
                     before = next_tick() if create_graph else 0
                     tangent = pushed_on(node, given, create_graph, count)
+                    zeros = known.get(node.tick)
+                    if zeros is not None and np.shape(zeros) == np.shape(node.plain):
+                        tangent = kept(tangent, zeros)
+                    tangent = kept(tangent, supports[node]) if node in supports else tangent
                     if tangent is not None:
                         waiting[node] = tangent
                         if create_graph:

@@ -92,12 +92,15 @@ class Recorded:
             found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
-    def push(self, tangents: dict[Any, Any], count: int | None) -> Any:
-        """The tangents of the output from those of inputs: `count` directions together, or one if it is None."""
+    def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
+        """The tangents of the output from those of inputs: `count` directions together, or one if it is None.
+
+        `support` is that of the tangents, see `structural`.
+        """
         with self.recording():
             if self.live:
                 tangents = {x: t if isinstance(t, Node) else ConstantNode.hold(t) for x, t in tangents.items()}
-            found = push_together(self.nodes, tangents, self.out, self.live, count)
+            found = push_together(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 
     def _zeros(self, node: Any, count: int | None) -> Any:
@@ -154,7 +157,8 @@ class Recorded:
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         size = math.prod(x.shape)
-        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start) for c in self.chunks(size)]
+        directions = [(basis(x, c, unit), c.stop - c.start) for c in self.chunks(size)]
+        parts = [self.push({x: t}, count, {x: (t != 0).astype(float)}) for t, count in directions]
         if not parts:
             return self._reshaped(self._zeros(self.out, 0), (*self.out.shape, *x.shape))
         columns = np.moveaxis(_own(parts, set()), 0, -1)

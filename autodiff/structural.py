@@ -26,9 +26,10 @@ from compgraph import operations
 from compgraph.memory import Write
 from compgraph.nodes import Node, watched
 
+from .batching import padded
 from .broadcasting import spread
 from .deferred import DEFERRED, Parts
-from .following import pull_batch
+from .following import pull_batch, pushed_on
 from .registry import Formula, Rule, Work, _ByFunction, _with_keywords, by_function
 
 # once(rules, work, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
@@ -63,12 +64,12 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         try:
             with work:
                 found = once(by_function, work, seed, create_graph)
-            if not work.met and not _holds_nan(found):
+            if not work.met and not holds_nan(tuple(found.values())):
                 _remember(seed, once, nodes, work.log, support)
                 return found
         except FloatingPointError as error:
             refused = error
-        if not (refused or work.invalid or _holds_nan(found)) or not _has_zeros(nodes, support):
+        if not (refused or work.invalid or holds_nan(tuple(found.values()))) or not _has_zeros(nodes, support):
             if refused is not None:
                 raise refused
             work.tell()
@@ -81,10 +82,6 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         found = once(_Within(zeros, work), work, seed, create_graph)
     work.tell()
     return found
-
-
-def _holds_nan(found: dict[Any, Any]) -> bool:
-    return any(bool(np.isnan(a.plain if isinstance(a, Node) else a).any()) for a in found.values())
 
 
 def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
@@ -107,7 +104,7 @@ def _supports(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, s
     """
     work = Work()
     given: list[tuple[Any, Any]] = []
-    rules = _Through(given, work, _known(nodes, create_graph))
+    rules = _Through(given, work, known_zeros(nodes, create_graph))
     with work, np.errstate(all="ignore"):
         once(rules, work, _full(seed) if support is None else support, create_graph)
     return given
@@ -338,6 +335,41 @@ def _is_finite(value: Any) -> bool:
     return bool(np.all(np.isfinite(value.plain if isinstance(value, Node) else value)))
 
 
+# ------------------------------------------------------------------------------------------ forward
+# Where a tangent is not chosen, the rules of choosing forget it. But zeros that a tangent starts with, one of a basis, are
+# structural, and so are those of adjoints in a gradient that is differentiated along a direction.
+
+
+def holds_nan(value: Any) -> bool:
+    """Whether a tangent, or several, or None, hold what is not a number."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return any(v is not None and bool(np.isnan(v.plain if isinstance(v, Node) else v).any()) for v in parts)
+
+
+def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) -> Any:
+    """The support of the tangents of a node in many directions, from those of its operands, None where these are zero."""
+    given = [None if s is None else _as_support(s) for s in given]
+    function, plain = node.function, node.plain
+    rule = None if isinstance(function, operations.Output) else by_function[function]
+    if rule is None or (rule.carries and rule.kind != "multilinear"):
+        return pushed_on(node, given, create_graph, count)
+    if rule.kind == "elementwise":
+        parts = [padded(s, plain.ndim) for s in given if s is not None]
+        return np.broadcast_to(sum(parts[1:], start=parts[0]), (count, *plain.shape))
+    found = [_anywhere(s, out, True) for s in given if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))]
+    if isinstance(plain, tuple):
+        return tuple([sum(found[k :: len(plain)]) for k in range(len(plain))])
+    return sum(found[1:], start=found[0])
+
+
+def kept(tangent: Any, support: Any) -> Any:
+    """Tangents, and zero outside their support."""
+    if isinstance(tangent, tuple):
+        supports = support if isinstance(support, tuple) else (support,) * len(tangent)
+        return tuple([None if t is None else kept(t, s) for t, s in zip(tangent, supports, strict=True)])
+    return tangent if tangent is None or support is None else np.where(support != 0, tangent, 0)[()]
+
+
 # ------------------------------------------------------------------- derivatives that were recorded without masks
 
 
@@ -372,7 +404,7 @@ def _earlier_of(nodes: Iterable[Any]) -> list[_Earlier]:
     return [entry[1] for node, entry in found if entry is not None and entry[0]() is node]
 
 
-def _known(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:
+def known_zeros(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:
     """The supports of those nodes of a graph that were recorded as derivatives, by their ticks."""
     known: dict[int, Any] = {}
     for sweep in _earlier_of(nodes) if _earlier else ():
