@@ -19,7 +19,8 @@ from .broadcasting import conform_batch
 from .deferred import DEFERRED
 from .following import as_seen, of_operands, pull_batch, pushed_on
 from .registry import Work
-from .structural import holds_nan, kept, known_zeros, pushed_support, swept
+from .structural import holds_nan, known_zeros, swept
+from .supports import kept, pushed_support
 from .sweep import _depending_on, _sum
 
 

@@ -85,7 +85,7 @@ def _total(formulas: Any, tangents: list[Any], out: Any, operands: list[Any], op
 # ------------------------------------------------------------------------------------------ reductions
 
 
-def _axes(x: Any, axis: Any) -> tuple[int, ...]:
+def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
     """The axes that are reduced, as they lie in what has an axis of directions before."""
     if not x.ndim:
         return ()
@@ -99,7 +99,7 @@ def _pull_reduction(
     factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
     if position == rule.initial:
         return g if factor is None else g * np.reshape(factor, out.shape)
-    axes = _axes(x, axis)
+    axes = reduced_axes(x, axis)
     if not keepdims and x.ndim:
         g = np.reshape(g, (g.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
     return g if factor is None else g * factor
@@ -121,7 +121,7 @@ def _push_reduction(
         else:
             part = padded(tangent, x.ndim)
             part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
-            part = np.sum(part, axis=_axes(x, axis), keepdims=bool(keepdims))
+            part = np.sum(part, axis=reduced_axes(x, axis), keepdims=bool(keepdims))
         total = part if total is None else total + part
     return total
 

@@ -34,7 +34,7 @@ from .deferred import DEFERRED
 from .registry import Work
 from .rewind import Events, as_node, events_of
 from .rewind import sweep_back as _over_events
-from .structural import swept
+from .structural import supported, swept
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT
@@ -80,7 +80,9 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     return found
 
 
-def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = (), support: Any = None) -> dict[Any, Any]:
+def sweep(
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = (), support: Any = None
+) -> dict[Any, Any]:
     """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
 
     Parameters
@@ -100,12 +102,24 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
     support : array, optional
         Where `seed` has no structural zeros, 1; elsewhere 0. It has none by default.
     """
-    over = _over_events if nodes.__class__ is Events else _over_nodes
+    return swept(_pass(nodes, output, wanted, ends), nodes, seed, create_graph, support)
+
+
+def sweep_supports(
+    nodes: list[Any], output: Any, support: Any, wanted: set[Any], create_graph: bool, ends: Any
+) -> dict[Any, Any]:
+    """The supports of what `sweep` finds, from that of its seed; see `structural`."""
+    return supported(_pass(nodes, output, wanted, ends), nodes, support, create_graph)
+
+
+def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Any:
+    """One pass over a graph; see `structural.Pass`."""
+    over: Any = _over_events if nodes.__class__ is Events else _over_nodes
 
     def once(rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
         return over(nodes, output, seed, wanted, create_graph, ends, rules, work)
 
-    return swept(once, nodes, seed, create_graph, support)
+    return once
 
 
 def _over_nodes(

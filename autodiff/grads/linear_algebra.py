@@ -170,11 +170,15 @@ def _outer_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-outer_grad = multilinear(
-    "outer",
-    lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
-    lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-).moving().batched(_outer_batch, _outer_push)
+outer_grad = (
+    multilinear(
+        "outer",
+        lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
+        lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
+    )
+    .moving()
+    .batched(_outer_batch, _outer_push)
+)
 
 
 def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
@@ -183,11 +187,15 @@ def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
-vdot_grad = multilinear(
-    "vdot",
-    lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
-    lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
-).moving().batched(push=by_parts(_vdot_part))
+vdot_grad = (
+    multilinear(
+        "vdot",
+        lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
+        lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
+    )
+    .moving()
+    .batched(push=by_parts(_vdot_part))
+)
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:

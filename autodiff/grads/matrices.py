@@ -254,11 +254,15 @@ def _kron_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
     return np.kron(a, t) if position else np.kron(t, b)
 
 
-kron_grad = multilinear(
-    "kron",
-    lambda g, out, a, b: _kron_parts(g, np.asanyarray(a), np.asanyarray(b), 0),
-    lambda g, out, a, b: _kron_parts(g, np.asanyarray(b), np.asanyarray(a), 1),
-).moving().batched(push=by_parts(_kron_part))
+kron_grad = (
+    multilinear(
+        "kron",
+        lambda g, out, a, b: _kron_parts(g, np.asanyarray(a), np.asanyarray(b), 0),
+        lambda g, out, a, b: _kron_parts(g, np.asanyarray(b), np.asanyarray(a), 1),
+    )
+    .moving()
+    .batched(push=by_parts(_kron_part))
+)
 
 
 def _in_space(x: Any, axis: int) -> Any:
@@ -311,11 +315,15 @@ def _stack_of(function: Any, *core: int) -> Formula:
 
 
 # vecdot and vecmat conjugate their first operand; the conjugate of the adjoint's coefficient goes back to it.
-vecdot_grad = multilinear(
-    "vecdot",
-    lambda g, out, a, b: np.conjugate(g[..., None] * b),
-    lambda g, out, a, b: g[..., None] * np.conjugate(a),
-).moving().batched(push=_stack_of(np.vecdot, 1, 1))
+vecdot_grad = (
+    multilinear(
+        "vecdot",
+        lambda g, out, a, b: np.conjugate(g[..., None] * b),
+        lambda g, out, a, b: g[..., None] * np.conjugate(a),
+    )
+    .moving()
+    .batched(push=_stack_of(np.vecdot, 1, 1))
+)
 
 
 def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
@@ -328,16 +336,24 @@ linalg_vecdot_grad = multilinear(
     lambda g, out, a, b, axis=-1: np.conjugate(_vecdot(g, a, b, axis)),
     lambda g, out, a, b, axis=-1: _vecdot(g, b, np.conjugate(a), axis),
 ).moving()
-matvec_grad = multilinear(
-    "matvec",
-    lambda g, out, a, b: g[..., None] * b[..., None, :],
-    lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
-).moving().batched(push=_stack_of(np.matvec, 1, 0))
-vecmat_grad = multilinear(
-    "vecmat",
-    lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
-    lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
-).moving().batched(push=_stack_of(np.vecmat, 0, 1))
+matvec_grad = (
+    multilinear(
+        "matvec",
+        lambda g, out, a, b: g[..., None] * b[..., None, :],
+        lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
+    )
+    .moving()
+    .batched(push=_stack_of(np.matvec, 1, 0))
+)
+vecmat_grad = (
+    multilinear(
+        "vecmat",
+        lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
+        lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
+    )
+    .moving()
+    .batched(push=_stack_of(np.vecmat, 0, 1))
+)
 
 
 def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:

@@ -19,9 +19,13 @@ def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
     return np.roll(g, shift, tuple([1 + i % x.ndim for i in axis]) if isinstance(axis, tuple) else 1 + axis % x.ndim)
 
 
-roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moving().batched(
-    lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
-    lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
+roll_grad = (
+    linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis))
+    .moving()
+    .batched(
+        lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
+        lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
+    )
 )
 tile_grad = gather("tile", moved(np.tile))
 sliding_window_view_grad = gather(

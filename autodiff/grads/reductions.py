@@ -142,7 +142,6 @@ def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-
 def _part(*_: Any, where: Any = True, **__: Any) -> Any:
     """Which elements take part."""
     return where

@@ -134,20 +134,32 @@ broadcast_to_grad = linear("broadcast_to", _same).moving().batched(_same_batch, 
 reshape_grad = linear("reshape", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
 ravel_grad = linear("ravel", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
 flatten_grad = linear("flatten", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
-squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
-expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
-transpose_grad = linear("transpose", _transposed).moving().batched(_transposed_batch, _transposed_push).said("g.T")
-swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).moving().batched(
-    _swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2)
+squeeze_grad = (
+    linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
 )
-moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).moving().batched(
-    _moved_batch,
-    lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
+expand_dims_grad = (
+    linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
+)
+transpose_grad = linear("transpose", _transposed).moving().batched(_transposed_batch, _transposed_push).said("g.T")
+swapaxes_grad = (
+    linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
+    .moving()
+    .batched(_swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2))
+)
+moveaxis_grad = (
+    linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source))
+    .moving()
+    .batched(
+        _moved_batch,
+        lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
+    )
 )
 concatenate_grad = linear("concatenate", variadic=_joined).moving().batched(_joined_batch, _joined_push)
-stack_grad = linear(
-    "stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)]
-).moving().batched(_stacked_part, _stacked_push)
+stack_grad = (
+    linear("stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)])
+    .moving()
+    .batched(_stacked_part, _stacked_push)
+)
 
 # ------------------------------------------------------------------------------------------- indexing
 
