@@ -34,7 +34,7 @@ from .deferred import DEFERRED
 from .registry import Work
 from .rewind import Events, as_node, events_of
 from .rewind import sweep_back as _over_events
-from .structural import supported, swept
+from .structural import Pass, supported, swept
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT
@@ -112,12 +112,13 @@ def sweep_supports(
     return supported(_pass(nodes, output, wanted, ends), nodes, support, create_graph)
 
 
-def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Any:
+def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     """One pass over a graph; see `structural.Pass`."""
     over: Any = _over_events if nodes.__class__ is Events else _over_nodes
 
     def once(rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
-        return over(nodes, output, seed, wanted, create_graph, ends, rules, work)
+        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, work)
+        return found
 
     return once
 
