@@ -12,7 +12,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.lines import made_since
-from compgraph.nodes import INERT, next_tick
+from compgraph.nodes import INERT, Node, next_tick
 
 from .batching import batch_like
 from .broadcasting import conform_batch
@@ -20,7 +20,7 @@ from .deferred import DEFERRED
 from .following import as_seen, of_operands, pull_batch, pushed_on
 from .registry import Work
 from .structural import holds_nan, known_zeros, swept
-from .supports import kept, pushed_support
+from .supports import as_support, kept, pushed_support
 from .sweep import _depending_on, _sum
 
 
@@ -44,8 +44,8 @@ def pull_together(
         Whether rules are given nodes, so that what they compute is recorded.
     needed : set, optional
         The nodes to be passed, as an earlier sweep found them.
-    support : array, optional
-        Where `seeds` have no structural zeros, 1; elsewhere 0. They have none by default.
+    support : array or True, optional
+        Where `seeds` have no structural zeros, 1, elsewhere 0; True if all their zeros are. They have none by default.
 
     Returns
     -------
@@ -117,8 +117,8 @@ def push_together(
         Whether rules are given nodes, so that what they compute is recorded.
     count : int or None
         How many directions; None for one, without an axis.
-    support : dict, optional
-        For each input with structural zeros in its tangents, 1 elsewhere; see `structural`.
+    support : True, optional
+        Whether all zeros of the tangents are structural; see `structural`.
 
     Returns
     -------
@@ -126,17 +126,17 @@ def push_together(
         None where the output does not depend on the inputs.
     """
     found = _forward(nodes, tangents, output, create_graph, count, {}, {})
-    if holds_nan(found):
+    if holds_nan(found if isinstance(found, tuple) else (found,)):
         known = known_zeros(nodes, create_graph)
-        supports = {} if support is None or count is None else _supports(nodes, support, output, create_graph, count)
+        supports = {} if support is None or count is None else _supports(nodes, tangents, create_graph, count)
         if known or supports:
             return _forward(nodes, tangents, output, create_graph, count, known, supports)
     return found
 
 
-def _supports(nodes: list[Any], support: dict[Any, Any], output: Any, create_graph: bool, count: int) -> dict[Any, Any]:
+def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
     """The supports of the tangents of all nodes, from those of the inputs."""
-    found = dict(support)
+    found = {x: as_support(t.plain if isinstance(t, Node) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
         for node in reversed(nodes):
             if node not in found and node.__class__ not in INERT and node.function not in operations.PIECEWISE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -72,12 +71,12 @@ class Recorded:
     def pull(self, seeds: Any, support: Any = None) -> list[Any]:
         """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
 
-        `support` is that of the seeds, see `structural`.
+        `support` is that of the seeds, or True if all their zeros are structural; see `structural`.
         """
         inputs = self.trace.inputs
         if self.written:
-            supports = itertools.repeat(None) if support is None else support
-            return [np.stack(parts) for parts in zip(*map(self.pull_one, seeds, supports), strict=True)]
+            each = [self.pull_one(seed, support) for seed in seeds]
+            return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
             found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
@@ -95,7 +94,7 @@ class Recorded:
     def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
         """The tangents of the output from those of inputs: `count` directions together, or one if it is None.
 
-        `support` is that of the tangents, see `structural`.
+        `support` is True if all zeros of the tangents are structural; see `structural`.
         """
         with self.recording():
             if self.live:
@@ -129,8 +128,7 @@ class Recorded:
     def _all_rows(self, unit: complex) -> list[Any]:
         out, inputs = self.out, self.trace.inputs
         size = math.prod(out.shape)
-        seeds = [basis(out, chunk, unit) for chunk in self.chunks(size)]
-        parts = [self.pull(seed, (seed != 0).astype(float)) for seed in seeds]
+        parts = [self.pull(basis(out, chunk, unit), True) for chunk in self.chunks(size)]
         if not parts:
             return [self._reshaped(self._zeros(x, 0), (*out.shape, *x.shape)) for x in inputs]
         with self.recording():
@@ -157,8 +155,7 @@ class Recorded:
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         size = math.prod(x.shape)
-        directions = [(basis(x, c, unit), c.stop - c.start) for c in self.chunks(size)]
-        parts = [self.push({x: t}, count, {x: (t != 0).astype(float)}) for t, count in directions]
+        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start, True) for c in self.chunks(size)]
         if not parts:
             return self._reshaped(self._zeros(self.out, 0), (*self.out.shape, *x.shape))
         columns = np.moveaxis(_own(parts, set()), 0, -1)

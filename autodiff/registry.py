@@ -476,11 +476,13 @@ class Work:
     @property
     def invalid(self) -> bool:
         """Whether an invalid operation was met."""
-        return bool(self.met) and any(error.startswith("invalid") for error, _ in self.met or ())
+        return bool(self.met) and any(error.startswith("invalid") for error, _ in self.met)  # type: ignore[union-attr]
 
     def tell(self) -> None:
         """Warn of, or raise, the errors that wait."""
-        for error, at in self.met or ():
+        if not self.met:
+            return
+        for error, at in self.met:
             self.at = at
             if any(error.startswith(kind) for kind in self._raised):
                 raise FloatingPointError(self._told(error))

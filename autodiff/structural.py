@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from .supports import Through, Within, as_support
 
 # once(rules, work, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
 Pass = Callable[[Any, Work, Any, bool], dict[Any, Any]]
+_function_of = attrgetter("function")
 
 
 def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> dict[Any, Any]:
@@ -47,34 +49,35 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         The adjoint it starts from.
     create_graph : bool
         Whether what is computed is recorded.
-    support : array, optional
-        The support of the seed; it has no structural zeros by default.
+    support : array or True, optional
+        The support of the seed; True if all its zeros are structural. It has none by default.
 
     Returns
     -------
     dict
         As the pass does.
     """
-    work = Work(met=[], log=[] if create_graph else None)
-    refused = None
+    has_zeros = create_graph and _has_zeros(nodes, support)
+    work = Work(met=[], log=[] if has_zeros else None)
     found: dict[Any, Any] = {}
-    guarded = watched() is not None or (create_graph and guarding.get())  # debugging looks at each contribution as it comes
-    if not (guarded and _has_zeros(nodes, support)):
+    refused = None
+    careful = guarding.get() if create_graph else False
+    if watched() is not None:  # debugging looks at each contribution as it comes
+        careful = True
+    if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
             with work:
                 found = once(by_function, work, seed, create_graph)
-            if not work.met and not holds_nan(tuple(found.values())):
-                _remember(seed, once, nodes, work.log, support)
-                return found
         except FloatingPointError as error:
             refused = error
-        if not (refused or work.invalid or holds_nan(tuple(found.values()))) or not _has_zeros(nodes, support):
+        clean = refused is None and not work.invalid and not holds_nan(found.values())
+        if clean or not (has_zeros or _has_zeros(nodes, support)):
             if refused is not None:
                 raise refused
             work.tell()
             _remember(seed, once, nodes, work.log, support)
             return found
-    del found
+        del found
     zeros, _ = _supports(once, nodes, seed, create_graph, support)
     work = Work(met=[], raising=True)
     with work:
@@ -85,21 +88,28 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
 
 def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
     """Whether a sweep may meet structural zeros."""
-    return support is not None or any(map(_selects, nodes)) or bool(_earlier and _earlier_of(nodes))
+    return support is not None or any_selects(nodes) or bool(_earlier and _earlier_of(nodes))
 
 
-def _selects(node: Any) -> bool:
+def any_selects(nodes: Sequence[Any]) -> bool:
     """Whether an operation, or a write, leaves out elements."""
-    if node.__class__ is Write:
+    if nodes.__class__ is not list and any(node.__class__ is Write for node in nodes):
         return True
-    function = node.function if node.args else None
+    begins = {function: _begins(function) for function in set(map(_function_of, nodes))}
+    if True in begins.values():
+        return True
+    asked = {function: begin for function, begin in begins.items() if begin}
+    return bool(asked) and any(node.function in asked and asked[node.function](node) for node in nodes)
+
+
+def _begins(function: Any) -> Any:
+    """What a rule says of beginning structural zeros."""
     if function is None or function in operations.PIECEWISE:
         return False
     try:
-        rule = by_function[function]
-    except TypeError:  # it has none, and no adjoint passes
+        return by_function[function].begins
+    except TypeError:  # it has no rule, and no adjoint passes
         return False
-    return rule.begins(node) if callable(rule.begins) else rule.begins
 
 
 def _supports(
@@ -113,7 +123,7 @@ def _supports(
     given: list[tuple[Any, Any]] = []
     rules = Through(given, work, known_zeros(nodes, create_graph))
     with work, np.errstate(all="ignore"):
-        found = once(rules, work, _full(seed) if support is None else support, create_graph)
+        found = once(rules, work, _of_seed(seed, support), create_graph)
     return given, {node: as_support(s) for node, s in found.items()}
 
 
@@ -122,17 +132,24 @@ def supported(once: Pass, nodes: Sequence[Any], support: Any, create_graph: bool
     return _supports(once, nodes, support, create_graph, support)[1]
 
 
-def _full(seed: Any) -> Any:
-    """The support of an adjoint without structural zeros."""
+def _of_seed(seed: Any, support: Any) -> Any:
+    """The support of an adjoint to start from."""
+    if support is True:
+        return as_support(seed.plain if isinstance(seed, Node) else seed)
+    if support is not None:
+        return support
     if isinstance(seed, Parts):
-        return Parts({k: np.ones(np.shape(a))[()] for k, a in seed.found.items()})
-    return np.ones(np.shape(seed))[()]
+        return Parts({k: np.ones(a.shape)[()] for k, a in seed.found.items()})
+    return np.ones(seed.shape)[()]
 
 
-def holds_nan(value: Any) -> bool:
-    """Whether a tangent, or several, or None, hold what is not a number."""
-    parts = value if isinstance(value, tuple) else (value,)
-    return any(v is not None and bool(np.isnan(v.plain if isinstance(v, Node) else v).any()) for v in parts)
+def holds_nan(values: Iterable[Any]) -> bool:
+    """Whether adjoints or tangents, of which some may be None, hold what is not a number."""
+    for value in values:
+        plain = value.plain if isinstance(value, Node) else value
+        if plain is not None and (np.isnan(plain).any() if plain.ndim else plain != plain):
+            return True
+    return False
 
 
 # ------------------------------------------------------------------- derivatives that were recorded without masks
@@ -163,7 +180,7 @@ _earlier: dict[int, tuple[Any, list[_Earlier]]] = {}  # by the identity of the n
 
 def _remember(seed: Any, once: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:
     """Keep what it takes to find the supports of what a sweep has recorded, for as long as its seed lives."""
-    if log is None or not any(log) or not _has_zeros(nodes, support):
+    if not log or not any(log):
         return
     start = next((a for a in seed.found.values() if isinstance(a, Node)), None) if isinstance(seed, Parts) else seed
     if not isinstance(start, Node):
@@ -171,7 +188,7 @@ def _remember(seed: Any, once: Pass, nodes: Sequence[Any], log: list[int] | None
     key = id(start)
     if key not in _earlier or _earlier[key][0]() is not start:
         _earlier[key] = weakref.ref(start, lambda _: _earlier.pop(key, None)), []
-    _earlier[key][1].append(_Earlier(once, nodes, _full(seed) if support is None else support, log))
+    _earlier[key][1].append(_Earlier(once, nodes, _of_seed(seed, support), log))
 
 
 def _earlier_of(nodes: Iterable[Any]) -> list[_Earlier]:

@@ -99,8 +99,8 @@ def sweep(
         Whether rules are given nodes, so that what they compute is recorded.
     ends : collection of Node
         Wanted nodes that pass nothing on, though another wanted one may lie behind them.
-    support : array, optional
-        Where `seed` has no structural zeros, 1; elsewhere 0. It has none by default.
+    support : array or True, optional
+        Where `seed` has no structural zeros, 1, elsewhere 0; True if all its zeros are. It has none by default.
     """
     return swept(_pass(nodes, output, wanted, ends), nodes, seed, create_graph, support)
 

@@ -213,5 +213,5 @@ def _spread(found: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
     padded = np.zeros((*others, *found.padded), dtype)
     view = found.view(padded)
     for place, won in zip(_places(found), winners, strict=True):  # at one place no two windows meet
-        view[place] += shares if won is True else shares * won
+        view[place] += shares if won is True else np.where(won, shares, 0)
     return padded[found.inner]
