@@ -67,7 +67,7 @@ class Rule:
         and takes no decision by the numbers of the adjoint or tangent.
     texts : sequence of str
         For each operand, its derivative in words of mathematics; see `said`.
-    carries, begins, part : bool, bool or callable, callable or None
+    carries, begins, part : bool or callable, bool or callable, callable or None
         How supports of adjoints pass; see `moving` and `selecting`.
     """
 
@@ -77,7 +77,7 @@ class Rule:
     batch: tuple[Formula | None, Formula | None] = (None, None)
     followed: bool = False
     texts: Sequence[str] = ()
-    carries: bool = False
+    carries: bool | Callable[..., bool] = False
     begins: bool | Callable[[Any], bool] = False
     part: Formula | None = None
 
@@ -163,12 +163,17 @@ class Rule:
         self.followed = False
         return self
 
-    def moving(self) -> Rule:
+    def moving(self, when: bool | Callable[..., bool] = True) -> Rule:
         """Say that formulas move or add up the elements of the adjoint, and subtract none; returns the rule.
 
         Where the adjoint has structural zeros (see `structural`), the formulas themselves tell where contributions do.
+
+        Parameters
+        ----------
+        when : bool or callable
+            Of the options, whether they do so.
         """
-        self.carries = True
+        self.carries = when
         return self
 
     def selecting(self, part: Formula | None = None, begins: bool | Callable[[Any], bool] = True) -> Rule:

@@ -147,7 +147,10 @@ def holds_nan(values: Iterable[Any]) -> bool:
     """Whether adjoints or tangents, of which some may be None, hold what is not a number."""
     for value in values:
         plain = value.plain if isinstance(value, Node) else value
-        if plain is not None and (np.isnan(plain).any() if plain.ndim else plain != plain):
+        if isinstance(plain, tuple):
+            if holds_nan(plain):
+                return True
+        elif plain is not None and (np.isnan(plain).any() if plain.ndim else plain != plain):
             return True
     return False
 

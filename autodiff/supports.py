@@ -65,6 +65,11 @@ def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any,
     return np.broadcast_to(kept, (s.shape[0], *x.shape))
 
 
+def _carries(rule: Rule, options: dict[str, Any]) -> bool:
+    """Whether the formulas of a rule tell where their results have structural zeros."""
+    return rule.carries(**options) if callable(rule.carries) else rule.carries
+
+
 def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     if batched:
         return pull_batch(rule, position, g, out, list(operands), options)
@@ -73,7 +78,7 @@ def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands
 
 def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
     """The support of a contribution, from that of the adjoint of the output."""
-    if rule.carries:
+    if _carries(rule, options):
         if rule.kind == "multilinear":
             operands = tuple([np.ones(np.shape(x)) for x in operands])
         return _pulled(rule, position, batched, s, out, operands, options)
@@ -95,7 +100,7 @@ def _touched(rule: Rule, position: int, batched: bool, s: Any, out: Any, operand
     """Where a product that adds up has a term that is not finite, and no structural zero in it; None if all are finite."""
     if _sweeps_itself(options):
         return Starting(s)
-    if not (rule.carries and rule.kind == "multilinear"):
+    if rule.kind != "multilinear" or not rule.carries:
         return None
     ones = [np.ones(np.shape(x)) for x in operands]
     total = None
@@ -300,7 +305,7 @@ def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) 
     given = [None if s is None else as_support(s) for s in given]
     function, plain = node.function, node.plain
     rule = None if isinstance(function, operations.Output) else by_function[function]
-    if rule is None or (rule.carries and rule.kind != "multilinear"):
+    if rule is None or (rule.kind != "multilinear" and _carries(rule, node.options)):
         return pushed_on(node, given, create_graph, count)
     if rule.kind == "elementwise":
         parts = [padded(s, plain.ndim) for s in given if s is not None]

@@ -17,6 +17,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import structural
 from autodiff.reverse import gradient, gradients
+from autodiff.visualize.steps import backward
 
 Program = Callable[[Any], Any]
 OBSERVED = np.array([1.0, np.nan, 3.0])
@@ -125,6 +126,7 @@ SELECTING: dict[str, Program] = {
     "rolled": lambda x: np.sum(np.roll(np.log(x), 1)[[0, 2]] ** 2),
     "repeated": lambda x: np.sum(np.where(np.repeat(KEPT, 2), np.repeat(np.log(x), 2), 0.0)),
     "accumulated": lambda x: np.sum(np.where([True, True, False], np.cumsum(np.log(x)[::-1]), 0.0)),
+    "padded": lambda x: np.sum(np.pad(np.log(x), (2, 1))[3:] ** 2),
     "concatenated": lambda x: np.sum(np.concatenate([np.log(x), x])[1:] ** 2),
     "broadcast": lambda x: np.sum(np.where(KEPT, np.log(x) * np.array([[1.0], [2.0]]), x)),
     "power": lambda x: np.sum(np.where(KEPT, x**-1.0 + x**0.5, 0.0)),
@@ -492,3 +494,11 @@ class TestRandomPrograms:
             expected = difference(ad.grad(f), x)
             for how in ("hessian", "hvp", "jacfwd of grad", "grad of jvp"):
                 np.testing.assert_allclose(SECOND[how](f, x), expected, rtol=1e-3, atol=1e-4, err_msg=f"{how}, seed {seed}")
+
+
+def test_the_picture_of_a_sweep_shows_no_nan() -> None:
+    with np.errstate(all="ignore"):
+        x = cg.variable([0.0, 2.0], "x")
+        y = np.sum(np.where(x > 0, np.sqrt(x), 0.0))
+        steps = backward(y, None, None).steps
+    assert all(np.isfinite(step.part).all() for step in steps)

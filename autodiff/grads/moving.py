@@ -151,4 +151,9 @@ def _pad_push(tangents: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "c
     return np.pad(tangents[0], [(0, 0), *_pairs(pad_width, x.ndim)]) if mode in ("constant", "empty") else NotImplemented
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push)
+def _only_moves(*, mode: Any = "constant", **_: Any) -> bool:
+    """Whether nothing is computed from several elements."""
+    return mode in ("constant", "empty", "edge", "wrap")
+
+
+pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push).moving(_only_moves)
