@@ -19,7 +19,7 @@ from compgraph.nodes import ConstantNode, Joint, Node, record
 
 from .broadcasting import spread
 from .deferred import scatter
-from .registry import Formula, Rule, Variadic
+from .registry import Formula, Rule, Variadic, weighed
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
@@ -85,7 +85,7 @@ def _total(formulas: Any, tangents: list[Any], out: Any, operands: list[Any], op
 # ------------------------------------------------------------------------------------------ reductions
 
 
-def _axes(x: Any, axis: Any) -> tuple[int, ...]:
+def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
     """The axes that are reduced, as they lie in what has an axis of directions before."""
     if not x.ndim:
         return ()
@@ -99,7 +99,7 @@ def _pull_reduction(
     factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
     if position == rule.initial:
         return g if factor is None else g * np.reshape(factor, out.shape)
-    axes = _axes(x, axis)
+    axes = reduced_axes(x, axis)
     if not keepdims and x.ndim:
         g = np.reshape(g, (g.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
     return g if factor is None else g * factor
@@ -120,7 +120,8 @@ def _push_reduction(
             part = part if factor is None else part * np.reshape(factor, out.shape)
         else:
             part = padded(tangent, x.ndim)
-            part = np.sum(part if factor is None else part * factor, axis=_axes(x, axis), keepdims=bool(keepdims))
+            part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
+            part = np.sum(part, axis=reduced_axes(x, axis), keepdims=bool(keepdims))
         total = part if total is None else total + part
     return total
 

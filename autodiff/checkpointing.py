@@ -14,6 +14,7 @@ from compgraph.nodes import INERT, BlankNode, Node, OperationalNode, attach, des
 from compgraph.operands import to_plain
 
 from .opaque import Opaque, is_recorded
+from .supports import Starting
 from .tangents import TangentNode
 from .tracing import Traced
 from .trees import flatten, unflatten
@@ -143,6 +144,7 @@ class Checkpoint:
         self.closed = traced.closed
         self.outs = traced.outs
         self.wrapped = wrappers.get()
+        self.known: Any = None
 
     def _given(self, operands: Sequence[Any]) -> list[Any]:
         given = list(self.leaves)
@@ -165,9 +167,23 @@ class Checkpoint:
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands: the function runs again, and is swept."""
+        support = Starting.taken()
+        adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
+        support = support if isinstance(out, tuple) or support is None else (support,)
+        return self._again(out, operands).pull(adjoints, is_recorded(adjoints, *operands), support)
+
+    def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
+        """The support of the adjoint of one operand, from that of the adjoint of the result; see `structural`."""
+        known = self.known
+        if known is None or known[0] is not s:  # a sweep asks for one operand after the other
+            supports = s if isinstance(out, tuple) else (s,)
+            known = self.known = s, self._again(out, operands).supports(supports, is_recorded(supports, *operands))
+        return known[1][position]
+
+    def _again(self, out: Any, operands: Sequence[Any]) -> Traced:
+        """The function, run again."""
         traced = Traced(self.f, self._given(operands), self.positions, self.wrapped)
-        several = isinstance(out, tuple)
-        outs, adjoints = (out, adjoint) if several else ((out,), (adjoint,))
+        outs = out if isinstance(out, tuple) else (out,)
         if traced.outs != self.outs or not all(map(_agree, [traced.leaves[i] for i in traced.outs], outs)):
             raise ValueError(
                 "checkpoint: the function gave another result when it ran again; it draws random numbers, or an array it "
@@ -177,7 +193,7 @@ class Checkpoint:
         if before - now or any(map(_may_differ, now - before)):
             raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
         traced.closed = self.closed
-        return traced.pull(adjoints, is_recorded(adjoints, *operands))
+        return traced
 
 
 def _may_differ(node: Any) -> bool:

@@ -68,31 +68,38 @@ class Recorded:
         """The context in which derivatives are computed."""
         return recording_on() if self.live else nullcontext()
 
-    def pull(self, seeds: Any) -> list[Any]:
-        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output."""
+    def pull(self, seeds: Any, support: Any = None) -> list[Any]:
+        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
+
+        `support` is that of the seeds, or True if all their zeros are structural; see `structural`.
+        """
         inputs = self.trace.inputs
         if self.written:
-            return [np.stack(parts) for parts in zip(*map(self.pull_one, seeds), strict=True)]
+            each = [self.pull_one(seed, support) for seed in seeds]
+            return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
-            found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed)
+            found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
-    def pull_one(self, seed: Any) -> list[Any]:
+    def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
         """The adjoints of the inputs from a plain one of the output, also where there are writes."""
         inputs = self.trace.inputs
         with self.recording():
             start = ConstantNode.hold(seed) if self.live else seed
             nodes = collect(self.out, stop=inputs) if self.written else self.nodes
-            found = sweep(nodes, self.out, start, set(inputs), self.live)
+            found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
-    def push(self, tangents: dict[Any, Any], count: int | None) -> Any:
-        """The tangents of the output from those of inputs: `count` directions together, or one if it is None."""
+    def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
+        """The tangents of the output from those of inputs: `count` directions together, or one if it is None.
+
+        `support` is True if all zeros of the tangents are structural; see `structural`.
+        """
         with self.recording():
             if self.live:
                 tangents = {x: t if isinstance(t, Node) else ConstantNode.hold(t) for x, t in tangents.items()}
-            found = push_together(self.nodes, tangents, self.out, self.live, count)
+            found = push_together(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 
     def _zeros(self, node: Any, count: int | None) -> Any:
@@ -121,7 +128,7 @@ class Recorded:
     def _all_rows(self, unit: complex) -> list[Any]:
         out, inputs = self.out, self.trace.inputs
         size = math.prod(out.shape)
-        parts = [self.pull(basis(out, chunk, unit)) for chunk in self.chunks(size)]
+        parts = [self.pull(basis(out, chunk, unit), True) for chunk in self.chunks(size)]
         if not parts:
             return [self._reshaped(self._zeros(x, 0), (*out.shape, *x.shape)) for x in inputs]
         with self.recording():
@@ -148,7 +155,7 @@ class Recorded:
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         size = math.prod(x.shape)
-        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start) for c in self.chunks(size)]
+        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start, True) for c in self.chunks(size)]
         if not parts:
             return self._reshaped(self._zeros(self.out, 0), (*self.out.shape, *x.shape))
         columns = np.moveaxis(_own(parts, set()), 0, -1)

@@ -67,6 +67,8 @@ class Rule:
         and takes no decision by the numbers of the adjoint or tangent.
     texts : sequence of str
         For each operand, its derivative in words of mathematics; see `said`.
+    carries, begins, part : bool or callable, bool or callable, callable or None
+        How supports of adjoints pass; see `moving` and `selecting`.
     """
 
     weights: Sequence[Formula | None] = ()
@@ -75,6 +77,9 @@ class Rule:
     batch: tuple[Formula | None, Formula | None] = (None, None)
     followed: bool = False
     texts: Sequence[str] = ()
+    carries: bool | Callable[..., bool] = False
+    begins: bool | Callable[[Any], bool] = False
+    part: Formula | None = None
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -159,6 +164,37 @@ class Rule:
     def one_by_one(self) -> Rule:
         """Say that formulas look at the numbers of the adjoint or tangent, so that none follows another; returns the rule."""
         self.followed = False
+        return self
+
+    def moving(self, when: bool | Callable[..., bool] = True) -> Rule:
+        """Say that formulas move or add up the elements of the adjoint, and subtract none; returns the rule.
+
+        Where the adjoint has structural zeros (see `structural`), the formulas themselves tell where contributions do.
+
+        Parameters
+        ----------
+        when : bool or callable
+            Of the options, whether they do so.
+        """
+        self.carries = when
+        return self
+
+    def selecting(self, part: Formula | None = None, begins: bool | Callable[[Any], bool] = True) -> Rule:
+        """Say that some elements may pass nothing on, since they are not chosen: structural zeros; returns the rule.
+
+        Parameters
+        ----------
+        part : callable, optional
+            ``(*operands, **options)`` returns which elements of the first operand take part. Without it formulas tell,
+            which are then `moving`.
+        begins : bool or callable
+            Of a node, whether it leaves out any.
+
+        Returns
+        -------
+        Rule
+        """
+        self.carries, self.begins, self.part = part is None, begins, part
         return self
 
     def said(self, *texts: str) -> Rule:
@@ -248,11 +284,12 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
     keeps the reduced axes, with length one. `initial` does so for the number that the reduction begins with, which is
     the second operand.
     """
-    pairs = [_reduction_formulas(w) if w else (None, None) for w in weights]
+    rule = Rule(opname, "reduction", (), ())
+    pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]
     if initial is not None:
         start = _initial_formula(initial)
         pairs.insert(1, (start, start))
-    rule = Rule(opname, "reduction", [f for f, _ in pairs], [t for _, t in pairs])
+    rule.formulas, rule.tangents = [f for f, _ in pairs], [t for _, t in pairs]
     rule.weights = weights
     if initial is not None:
         rule.weights, rule.initial = (weights[0], initial, *weights[1:]), 1
@@ -269,7 +306,7 @@ def _initial_formula(weights: Formula) -> Formula:
     return formula
 
 
-def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
+def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
     def formula(adjoint: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         kept = spread(out, x, axis, keepdims)
         factor = weights(kept, x, *others, axis=axis, **options)
@@ -279,10 +316,19 @@ def _reduction_formulas(weights: Formula) -> tuple[Formula, Formula]:
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         kept = spread(out, x, axis, keepdims)
         factor = weights(kept, x, *others, axis=axis, **options)
-        weighted = tangent if factor is None else tangent * factor
+        weighted = tangent if factor is None else weighed(rule, tangent, factor, x, *others, axis=axis, **options)
         return np.sum(weighted, axis=axis, keepdims=bool(keepdims))
 
     return formula, tangent
+
+
+def weighed(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
+    """The tangent of what is reduced times the partial derivatives; of elements that take no part zero, whatever theirs is."""
+    weighted = tangent * factor
+    if not rule.begins:
+        return weighted
+    part: Any = (factor != 0 if np.ndim(factor) else True) if rule.part is None else rule.part(*operands, **options)
+    return weighted if part is True else np.where(part, weighted, 0)
 
 
 def moved(function: Callable[..., Any]) -> Formula:
@@ -315,7 +361,7 @@ def gather(opname: str, positions: Formula) -> Rule:
 
     rule = Rule(opname, "gather", (formula,), (tangent,))
     rule.positions = positions
-    return declare(rule)
+    return declare(rule.selecting())
 
 
 def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
@@ -373,12 +419,13 @@ def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
         return Variadic(call)
 
     made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
+    made.carries, made.begins, made.part = rule.carries, rule.begins, rule.part
     return made.following() if rule.followed else made
 
 
 def _output_rule(index: int) -> Rule:
     """The rule of one output of several: its adjoint is gathered with those of the others."""
-    rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ())
+    rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ()).moving()
     return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
 
 
@@ -393,20 +440,33 @@ class Work:
 
     Floating-point errors warn; kinds of error that the user has set to be ignored or raised (``numpy.errstate``) stay so.
 
+    Parameters
+    ----------
+    function : callable, optional
+        What is computed, where there is no node.
+    met : list, optional
+        Where errors wait until they are told of, with the operations they were met in.
+    raising : bool
+        Whether those wait too that are to be raised.
+    log : list, optional
+        Where a sweep puts, for each contribution in their order, the tick of the node that it is; 0 if it is none of its own.
+
     Attributes
     ----------
     at : Node, Joint or None
         The operation whose rule runs.
-    function : callable
-        What it computes, where there is no node.
     """
 
-    __slots__ = ("_errstate", "at", "function")
+    __slots__ = ("_errstate", "_raised", "at", "function", "log", "met")
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(
+        self, function: Any = None, met: list[Any] | None = None, raising: bool = False, log: list[int] | None = None
+    ) -> None:
         self.at: Any = None
-        self.function = function
-        kinds: dict[str, Any] = {kind: "call" for kind, action in np.geterr().items() if action == "warn"}
+        self.function, self.met, self.log = function, met, log
+        set_to = np.geterr()
+        self._raised = [kind for kind, action in set_to.items() if action == "raise"] if raising else ()
+        kinds: dict[str, Any] = {k: "call" for k, action in set_to.items() if action == "warn" or k in self._raised}
         self._errstate: Any = np.errstate(call=self._warn, **kinds)
 
     def __enter__(self) -> Work:
@@ -421,16 +481,35 @@ class Work:
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
         self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
 
+    @property
+    def invalid(self) -> bool:
+        """Whether an invalid operation was met."""
+        return bool(self.met) and any(error.startswith("invalid") for error, _ in self.met)  # type: ignore[union-attr]
+
+    def tell(self) -> None:
+        """Warn of, or raise, the errors that wait."""
+        if not self.met:
+            return
+        for error, at in self.met:
+            self.at = at
+            if any(error.startswith(kind) for kind in self._raised):
+                raise FloatingPointError(self._told(error))
+            warnings.warn(self._told(error), RuntimeWarning, stacklevel=4)
+        self.at = None
+
     def _place(self) -> str:
         line = self.at.line if self.at is not None else None
         return f"\n{line}" if line else ""
 
     def _warn(self, error: str, flag: int) -> None:
+        if self.met is not None:
+            self.met.append((error, self.at))
+        else:
+            warnings.warn(self._told(error), RuntimeWarning, stacklevel=2)
+
+    def _told(self, error: str) -> str:
         opname = self.at.opname if self.at is not None else operations.opname_of(self.function)
-        warnings.warn(
-            f"{error} in the derivative of {opname}: it is infinite or undefined at this "
-            "value. Keep the value away from the point, or choose another before the operation: "
-            f"f(np.where(safe, x, 1)), not np.where(safe, f(x), 0){self._place()}",
-            RuntimeWarning,
-            stacklevel=2,
+        return (
+            f"{error} in the derivative of {opname}: it is infinite or undefined at this value. Keep the value away from the "
+            f"point, or leave it out of what is differentiated: np.where(safe, f(x), 0), f(x)[safe]{self._place()}"
         )

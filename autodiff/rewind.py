@@ -20,7 +20,7 @@ from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot, 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
 from .gone import Gone
-from .registry import Work, by_function
+from .registry import Work
 from .shadow import Shadow
 
 ndarray = np.ndarray
@@ -80,8 +80,9 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
 class Past:
     """What the buffers held, and the adjoints, at the moment to which the sweep has come back."""
 
-    def __init__(self, events: Events, create_graph: bool) -> None:
+    def __init__(self, events: Events, create_graph: bool, rules: Any, work: Work) -> None:
         self.create_graph = create_graph
+        self.rules, self.work = rules, work
         self.roots = events.roots
         self.root_with = {root.memory: root for root in events.roots.values() if root is not None and root.memory}
         self.values: dict[Any, Twin] = {}
@@ -131,7 +132,8 @@ class Past:
 
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
-        formulas = by_function[node.function].formulas
+        formulas = self.rules[node.function].formulas
+        before, self.work.at = self.work.at, node
         watch = watched()
         if watch is not None:
             watch.unchanged(node)
@@ -143,11 +145,14 @@ class Past:
             formula = formulas[position]
             if formula is not None:
                 contribution = formula(adjoint, out, *operands, **node.options)
+                if self.work.log is not None:
+                    self.work.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
                 if watch is not None and contribution.__class__ not in DEFERRED:
                     watch.swept(node, position, contribution)
                 if contribution.__class__ is ndarray and contribution.base is not None:
                     contribution = contribution.copy()  # it may be a window of what is undone later
                 self.give(operand, contribution)
+        self.work.at = before
 
     def leave(self, node: Any) -> None:
         """Let go of what belongs to a buffer when the node is passed that first had it: nothing older lies in it."""
@@ -180,35 +185,35 @@ def _turned(adjoint: Any) -> Any:
     return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
 
 
-def sweep_back(events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = ()) -> dict[Any, Any]:
-    """As `sweep`, where buffers were written into."""
+def sweep_back(
+    events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
+) -> dict[Any, Any]:
+    """One pass over a graph in which buffers were written into, by the rules given; see `structural.Pass`."""
     collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
-    past = Past(events, create_graph)
+    past = Past(events, create_graph, rules, work)
     needed = _depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
     if output in needed:
         past.give(output, seed)
-    with Work() as work:
-        for event in events:
-            if event.__class__ is Write:
-                past.undo(event)
-                adjoint = past.adjoint_of(event)
-                if adjoint is not None and event.edges and event.args[0] in needed:
-                    past.give(event.args[0], adjoint)
-                continue
-            adjoint = _arrived(past, event)
-            if adjoint is not None:
-                if event in wanted:
-                    found[event] = adjoint
-                root = past.roots.get(event)
-                is_view = root is not None and root.memory and root is not event
-                if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
-                    work.at = event
-                    operands = [past.value(a, event, event.tick) for a in event.args]
-                    out = past.value(event, event, event.tick + 0.5)
-                    past.pass_on(event, adjoint, operands, out, needed)
-                    del operands, out
-            past.leave(event)
+    for event in events:
+        if event.__class__ is Write:
+            past.undo(event)
+            adjoint = past.adjoint_of(event)
+            if adjoint is not None and event.edges and event.args[0] in needed:
+                past.give(event.args[0], adjoint)
+            continue
+        adjoint = _arrived(past, event)
+        if adjoint is not None:
+            if event in wanted:
+                found[event] = adjoint
+            root = past.roots.get(event)
+            is_view = root is not None and root.memory and root is not event
+            if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
+                operands = [past.value(a, event, event.tick) for a in event.args]
+                out = past.value(event, event, event.tick + 0.5)
+                past.pass_on(event, adjoint, operands, out, needed)
+                del operands, out
+        past.leave(event)
     return found
 
 

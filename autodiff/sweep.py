@@ -32,8 +32,10 @@ from compgraph.nodes import (
 
 from .broadcasting import conform
 from .deferred import DEFERRED
-from .registry import Work, by_function
-from .rewind import Events, as_node, events_of, sweep_back
+from .registry import Work
+from .rewind import Events, as_node, events_of
+from .rewind import sweep_back as _over_events
+from .structural import Pass, supported, swept
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT | USED.keys()
@@ -79,7 +81,9 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     return found
 
 
-def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = ()) -> dict[Any, Any]:
+def sweep(
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = (), support: Any = None
+) -> dict[Any, Any]:
     """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
 
     Parameters
@@ -96,67 +100,94 @@ def sweep(nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_gra
         Whether rules are given nodes, so that what they compute is recorded.
     ends : collection of Node
         Wanted nodes that pass nothing on, though another wanted one may lie behind them.
+    support : array or True, optional
+        Where `seed` has no structural zeros, 1, elsewhere 0; True if all its zeros are. It has none by default.
     """
-    if nodes.__class__ is Events:
-        return sweep_back(nodes, output, seed, wanted, create_graph, ends)
+    return swept(_pass(nodes, output, wanted, ends), nodes, seed, create_graph, support)
+
+
+def sweep_supports(
+    nodes: list[Any], output: Any, support: Any, wanted: set[Any], create_graph: bool, ends: Any
+) -> dict[Any, Any]:
+    """The supports of what `sweep` finds, from that of its seed; see `structural`."""
+    return supported(_pass(nodes, output, wanted, ends), nodes, support, create_graph)
+
+
+def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
+    """One pass over a graph; see `structural.Pass`."""
+    over: Any = _over_events if nodes.__class__ is Events else _over_nodes
+
+    def once(rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
+        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, work)
+        return found
+
+    return once
+
+
+def _over_nodes(
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
+) -> dict[Any, Any]:
+    """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
     needed = _depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
+    log = work.log
     reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
-    with Work() as work:
-        for node in nodes:
-            adjoint = take(node, None)
-            if adjoint is None:
-                continue
-            if adjoint.__class__ in DEFERRED:
-                if create_graph:
-                    reached.append((next_tick(), node))
-                adjoint = adjoint.settle(node)
-            if node in wanted:
-                found[node] = adjoint
-                if node in ends:
-                    continue
-            args = node.args
-            if not args:
-                continue
-            work.at = node
-            formulas = by_function[node.function].formulas
-            options = node.options
+    for node in nodes:
+        adjoint = take(node, None)
+        if adjoint is None:
+            continue
+        if adjoint.__class__ in DEFERRED:
             if create_graph:
-                out = as_node(node)
-                operands = args
                 reached.append((next_tick(), node))
-            elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
-                out, (a, b) = node.plain, args
-                operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
+            adjoint = adjoint.settle(node)
+        if node in wanted:
+            found[node] = adjoint
+            if node in ends:
+                continue
+        args = node.args
+        if not args:
+            continue
+        work.at = node
+        formulas = rules[node.function].formulas
+        options = node.options
+        if create_graph:
+            out = as_node(node)
+            operands = args
+            reached.append((next_tick(), node))
+        elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
+            out, (a, b) = node.plain, args
+            operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
+        else:
+            out = node.plain
+            operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
+        for position in node.edges:
+            operand = args[position]
+            if operand not in needed:
+                continue
+            formula = formulas[position]
+            if formula is None:
+                continue
+            contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
+            if log is not None:
+                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            kind = contribution.__class__
+            earlier = waiting(operand)
+            if kind in DEFERRED:
+                adjoints[operand] = contribution if earlier is None else earlier + contribution
+                continue
+            plain = operand.plain
+            if kind is ndarray:
+                fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
+            elif kind in ACTIVE:
+                fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
             else:
-                out = node.plain
-                operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
-            for position in node.edges:
-                operand = args[position]
-                if operand not in needed:
-                    continue
-                formula = formulas[position]
-                if formula is None:
-                    continue
-                contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
-                kind = contribution.__class__
-                earlier = waiting(operand)
-                if kind in DEFERRED:
-                    adjoints[operand] = contribution if earlier is None else earlier + contribution
-                    continue
-                plain = operand.plain
-                if kind is ndarray:
-                    fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
-                elif kind in ACTIVE:
-                    fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
-                else:
-                    fits = kind is plain.__class__
-                if not fits:
-                    contribution = conform(contribution, plain)
-                adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
-                del contribution, earlier  # so that _sum sees who else holds them
+                fits = kind is plain.__class__
+            if not fits:
+                contribution = conform(contribution, plain)
+            adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
+            del contribution, earlier  # so that _sum sees who else holds them
     if reached:
         lines.made_for(found.values(), reached)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from compgraph.operations import input_of
 
 from .deferred import Parts
 from .registry import Rule, Variadic, makers
-from .sweep import collect, connected_zeros, owned, sweep
+from .sweep import collect, connected_zeros, owned, sweep, sweep_supports
 from .trees import flatten
 
 Function = Callable[..., Any]
@@ -88,20 +89,38 @@ class Traced:
                     queue.append(operand)
         return found
 
-    def pull(self, adjoints: Sequence[Any], recorded: bool) -> list[Any]:
-        """The adjoints of the inputs, then of the closed-over nodes, given those of `outs` (None where zero)."""
+    def pull(self, adjoints: Sequence[Any], recorded: bool, support: Any = None) -> list[Any]:
+        """The adjoints of the inputs, then of the closed-over nodes, given those of `outs` (None where zero).
+
+        `support` says where they have no structural zeros.
+        """
         wanted = [*self.inputs, *self.closed]
         ends = frozenset(wanted)
         together = gathered([self.leaves[i] for i in self.outs])
         nodes = collect(together, stop=ends)
-        seed = Parts({k: a for k, a in enumerate(adjoints) if a is not None})
+        seed = _parts(adjoints)
+        within = None if support is None else _parts(support)
         if not recorded:
-            found = owned(sweep(nodes, together, seed, set(wanted), False, ends), wanted)
+            found = owned(sweep(nodes, together, seed, set(wanted), False, ends, within), wanted)
             return [found[x] for x in wanted]
         with recording_on():
             some = next(iter(seed.found.values()))
-            found = sweep(nodes, together, seed, set(wanted), True, ends)
+            found = sweep(nodes, together, seed, set(wanted), True, ends, within)
             return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
+
+    def supports(self, supports: Sequence[Any], recorded: bool) -> list[Any]:
+        """The supports of what `pull` returns, from those of the adjoints."""
+        wanted = [*self.inputs, *self.closed]
+        together = gathered([self.leaves[i] for i in self.outs])
+        nodes = collect(together, stop=frozenset(wanted))
+        with recording_on() if recorded else nullcontext():
+            found = sweep_supports(nodes, together, _parts(supports), set(wanted), recorded, frozenset(wanted))
+        return [found[x] if x in found else np.zeros(x.shape) for x in wanted]
+
+
+def _parts(adjoints: Sequence[Any]) -> Parts:
+    """Adjoints of several results, where they are not zero."""
+    return Parts({k: a for k, a in enumerate(adjoints) if a is not None})
 
 
 def _stand_in(argument: Any) -> Any:
@@ -139,5 +158,5 @@ def _part(position: int, adjoints: Any, outs: Any, *operands: Any) -> Any:
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ())
+makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ()).moving()
 operations.OPNAMES[together] = "together"

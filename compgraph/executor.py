@@ -11,10 +11,10 @@ import numpy as np
 from .graph import breadth_first
 from .lazy import require_computed
 from .memory import by_tick
-from .modes import watcher
+from .modes import guarding, watcher
 from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
 from .program import Program
-from .replay import GuardError, OtherProgramError, origins_of, questions_about, recipe, replay
+from .replay import GuardError, OtherProgramError, origin_of, origins_of, questions_about, recipe, replay
 from .simplification import simplify as smaller_graph
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
@@ -90,6 +90,7 @@ class Executor:
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
+        self._derives = any(origin_of(item) is not None for item in self._items)
         self.escapes = list(dict.fromkeys(map(str, lost)))
         self._warn(strict)
 
@@ -156,7 +157,25 @@ class Executor:
             self._programs.pop(key, None)
             self._keep(_layouts(feeds, values), program)
             results = program(values)
+        if self._derives and _hold_nan(results):
+            results = self._guarded(self._fed(feed))
         return results[0] if self._single else list(results)
+
+    def _guarded(self, feeds: dict[Any, Any]) -> Any:
+        """The results of a program whose derivatives were recorded to hold where the others' give nan."""
+        values = list(feeds.values())
+        key = ("guarded", _layouts(feeds, values))
+        token = guarding.set(True)
+        try:
+            if key not in self._programs:
+                self._keep(key, self._compiled(feeds))
+            try:
+                return self._programs[key](values)
+            except OtherProgramError:
+                self._programs[key] = self._compiled(feeds)
+                return self._programs[key](values)
+        finally:
+            guarding.reset(token)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
         """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
@@ -232,6 +251,10 @@ class Executor:
         if found:
             raise KeyError(f"{len(found)} nodes of the graph are called {key!r}; feed by the node itself")
         raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
+
+
+def _hold_nan(results: Iterable[Any]) -> bool:
+    return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 
 def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:

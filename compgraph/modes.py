@@ -31,6 +31,9 @@ _before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one 
 sealed: ContextVar[float] = ContextVar("sealed", default=-math.inf)
 sealed_until = sealed.get
 
+# Whether derivatives are recorded so that they hold where others give nan, for values that are not known yet.
+guarding: ContextVar[bool] = ContextVar("guarding", default=False)
+
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
 

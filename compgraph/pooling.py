@@ -136,7 +136,7 @@ def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padd
     found = _windows("max_pool", x.shape, window, strides, padding, dilation)
     winners = _winners(found, x, best)
     view = found.view(found.pad(t))
-    total = sum(view[place] * won for place, won in zip(_places(found), winners, strict=True))
+    total = sum(np.where(won, view[place], 0) for place, won in zip(_places(found), winners, strict=True))
     return total / np.maximum(sum(won.astype(t.dtype) for won in winners), 1)
 
 
@@ -213,5 +213,5 @@ def _spread(found: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
     padded = np.zeros((*others, *found.padded), dtype)
     view = found.view(padded)
     for place, won in zip(_places(found), winners, strict=True):  # at one place no two windows meet
-        view[place] += shares if won is True else shares * won
+        view[place] += shares if won is True else np.where(won, shares, 0)
     return padded[found.inner]

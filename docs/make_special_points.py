@@ -66,6 +66,17 @@ POINTS: dict[str, list[tuple[str, Any]]] = {
         ("np.sqrt(x)", -1.0),
         ("np.exp(np.log(x))", 0.0),
     ],
+    "What is not chosen": [
+        ("np.where(x > 0, np.log(x), 0.0)", 0.0),
+        ("np.where(x > 0, np.sqrt(x) * np.exp(np.sqrt(x)), 2 * x)", 0.0),
+        ("np.where(np.sum(x**2) > 0, np.sqrt(np.sum(x**2)), 0.0)", [0.0, 0.0]),
+        ("np.sum(np.log(x)[x > 0])", [0.0, 2.0]),
+        ("np.sum(np.log(x), where=x > 0)", [0.0, 2.0]),
+        ("np.nanmean((np.array([1.0, np.nan]) - x) ** 2)", [3.0, 4.0]),
+        ("np.max(np.cbrt(x))", [0.0, 8.0]),
+        ("np.where(x >= 0, np.sqrt(x), 0.0)", 0.0),
+        ("(x > 0) * np.log(x)", 0.0),
+    ],
     "Infinities": [
         ("np.exp(x)", INF),
         ("np.exp(x)", -INF),
@@ -102,8 +113,11 @@ table:
 - At a corner the derivative is the mean of both sides; elements that are equally large share it. Exceptions: `relu` has 0 at 0,
   `np.where` has the derivative of the branch it takes, and `np.sort` keeps equal elements in their order.
 - Norms, `hypot` and `std` have the derivative 0 where their argument is 0, which is a subgradient.
-- Where a derivative is infinite or undefined it is IEEE's `inf` or `nan`, never quietly 0 for 0 times infinity. A rule that
-  divides by zero or finds no number there gives a RuntimeWarning that names the operation and the line (*warns* in the table).
+- What is not chosen passes nothing on: the adjoint of what `np.where`, an index, a selection, `where=`, a nan-function or a
+  write left out is a *structural* zero, and stays zero whatever it is multiplied by, in every order. No second `np.where`
+  around the argument is needed. A zero that was computed is a number: times infinity it is `nan`.
+- Where a derivative is infinite or undefined it is IEEE's `inf` or `nan`. A rule that divides by zero or finds no number
+  there gives a RuntimeWarning that names the operation and the line (*warns* in the table).
   Of a value that is infinite or NaN itself NumPy warns. `with cg.debug():` raises in both cases.
 - Steps have the derivative 0, at the step too.
 """

@@ -71,11 +71,13 @@ def _cumsum_push(tangents: Any, out: Any, x: Any, axis: Any = None, include_init
     return np.cumsum(t, axis=1 if axis is None else 1 + axis % out.ndim)
 
 
-cumsum_grad = linear("cumsum", _cumsum).batched(_cumsum_batch, _cumsum_push)
-cumulative_sum_grad = linear("cumulative_sum", _cumsum).batched(_cumsum_batch, _cumsum_push)
-nancumsum_grad = general(
-    "nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options))
-).tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))
+cumsum_grad = linear("cumsum", _cumsum).moving().batched(_cumsum_batch, _cumsum_push)
+cumulative_sum_grad = linear("cumulative_sum", _cumsum).moving().batched(_cumsum_batch, _cumsum_push)
+nancumsum_grad = (
+    general("nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options)))
+    .tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))
+    .selecting()
+)
 
 # ------------------------------------------------------------------------------------------- products
 
@@ -99,9 +101,11 @@ def _cumprod_tangent(t: Any, out: Any, x: Any, axis: Any = None, include_initial
 
 cumprod_grad = general("cumprod", _cumprod).tangent(_cumprod_tangent)
 cumulative_prod_grad = general("cumulative_prod", _cumprod).tangent(_cumprod_tangent)
-nancumprod_grad = general(
-    "nancumprod", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumprod(g, out, without_nan(x, 1), **options))
-).tangent(lambda t, out, x, **options: _cumprod_tangent(np.where(np.isnan(x), 0, t), out, without_nan(x, 1), **options))
+nancumprod_grad = (
+    general("nancumprod", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumprod(g, out, without_nan(x, 1), **options)))
+    .tangent(lambda t, out, x, **options: _cumprod_tangent(np.where(np.isnan(x), 0, t), out, without_nan(x, 1), **options))
+    .selecting(lambda x, **_: np.logical_not(np.isnan(x)))
+)
 
 # ---------------------------------------------------------------------------------------- differences
 # ediff1d puts other numbers before and behind the differences.
@@ -195,13 +199,21 @@ def _convolved(g: Any, other: Any) -> Any:
     return np.convolve(g, np.ravel(other)[::-1], "valid")
 
 
-convolve_grad = multilinear(
-    "convolve",
-    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
-    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
-).batched(push=by_parts(_convolve_part))
-correlate_grad = multilinear(
-    "correlate",
-    lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
-    lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
-).batched(push=by_parts(_correlate_part))
+convolve_grad = (
+    multilinear(
+        "convolve",
+        lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
+        lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
+    )
+    .moving()
+    .batched(push=by_parts(_convolve_part))
+)
+correlate_grad = (
+    multilinear(
+        "correlate",
+        lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
+        lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
+    )
+    .moving()
+    .batched(push=by_parts(_correlate_part))
+)

@@ -162,7 +162,7 @@ def _abs(g: Any, out: Any, x: Any) -> Any:
 
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
-heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0))
+heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selecting()
 abs_grad = elementwise("abs", _abs).said("sign(a)")
 fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x)).said("sign(a)")
 # z / abs(z): what moves along z changes only its length
@@ -172,13 +172,13 @@ complex_sign_grad = general("complex_sign", lambda g, out, z: _over(g - np.real(
 hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out)).said(
     "a / y", "b / y"
 )
-maximum_grad = elementwise("maximum", _if_larger, _if_smaller)
-minimum_grad = elementwise("minimum", _if_smaller, _if_larger)
-fmax_grad = elementwise("fmax", _if_chosen, _if_chosen_second)
-fmin_grad = elementwise("fmin", _if_chosen, _if_chosen_second)
+maximum_grad = elementwise("maximum", _if_larger, _if_smaller).selecting()
+minimum_grad = elementwise("minimum", _if_smaller, _if_larger).selecting()
+fmax_grad = elementwise("fmax", _if_chosen, _if_chosen_second).selecting()
+fmin_grad = elementwise("fmin", _if_chosen, _if_chosen_second).selecting()
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
-)
+).selecting()
 
 
 # clip(x, low, high) is minimum(maximum(x, low), high), where None leaves a side open.
@@ -204,4 +204,4 @@ def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> An
     return _if_smaller(g, None, high, raised)
 
 
-clip_grad = elementwise("clip", _clip_x, _clip_min, _clip_max)
+clip_grad = elementwise("clip", _clip_x, _clip_min, _clip_max).selecting()

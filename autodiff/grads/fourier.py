@@ -117,11 +117,11 @@ fft_ihfft_grad = linear(
         np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _swapped(norm)
     ),
 ).batched(push=_transform(np.fft.ihfft))
-fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).batched(
-    push=_shift(np.fft.fftshift)
+fft_fftshift_grad = (
+    linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moving().batched(push=_shift(np.fft.fftshift))
 )
-fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).batched(
-    push=_shift(np.fft.ifftshift)
+fft_ifftshift_grad = (
+    linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving().batched(push=_shift(np.fft.ifftshift))
 )
 
 

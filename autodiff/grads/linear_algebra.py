@@ -71,7 +71,7 @@ def _matmul_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).batched(_matmul_batch, _matmul_push).said("g @ b.T", "a.T @ g")
+matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().batched(_matmul_batch, _matmul_push).said("g @ b.T", "a.T @ g")
 
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
@@ -121,7 +121,7 @@ def _dot_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-dot_grad = multilinear("dot", _dot_a, _dot_b).batched(_dot_batch, _dot_push).said("g @ b.T", "a.T @ g")
+dot_grad = multilinear("dot", _dot_a, _dot_b).moving().batched(_dot_batch, _dot_push).said("g @ b.T", "a.T @ g")
 
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 
@@ -149,7 +149,7 @@ def _inner_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
     return np.moveaxis(np.inner(a, t), a.ndim - 1, 0) if position else np.inner(t, b)
 
 
-inner_grad = multilinear("inner", _inner_a, _inner_b).batched(push=by_parts(_inner_part))
+inner_grad = multilinear("inner", _inner_a, _inner_b).moving().batched(push=by_parts(_inner_part))
 
 
 def _outer_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
@@ -170,11 +170,15 @@ def _outer_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     return total
 
 
-outer_grad = multilinear(
-    "outer",
-    lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
-    lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-).batched(_outer_batch, _outer_push)
+outer_grad = (
+    multilinear(
+        "outer",
+        lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
+        lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
+    )
+    .moving()
+    .batched(_outer_batch, _outer_push)
+)
 
 
 def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
@@ -183,11 +187,15 @@ def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
-vdot_grad = multilinear(
-    "vdot",
-    lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
-    lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
-).batched(push=by_parts(_vdot_part))
+vdot_grad = (
+    multilinear(
+        "vdot",
+        lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
+        lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
+    )
+    .moving()
+    .batched(push=by_parts(_vdot_part))
+)
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -224,7 +232,7 @@ def _tensordot_part(position: int, t: Any, out: Any, a: Any, b: Any, axes: Any =
     return np.moveaxis(np.tensordot(a, t, axes=(of_a, [1 + i for i in of_b])), a.ndim - len(of_a), 0)
 
 
-tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).batched(push=by_parts(_tensordot_part))
+tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moving().batched(push=by_parts(_tensordot_part))
 
 # ------------------------------------------------------------------------------------------- einsum
 
@@ -286,4 +294,4 @@ def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **opt
     return total
 
 
-einsum_grad = multilinear("einsum", variadic=_einsum).batched(_einsum, _einsum_push)
+einsum_grad = multilinear("einsum", variadic=_einsum).moving().batched(_einsum, _einsum_push)

@@ -224,11 +224,15 @@ def _kron_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
     return np.kron(a, t) if position else np.kron(t, b)
 
 
-kron_grad = multilinear(
-    "kron",
-    lambda g, out, a, b: _kron_parts(g, np.asanyarray(a), np.asanyarray(b), 0),
-    lambda g, out, a, b: _kron_parts(g, np.asanyarray(b), np.asanyarray(a), 1),
-).batched(push=by_parts(_kron_part))
+kron_grad = (
+    multilinear(
+        "kron",
+        lambda g, out, a, b: _kron_parts(g, np.asanyarray(a), np.asanyarray(b), 0),
+        lambda g, out, a, b: _kron_parts(g, np.asanyarray(b), np.asanyarray(a), 1),
+    )
+    .moving()
+    .batched(push=by_parts(_kron_part))
+)
 
 
 def _in_space(x: Any, axis: int) -> Any:
@@ -281,11 +285,15 @@ def _stack_of(function: Any, *core: int) -> Formula:
 
 
 # vecdot and vecmat conjugate their first operand; the conjugate of the adjoint's coefficient goes back to it.
-vecdot_grad = multilinear(
-    "vecdot",
-    lambda g, out, a, b: np.conjugate(g[..., None] * b),
-    lambda g, out, a, b: g[..., None] * np.conjugate(a),
-).batched(push=_stack_of(np.vecdot, 1, 1))
+vecdot_grad = (
+    multilinear(
+        "vecdot",
+        lambda g, out, a, b: np.conjugate(g[..., None] * b),
+        lambda g, out, a, b: g[..., None] * np.conjugate(a),
+    )
+    .moving()
+    .batched(push=_stack_of(np.vecdot, 1, 1))
+)
 
 
 def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
@@ -297,17 +305,25 @@ linalg_vecdot_grad = multilinear(
     "linalg_vecdot",
     lambda g, out, a, b, axis=-1: np.conjugate(_vecdot(g, a, b, axis)),
     lambda g, out, a, b, axis=-1: _vecdot(g, b, np.conjugate(a), axis),
+).moving()
+matvec_grad = (
+    multilinear(
+        "matvec",
+        lambda g, out, a, b: g[..., None] * b[..., None, :],
+        lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
+    )
+    .moving()
+    .batched(push=_stack_of(np.matvec, 1, 0))
 )
-matvec_grad = multilinear(
-    "matvec",
-    lambda g, out, a, b: g[..., None] * b[..., None, :],
-    lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
-).batched(push=_stack_of(np.matvec, 1, 0))
-vecmat_grad = multilinear(
-    "vecmat",
-    lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
-    lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
-).batched(push=_stack_of(np.vecmat, 0, 1))
+vecmat_grad = (
+    multilinear(
+        "vecmat",
+        lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
+        lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
+    )
+    .moving()
+    .batched(push=_stack_of(np.vecmat, 0, 1))
+)
 
 
 def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
@@ -322,4 +338,4 @@ def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
     return np.reshape(g, operands[position].shape)
 
 
-multi_dot_grad = multilinear("multi_dot", variadic=_multi_dot)
+multi_dot_grad = multilinear("multi_dot", variadic=_multi_dot).moving()

@@ -19,9 +19,13 @@ def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
     return np.roll(g, shift, tuple([1 + i % x.ndim for i in axis]) if isinstance(axis, tuple) else 1 + axis % x.ndim)
 
 
-roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).batched(
-    lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
-    lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
+roll_grad = (
+    linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis))
+    .moving()
+    .batched(
+        lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
+        lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
+    )
 )
 tile_grad = gather("tile", moved(np.tile))
 sliding_window_view_grad = gather(
@@ -37,7 +41,12 @@ def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num)
+def _is_kept(x: Any, **_: Any) -> Any:
+    """Where a number is kept; of a complex one, a part."""
+    return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
+
+
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_kept)
 
 
 # --------------------------------------------------------------------------------------------- padding
@@ -142,4 +151,9 @@ def _pad_push(tangents: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "c
     return np.pad(tangents[0], [(0, 0), *_pairs(pad_width, x.ndim)]) if mode in ("constant", "empty") else NotImplemented
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push)
+def _only_moves(*, mode: Any = "constant", **_: Any) -> bool:
+    """Whether nothing is computed from several elements."""
+    return mode in ("constant", "empty", "edge", "wrap")
+
+
+pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push).moving(_only_moves)

@@ -11,7 +11,11 @@ from compgraph.functions import log_softmax, sigmoid, softmax
 
 from ..registry import Formula, elementwise, general, reduction
 
-relu_grad = elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
+relu_grad = (
+    elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
+    .tangent(lambda t, out, x: np.where(out <= 0, 0, t))  # whatever the tangent is
+    .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is a number, 0
+)
 sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
 softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("1 / (1 + exp(-a))")
 

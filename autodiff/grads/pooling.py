@@ -48,8 +48,12 @@ def _of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
     )
 
 
-max_pool_grad = _of_first("max_pool", 1, _max_pool, _max_pool_tangent)
-max_pool_back_grad = _of_first("max_pool_back", 3, _back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o))
-max_pool_along_grad = _of_first("max_pool_along", 3, _along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o))
-mean_pool_grad = _of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o))
-mean_pool_back_grad = _of_first("mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o))
+max_pool_grad = _of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()
+max_pool_back_grad = _of_first("max_pool_back", 3, _back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)).moving()
+max_pool_along_grad = _of_first(
+    "max_pool_along", 3, _along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
+).moving()
+mean_pool_grad = _of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moving()
+mean_pool_back_grad = _of_first(
+    "mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o)
+).moving()

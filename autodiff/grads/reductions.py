@@ -144,10 +144,20 @@ def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-sum_grad = reduction("sum", _sum, initial=_sum_initial).said("1")
-mean_grad = reduction("mean", _mean).said("1 / n")
-max_grad = reduction("max", _max, initial=_max_initial)
-min_grad = reduction("min", _min, initial=_min_initial)
-prod_grad = reduction("prod", _prod, initial=_prod_initial).said("y / a")
-var_grad = reduction("var", _var, None, _var_mean)
-std_grad = reduction("std", _std, None, _std_mean)
+def _part(*_: Any, where: Any = True, **__: Any) -> Any:
+    """Which elements take part."""
+    return where
+
+
+def _is_masked(node: Any) -> bool:
+    """Whether only some elements take part."""
+    return "where" in node.options or "where" in getattr(node.function, "names", ())
+
+
+sum_grad = reduction("sum", _sum, initial=_sum_initial).selecting(begins=_is_masked).said("1")
+mean_grad = reduction("mean", _mean).selecting(begins=_is_masked).said("1 / n")
+max_grad = reduction("max", _max, initial=_max_initial).selecting()
+min_grad = reduction("min", _min, initial=_min_initial).selecting()
+prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_part, _is_masked).said("y / a")
+var_grad = reduction("var", _var, None, _var_mean).selecting(_part, _is_masked)
+std_grad = reduction("std", _std, None, _std_mean).selecting(_part, _is_masked)

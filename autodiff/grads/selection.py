@@ -72,7 +72,7 @@ def _trace_push(tangents: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any 
     return np.trace(tangents[0], offset, 1 + axis1 % x.ndim, 1 + axis2 % x.ndim)
 
 
-trace_grad = linear("trace", _traced).batched(push=_trace_push)
+trace_grad = linear("trace", _traced).moving().batched(push=_trace_push)
 
 # ------------------------------------------------------------------------------------------- inserting
 
@@ -82,15 +82,19 @@ def _inserted(x: Any, obj: Any, values: Any, axis: Any) -> Any:
     return np.insert(numbered(x), obj, -1 - numbered(np.asarray(values)), axis)
 
 
-insert_grad = general(
-    "insert",
-    lambda g, out, x, obj, values, axis=None: returned(g, x, _inserted(x, obj, values, axis)),
-    None,
-    lambda g, out, x, obj, values, axis=None: returned(g, values, -1 - _inserted(x, obj, values, axis)),
-).tangent(
-    lambda t, out, x, obj, values, axis=None: fetched(t, _inserted(x, obj, values, axis)),
-    None,
-    lambda t, out, x, obj, values, axis=None: fetched(t, -1 - _inserted(x, obj, values, axis)),
+insert_grad = (
+    general(
+        "insert",
+        lambda g, out, x, obj, values, axis=None: returned(g, x, _inserted(x, obj, values, axis)),
+        None,
+        lambda g, out, x, obj, values, axis=None: returned(g, values, -1 - _inserted(x, obj, values, axis)),
+    )
+    .tangent(
+        lambda t, out, x, obj, values, axis=None: fetched(t, _inserted(x, obj, values, axis)),
+        None,
+        lambda t, out, x, obj, values, axis=None: fetched(t, -1 - _inserted(x, obj, values, axis)),
+    )
+    .moving()
 )
 
 # --------------------------------------------------------------------------------------------- filling
@@ -104,4 +108,5 @@ full_like_grad = (
     general("full_like", None, lambda g, out, a, value, **_: g)
     .tangent(None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape))
     .batched(lambda position, g, out, a, value, **_: g, _filled_push)
+    .moving()
 )

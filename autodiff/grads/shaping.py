@@ -126,28 +126,40 @@ def _stacked_push(tangents: Any, out: Any, *operands: Any, axis: Any = 0, **_: A
     return np.stack(_zeros_for(tangents, operands), axis=1 + axis % out.ndim)
 
 
-astype_grad = linear("astype", _same).batched(_same_batch, _same_push)
-input_grad = linear("input", _same).batched(_same_batch, _same_push)
-copy_grad = linear("copy", _same).batched(_same_batch, _same_push)
+astype_grad = linear("astype", _same).moving().batched(_same_batch, _same_push)
+input_grad = linear("input", _same).moving().batched(_same_batch, _same_push)
+copy_grad = linear("copy", _same).moving().batched(_same_batch, _same_push)
 view_grad = linear("view", _viewed)
-broadcast_to_grad = linear("broadcast_to", _same).batched(_same_batch, _broadcast_push)
-reshape_grad = linear("reshape", _reshaped).batched(_reshaped_batch, _reshaped_push)
-ravel_grad = linear("ravel", _reshaped).batched(_reshaped_batch, _reshaped_push)
-flatten_grad = linear("flatten", _reshaped).batched(_reshaped_batch, _reshaped_push)
-squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
-expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).batched(_reshaped_batch, _reshaped_push)
-transpose_grad = linear("transpose", _transposed).batched(_transposed_batch, _transposed_push).said("g.T")
-swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).batched(
-    _swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2)
+broadcast_to_grad = linear("broadcast_to", _same).moving().batched(_same_batch, _broadcast_push)
+reshape_grad = linear("reshape", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
+ravel_grad = linear("ravel", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
+flatten_grad = linear("flatten", _reshaped).moving().batched(_reshaped_batch, _reshaped_push)
+squeeze_grad = (
+    linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
 )
-moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).batched(
-    _moved_batch,
-    lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
+expand_dims_grad = (
+    linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moving().batched(_reshaped_batch, _reshaped_push)
 )
-concatenate_grad = linear("concatenate", variadic=_joined).batched(_joined_batch, _joined_push)
-stack_grad = linear(
-    "stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)]
-).batched(_stacked_part, _stacked_push)
+transpose_grad = linear("transpose", _transposed).moving().batched(_transposed_batch, _transposed_push).said("g.T")
+swapaxes_grad = (
+    linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
+    .moving()
+    .batched(_swapped_batch, lambda tangents, out, x, axis1, axis2: _swapped_batch(0, tangents[0], out, x, axis1, axis2))
+)
+moveaxis_grad = (
+    linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source))
+    .moving()
+    .batched(
+        _moved_batch,
+        lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
+    )
+)
+concatenate_grad = linear("concatenate", variadic=_joined).moving().batched(_joined_batch, _joined_push)
+stack_grad = (
+    linear("stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)])
+    .moving()
+    .batched(_stacked_part, _stacked_push)
+)
 
 # ------------------------------------------------------------------------------------------- indexing
 
@@ -189,6 +201,7 @@ getitem_grad = (
     general("getitem", lambda g, out, x, *index: Scatter(g, index))
     .tangent(lambda t, out, x, *index: fetched_at(t, *index))
     .batched(_item_batch, lambda tangents, out, x, *index: _items(tangents[0], x, index))
+    .selecting()
 )
 
 
@@ -241,5 +254,5 @@ def _scattered_push(tangents: Any, out: Any, like: Any, *flat: Any, layout: tupl
 
 
 # The first operand of scatter only gives the shape.
-scatter_grad = general("scatter", variadic=_scattered, fixed=1).batched(_scattered_batch, _scattered_push)
+scatter_grad = general("scatter", variadic=_scattered, fixed=1).moving().batched(_scattered_batch, _scattered_push)
 scatter_grad.tangents = Variadic(_scattered_tangent, fixed=1)

@@ -27,13 +27,20 @@ def _over_nan(weights: Formula, fill: float = 0) -> Formula:
     return present
 
 
-nansum_grad = reduction("nansum", _over_nan(reductions._sum), initial=reductions._sum_initial)
-nanprod_grad = reduction("nanprod", _over_nan(reductions._prod, 1), initial=_over_nan(reductions._prod_initial, 1))
-nanmean_grad = reduction("nanmean", _over_nan(reductions._mean))
-nanvar_grad = reduction("nanvar", _over_nan(reductions._var), None, _over_nan(reductions._var_mean))
-nanstd_grad = reduction("nanstd", _over_nan(reductions._std), None, _over_nan(reductions._std_mean))
-nanmax_grad = reduction("nanmax", _over_nan(reductions._max), initial=_over_nan(reductions._max_initial))
-nanmin_grad = reduction("nanmin", _over_nan(reductions._min), initial=_over_nan(reductions._min_initial))
+def _present(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
+    """Which elements take part."""
+    return np.logical_and(where, np.logical_not(np.isnan(x)))
+
+
+nansum_grad = reduction("nansum", _over_nan(reductions._sum), initial=reductions._sum_initial).selecting()
+nanprod_grad = reduction("nanprod", _over_nan(reductions._prod, 1), initial=_over_nan(reductions._prod_initial, 1)).selecting(
+    _present
+)
+nanmean_grad = reduction("nanmean", _over_nan(reductions._mean)).selecting()
+nanvar_grad = reduction("nanvar", _over_nan(reductions._var), None, _over_nan(reductions._var_mean)).selecting(_present)
+nanstd_grad = reduction("nanstd", _over_nan(reductions._std), None, _over_nan(reductions._std_mean)).selecting(_present)
+nanmax_grad = reduction("nanmax", _over_nan(reductions._max), initial=_over_nan(reductions._max_initial)).selecting()
+nanmin_grad = reduction("nanmin", _over_nan(reductions._min), initial=_over_nan(reductions._min_initial)).selecting()
 
 
 def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
@@ -41,7 +48,12 @@ def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
     return reductions._max(ends[0], x, axis) - reductions._min(ends[1], x, axis)
 
 
-ptp_grad = reduction("ptp", _ptp)
+def _at_ends(x: Any, axis: Any = None, **_: Any) -> Any:
+    """Where the ends of the range are."""
+    return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
+
+
+ptp_grad = reduction("ptp", _ptp).selecting(_at_ends)
 
 # ------------------------------------------------------------------------------------ order statistics
 # Between two neighbours in the sorted row, each weighted by its distance to the other. NumPy itself says where:
@@ -106,9 +118,10 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
     def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
         weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _rows(t, axis)[0]
-        return np.reshape(np.stack([np.sum(rows * weight, axis=-1) for weight in weights]), out.shape)
+        chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
+        return np.reshape(np.stack(chosen), out.shape)
 
-    return general(opname, formula).tangent(tangent)
+    return general(opname, formula).tangent(tangent).selecting()
 
 
 median_grad = _order_statistic("median", np.median)

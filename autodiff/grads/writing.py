@@ -35,12 +35,12 @@ def _totals(g: Any, region: Any, places: Any) -> Any:
     return record(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
-window_grad = linear("window", _window)
-laid_grad = linear("laid", _laid)
+window_grad = linear("window", _window).selecting()
+laid_grad = linear("laid", _laid).selecting()
 added_at_grad = linear(
     "added_at",
     lambda g, out, region, values, places: np.reshape(_totals(g, region, places), region.shape),
     lambda g, out, region, values, places: _totals(g, region, places)[places],
-)
+).moving()
 operations.enter(window, "window")
 operations.enter(laid, "laid")

@@ -117,6 +117,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             with np.errstate(all="ignore"):  # the sweep has warned
                 part = formula(adjoints[event], event.plain, *values, **event.options)
             part = part.settle(operand) if part.__class__ in DEFERRED else conform(part, operand.plain)
+            part = _chosen(part, adjoints[operand])
             before = arrived.get(operand)
             arrived[operand] = part if before is None else _sum(before, part)
             steps.append(_explained(Step(event, position, adjoints[event], part, before, arrived[operand])))
@@ -124,6 +125,14 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     for operand, place in last.items():  # pieces of an array may have been added up in another order
         steps[place] = replace(steps[place], total=adjoints[operand])
     return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, seed))
+
+
+def _chosen(part: Any, total: Any) -> Any:
+    """A part of an adjoint; zero where it would be nan and the sum is not: there the sweep found a structural zero."""
+    if isinstance(part, tuple):
+        return part
+    dropped = np.isnan(part) & ~np.isnan(total)
+    return np.where(dropped, 0, part)[()] if dropped.any() else part
 
 
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
