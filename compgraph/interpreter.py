@@ -248,19 +248,28 @@ def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
     """The name that is the first argument of the call at an instruction."""
     instructions, call = _at_work(code, at)
     found = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
-    if found is None:
+    if found is None or not _has_positional(code, instructions, call):
         return unknown
     first, *rest = [i for i in instructions[found + 1 : call + 1] if i.opname != "PUSH_NULL"]
     is_two = isinstance(first.argval, tuple) and first.opname.startswith("LOAD_FAST")
-    name = first.argval[0] if is_two else first.argval
-    if not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
+    name, span = first.argval[0] if is_two else first.argval, _span(first)
+    if span is None or not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
         return unknown
-    span = _span(first)
-    # What begins where the name does is an operator or an attribute of it; a jump is a choice between arguments.
-    goes_on = not is_two and any(span is None or (s := _span(i)) is None or s[0] == span[0] for i in rest[:-1])
-    if goes_on or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
+    # What holds the name's span is an expression of which it is a part; a jump is a choice between arguments.
+    holding = [s for i in rest[:-1] if (s := _span(i)) is not None and s[0] <= span[0] and span[1] <= s[1] and s != span]
+    whole = _span(instructions[call])
+    if any(s != whole for s in holding) or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
         return unknown
     return _Path(dis.opmap["LOAD_FAST"] if is_two else first.opcode, name, ())
+
+
+def _has_positional(code: CodeType, instructions: Sequence[dis.Instruction], call: int) -> bool:
+    """Whether a call has an argument without a keyword, and none of unknown number (``*args``)."""
+    last = next(i for i in reversed(instructions[:call]) if i.opname != "PRECALL")
+    is_named = last.opname == "KW_NAMES" or instructions[call].opname == "CALL_KW"
+    names = code.co_consts[last.arg or 0] if is_named else ()
+    count = instructions[call].arg
+    return instructions[call].opname != "CALL_FUNCTION_EX" and count is not None and count > len(names)
 
 
 def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
