@@ -256,7 +256,7 @@ def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
     if span is None or not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
         return unknown
     # What holds the name's span is an expression of which it is a part; a jump is a choice between arguments.
-    holding = [s for i in rest[:-1] if (s := _span(i)) is not None and s[0] <= span[0] and span[1] <= s[1] and s != span]
+    holding = [s for i in rest[:-1] if (s := _span(i)) is not None and s[0] <= span[0] and span[1] <= s[1]]
     whole = _span(instructions[call])
     if any(s != whole for s in holding) or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
         return unknown

@@ -729,13 +729,13 @@ def raising_again() -> None:
 
 @pytest.mark.parametrize(("function", "is_own"), [(raising, True), (raising_again, True), (lambda: float("no number"), False)])
 def test_an_error_of_ones_own_is_told_from_one_of_what_was_called(function: Callable[[], object], is_own: bool) -> None:
-    with pytest.raises(ValueError, match="mine|no number") as caught:
+    with pytest.raises(ValueError, match=r"mine|no number") as caught:
         function()
     trace = innermost(caught.value)
     assert interpreter.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
 
 
-class Told(dict[str, Any]):
+class First(dict[str, Any]):
     """Made by C code, so that the frame that asks for one is at the call."""
 
     arguments: ClassVar[list[Any]] = []
@@ -779,6 +779,6 @@ def test_the_first_argument_is_told_where_it_is_a_variable(code: str) -> None:
     x, y = Operand(), Operand()
     for form in (code, f"str({code})", f"({code}, 1)[0]"):
         for source in (form, f"def function(x, y):\n    return {form}\nfunction(x, y)"):
-            Told.arguments.clear()
-            exec(source, {"told": Told, "x": x, "y": y})
-            assert Told.arguments == [x if code in NAMES else interpreter.unknown], source
+            First.arguments.clear()
+            exec(source, {"told": First, "x": x, "y": y})
+            assert First.arguments == [x if code in NAMES else interpreter.unknown], source
