@@ -150,8 +150,10 @@ def holds_nan(values: Iterable[Any]) -> bool:
         if isinstance(plain, tuple):
             if holds_nan(plain):
                 return True
-        elif plain is not None and (np.isnan(plain).any() if plain.ndim else plain != plain):
-            return True
+        elif plain is not None and plain.size:
+            largest = np.maximum.reduce(plain, axis=None) if plain.ndim else plain  # nan if one is, without a flag
+            if largest != largest:
+                return True
     return False
 
 
