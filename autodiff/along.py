@@ -16,6 +16,7 @@ from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, next_tick, record, require_history
 
+from .asked import require_same_value
 from .broadcasting import conform
 from .sweep import GIVEN
 from .tangents import TangentNode, next_level
@@ -79,6 +80,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         result = f(*unflatten(structure, inputs))
     result, aux = with_aux("jvp", result) if has_aux else (result, None)
     outs, results = flatten(result)
+    require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes))
     parts = [_parted(out, level, escapes) for out in outs]
@@ -90,6 +92,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
     return (*both, _without(level, aux)) if has_aux else both
+
+
+def _value_alone(result: Any, has_aux: bool) -> Any:
+    return result[0] if has_aux else result
 
 
 def _without(level: int, tree: Any) -> Any:

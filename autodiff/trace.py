@@ -21,6 +21,7 @@ from compgraph.nodes import InputNode, Node, describe, leaf, next_tick, record
 from compgraph.operations import input_of
 
 from .along import as_argument, lost_graph, warn_of_zeros
+from .asked import require_same_value
 from .carried import refuse_carried
 from .sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
 from .tangents import TangentNode
@@ -86,6 +87,7 @@ class Trace:
         if has_aux:
             self.result, self.aux = with_aux(operator, result)
         self.leaves, self.structure = flatten(self.result)
+        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
 
     def _checked(self) -> list[Any]:
         """The leaves of the arguments, as arrays or nodes that have derivatives."""
