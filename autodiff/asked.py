@@ -54,7 +54,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     """
     if not any(isinstance(x, (float, int, complex, np.generic)) or (isinstance(x, Node) and not x.shape) for x in given):
         return
-    code = getattr(_function_of(f), "__code__", None)
+    code = getattr(function_of(f), "__code__", None)
     if code is None or code in _looked or lines.is_ours(code.co_filename):
         return
     asked = _looked[code] = next(_asked(f, _DEPTH, set()), "")
@@ -86,7 +86,7 @@ def _shown(values: list[Any]) -> str:
     return ", ".join(np.array2string(x, threshold=5, separator=", ") for x in values)
 
 
-def _function_of(f: Any) -> Any:
+def function_of(f: Any) -> Any:
     """The Python function behind a callable."""
     while True:
         if isinstance(f, functools.partial):
@@ -104,7 +104,7 @@ def _function_of(f: Any) -> Any:
 
 def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[str]:
     """What a function, and those of the same program that it calls by their names, ask of their arguments' classes."""
-    function = _function_of(f)
+    function = function_of(f)
     code = getattr(function, "__code__", None)
     if code is None or code in seen or not depth or lines.is_ours(code.co_filename) or _is_library(function):
         return

@@ -122,7 +122,7 @@ class Trace:
             if not isinstance(out, Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise TypeError(lost_graph(self.operator + where, out, self.escapes) + self.arguments.advice)
+                raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
         return self.leaves
