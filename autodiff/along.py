@@ -17,6 +17,7 @@ from compgraph.memory import memory_of
 from compgraph.modes import buffers_wrapped, default_float, of_numbers
 from compgraph.nodes import ConstantNode, Node, adopted, next_tick, record, require_history, solid
 
+from .asked import function_of, require_same_value
 from .broadcasting import conform
 from .sweep import GIVEN
 from .tangents import TangentNode, next_level
@@ -82,9 +83,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         result, aux = with_aux("jvp", result) if has_aux else (result, None)
         outs, results = flatten(result)
         outs = list(map(adopted, outs))
+    require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
     if not outs:
-        raise TypeError(lost_graph("jvp", result, escapes))
-    parts = [_parted(out, level, escapes) for out in outs]
+        raise TypeError(lost_graph("jvp", result, escapes, f))
+    parts = [_parted(out, level, escapes, f) for out in outs]
     if not any(isinstance(a, Node) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
@@ -95,18 +97,22 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     return (*both, _without(level, aux)) if has_aux else both
 
 
+def _value_alone(result: Any, has_aux: bool) -> Any:
+    return result[0] if has_aux else result
+
+
 def _without(level: int, tree: Any) -> Any:
     """Nested values without their tangents at a level."""
     leaves, structure = flatten(tree)
     return unflatten(structure, [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves])
 
 
-def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
+def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
     """The value and the tangent of a result."""
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
     if not isinstance(out, Node):
-        raise TypeError(lost_graph("jvp", out, escapes))
+        raise TypeError(lost_graph("jvp", out, escapes, f))
     if out.level > level:
         raise TypeError(
             "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
@@ -177,12 +183,16 @@ def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
     )
 
 
-def lost_graph(operator: str, out: Any, escapes: Any = ()) -> str:
+def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None) -> str:
     """What to say of a function whose result is no node."""
+    code = getattr(function_of(f), "__code__", None)
+    place = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
     if out is None:
-        return f"{operator}: the function returned None; it lacks a return statement"
+        return f"{operator}: the function returned None; it lacks a return statement{place}"
     return (
         f"{operator}: the function returned a plain {type(out).__name__}, which does not remember how it depends on the "
-        "arguments: the graph was lost on the way (float(x), math.sin(x), np.array([x[0], ...]), np.asarray(x)). "
+        f"arguments{place}: the graph was lost on the way. Usual causes are plain[1:-1] = node (make the array by cg.zeros or "
+        "np.zeros_like(node)), a function of SciPy other than its special ufuncs, np.asarray(x), np.array([x[0], ...]) (use "
+        "cg.asarray, cg.array), float(x) and math.sin(x). "
         f"A result that is really constant is returned as cg.constant(value){told(escapes, '. ')}"
     )

@@ -97,7 +97,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
         outs, results = flatten(result)
         for out in outs or [result]:
             if not isinstance(out, Node):
-                raise TypeError(lost_graph("taylor", out))
+                raise TypeError(lost_graph("taylor", out, f=f))
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:

@@ -22,6 +22,7 @@ from compgraph.nodes import InputNode, Node, adopted, describe, leaf, next_tick,
 from compgraph.operations import input_of
 
 from .along import as_argument, lost_graph, warn_of_zeros
+from .asked import require_same_value
 from .carried import refuse_carried
 from .sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
 from .tangents import TangentNode
@@ -88,6 +89,7 @@ class Trace:
                 self.result, self.aux = with_aux(operator, result)
             self.leaves, self.structure = flatten(self.result)
             self.leaves = list(map(adopted, self.leaves))
+        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
 
     def _checked(self) -> list[Any]:
         """The leaves of the arguments, as arrays or nodes that have derivatives."""
@@ -122,7 +124,7 @@ class Trace:
             if not isinstance(out, Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise TypeError(lost_graph(self.operator + where, out, self.escapes) + self.arguments.advice)
+                raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
         return self.leaves

@@ -31,6 +31,10 @@ Where the last column says *patched*, the graph is kept within `with cg.patched_
 
 A view or copy that NumPy makes of a node without telling the graph (`np.array(x, subok=True)`) is a node without a history,
 and raises at whatever is done with it.
+
+`np.isscalar(x)` and `isinstance(x, float)` look at the class, and no node is asked: within an operator they are false also
+where a Python number was given. A function that asks so, by itself or through functions it calls by name, is called once
+with the number itself; if its value is another, `DetachedGradientError` names the question. Ask `np.ndim(x) == 0`.
 """
 
 

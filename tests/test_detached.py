@@ -78,6 +78,20 @@ def test_a_small_part_is_found(dtype: Any) -> None:
         ad.grad(lambda x: np.sum(x * x) + np.sum(np.asarray(x)) / 5, verify="first")(POINT.astype(dtype))
 
 
+def returns_a_number(x: Any) -> Any:
+    return float(x[0]) ** 2
+
+
+@pytest.mark.parametrize(
+    "operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)]
+)
+def test_a_lost_result_names_the_function_and_the_usual_causes(operator: Any) -> None:
+    place = rf"\(File \".*test_detached\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
+    causes = r".*plain\[1:-1\] = node.*SciPy.*np\.asarray"
+    with pytest.raises(TypeError, match=f"the function returned a plain float.*{place}: the graph was lost on the way{causes}"):
+        operator(returns_a_number)
+
+
 ZEROS = np.zeros(5)
 WEIGHTS = np.random.default_rng(0).normal(size=(50, 5))
 KINKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
