@@ -8,12 +8,12 @@ code; if it does, it is called once with the numbers themselves, and must give t
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,9 @@ _KINDS = frozenset(
     {"float", "int", "complex", "Number", "Real", "Complex", "generic", "number", "floating", "inexact", "float64"}
 )
 _DEPTH = 4  # how far calls are followed
-_looked: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()  # what a code asks, or ""
+_TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[attr-defined]
+_KEPT = 4096
+_looked: dict[Any, str] = {}  # what a function asks, or ""
 
 
 def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any], call: Any, found: Sequence[Any]) -> None:
@@ -54,10 +56,12 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     """
     if not any(isinstance(x, (float, int, complex, np.generic)) or (isinstance(x, Node) and not x.shape) for x in given):
         return
-    code = getattr(function_of(f), "__code__", None)
-    if code is None or code in _looked or lines.is_ours(code.co_filename):
+    key = _key_of(f)
+    if key is None or key in _looked:
         return
-    asked = _looked[code] = next(_asked(f, _DEPTH, set()), "")
+    if len(_looked) >= _KEPT:
+        _looked.clear()
+    asked = _looked[key] = next(_asked(f, _DEPTH, set()), "")
     if asked:
         try:
             with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
@@ -68,7 +72,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
             return
         values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
         if _same(plain, again) and not _same(plain, values):
-            del _looked[code]
+            del _looked[key]
             raise DetachedGradientError(
                 f"{operator}: the function gives {_shown(plain)} for the number it was given, and {_shown(values)} for a node. "
                 f"It asks {asked}, which is never true of a node; ask np.ndim(x) == 0, or give an array"
@@ -102,6 +106,22 @@ def function_of(f: Any) -> Any:
             return method if hasattr(method, "__code__") else f
 
 
+def _key_of(f: Any) -> Any:
+    """What tells a function from others: its code, and that of the functions it holds; None for one that is not the user's."""
+    function = function_of(f)
+    code = getattr(function, "__code__", None)
+    if code is None or lines.is_ours(code.co_filename):
+        return None
+    held = [getattr(function_of(value), "__code__", None) for value in _held(function).values()]
+    return code, id(getattr(f, "__self__", None)), *held
+
+
+def _held(function: Any) -> dict[str, Any]:
+    """The variables of the functions around a function that it uses."""
+    cells = zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+
+
 def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[str]:
     """What a function, and those of the same program that it calls by their names, ask of their arguments' classes."""
     function = function_of(f)
@@ -116,10 +136,23 @@ def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[str]:
             yield f"np.isscalar {place}"
         if "isinstance" in names and names & _KINDS:
             yield f"isinstance(..., {min(names & _KINDS)}) {place}"
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        near = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+        near = {**function.__globals__, **_held(function)}
+        for value in (getattr(f, "__self__", None), *[near[name] for name in names if name in near]):
+            for reached in _reached(value, names, depth - 1):
+                yield from _asked(reached, depth - 1, seen)
+
+
+def _reached(value: Any, names: set[str], depth: int) -> Iterator[Any]:
+    """A value, and of an object or module its attributes of some names, and theirs: what ``model.loss(x)`` may call."""
+    if hasattr(function_of(value), "__code__"):
+        yield value
+    elif value is not None and depth and not isinstance(value, type) and not _is_library(value):
         for name in names:
-            yield from _asked(near.get(name, function.__globals__.get(name)), depth - 1, seen)
+            found = inspect.getattr_static(value, name, None)
+            is_stored = type(found) in (MemberDescriptorType, _TupleField)  # of a class with slots, or a named tuple
+            if isinstance(found, FunctionType) and not isinstance(value, ModuleType):
+                found = MethodType(found, value)
+            yield from _reached(getattr(value, name, None) if is_stored else found, names, depth - 1)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -138,6 +171,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _is_library(function: Any) -> bool:
-    """Whether a function is of Python, NumPy or SciPy."""
-    top = str(getattr(function, "__module__", "")).partition(".")[0]
+    """Whether a function, an object or a module is of Python, NumPy or SciPy."""
+    home = function.__name__ if isinstance(function, ModuleType) else getattr(function, "__module__", "")
+    top = str(home).partition(".")[0]
     return top in ("numpy", "scipy") or top in sys.stdlib_module_names - {"__main__"}

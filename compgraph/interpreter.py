@@ -233,6 +233,25 @@ def callee(frame: FrameType) -> Any:
     return unknown if is_python or not callable(found) else found
 
 
+def method_called(frame: FrameType) -> str | None:
+    """The name of the attribute that a frame is calling, of whatever it is one; None where it calls none.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Number:
+    ...     def __float__(self):
+    ...         print(method_called(sys._getframe(1)))
+    ...         return 1.0
+    >>> _ = [0.0].append(float(Number())), "{:f}".format(0.0), [0.0, 1.0].index(1.0)
+    None
+    """
+    instructions, call = _at_work(frame.f_code, frame.f_lasti)
+    found = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
+    is_attribute = found is not None and instructions[found].opcode in _ATTRIBUTES
+    return str(instructions[found].argval) if is_attribute and found is not None else None
+
+
 def first_argument(frame: FrameType) -> Any:
     """The first argument of the call a frame is at, where that is written as the name of a variable; else `unknown`.
 

@@ -254,7 +254,8 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         if module == "numpy._core._methods":
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif found is None or found is interpreter.unknown:
-        return ""
+        method = interpreter.method_called(frame)
+        return "" if method is None else f"ndarray.{method}()"
     else:
         owner = getattr(found, "__self__", None)
         module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
@@ -268,6 +269,8 @@ def _advice(who: str) -> str:
     name = who.rstrip("()").rpartition(".")[2]
     if name in MAKING:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
+    if who.startswith("ndarray.") and hasattr(np, name):
+        return f"A method of a plain array asks nobody; use np.{name}" + (", or @" if name == "dot" else "")
     instead: str | None = COUNTERPARTS.get(name)
     if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.")):
         homes = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}

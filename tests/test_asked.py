@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,6 +32,18 @@ def wrapped(*args: Any) -> Any:
     return squared(*args)
 
 
+class Case(NamedTuple):
+    """A function as a field, called by a method that another calls."""
+
+    function: Callable[..., Any]
+
+    def value(self, x: Any) -> Any:
+        return self.function(x)
+
+    def beside(self, x: Any) -> Any:
+        return self.value(x) + x
+
+
 def enclosing() -> Callable[[Any], Any]:
     def inner(x: Any) -> Any:
         return x**2 if np.isscalar(x) else x * 0.0
@@ -47,6 +59,9 @@ ASKING: dict[str, tuple[Callable[..., Any], str]] = {
     "enclosed": (enclosing(), "np.isscalar"),
     "object": (Model(), "isinstance"),
     "method": (Model().method, "isinstance"),
+    "field": (Case(squared).value, "isinstance"),
+    "field, of a method's method": (Case(squared).beside, "isinstance"),
+    "field of what is enclosed": ((lambda case: lambda x: case.function(x))(Case(squared)), "isinstance"),
     "partial": (functools.partial(lambda n, x: squared(x) * n, 2), "isinstance"),
     "wrapped": (wrapped, "isinstance"),
 }
