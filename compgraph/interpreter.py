@@ -228,7 +228,7 @@ def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
     # An operator or attribute after it would make another value of the name.
     if not isinstance(name, str) or first.opname.startswith("KW_") or any(name in _stored(i) for i in following):
         return unknown
-    if not is_two and (first.opcode not in _LOADS or "ATTR" in after or "CALL" in after or "SUBSCR" in after):
+    if not is_two and (first.opcode not in _LOADS or "ATTR" in after or after.startswith("CALL") or "SUBSCR" in after):
         return unknown
     whole = _span(first)
     closed = [s for s in map(_span, following[1:]) if s is not None and whole is not None and s[0] == whole[0] and s != whole]

@@ -56,7 +56,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if out and out[0] is Ellipsis:
+    if out and (out[0] is Ellipsis or _is_sum_of_objects(inputs, out)):
         out = None
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
@@ -84,6 +84,12 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         return record(function, operands, settings or NO_OPTIONS)
     settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
     return record(settled(function, tuple(settings.items())) if settings else function, operands)
+
+
+def _is_sum_of_objects(inputs: tuple[Any, ...], out: tuple[Any, ...]) -> bool:
+    """Whether NumPy, in ``np.mean([x[0], x[1]])`` and kin, divides a sum "in place", of which it uses what it is given back."""
+    is_scalar = getattr(out[0], "is_scalar", False) and out[0] is inputs[0]
+    return is_scalar and sys._getframe(3).f_globals.get("__name__") == "numpy._core._methods"
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
