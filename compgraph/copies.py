@@ -39,10 +39,11 @@ def number_for(frame: FrameType) -> float | None:
     """The number for the next element of a copy that a frame lets NumPy make; None if it is at no such call."""
     global _last
     maker = interpreter.callee(frame)
-    if maker is not np.asanyarray and not (maker is np.array and frame.f_globals.get("__name__") == _JOINING):
+    is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array; a number would be a plain NaN
+    if not is_cast and maker is not np.asanyarray and not (maker is np.array and frame.f_globals.get("__name__") == _JOINING):
         return None
     source = interpreter.first_argument(frame)
-    if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain"):
+    if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain") or (is_cast and not source.ndim):
         return None
     current = _made.get(_last)
     if current is None or current.source is not source or current.asked >= source.size:

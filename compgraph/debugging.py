@@ -47,7 +47,7 @@ class Debug:
 
     def __init__(self) -> None:
         self._tokens: list[Any] = []
-        self._hollowing = Hollowing(tells=False)
+        self._hollowing = Hollowing()
         self._sums: dict[int, list[int]] = {}
 
     def __enter__(self) -> Debug:

@@ -25,7 +25,7 @@ from .decisions import note
 from .hollow import bodies
 from .modes import is_recording
 from .nodes import ACTIVE, INERT, USED, ConstantNode, Node, PlaceholderNode, describe, is_hollow, require_history, use
-from .refusals import refused
+from .refusals import LOGS, refused
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
@@ -153,8 +153,8 @@ def _take(node: Node, what: str, frame: Any) -> None:
 
 
 def _is_within(node: Node) -> bool:
-    """Whether a function is being differentiated, or nodes are hollow anyway."""
-    return bodies() is not None or bool(node.level)
+    """Whether a function is being differentiated, perhaps by the thread that started this one, or nodes are hollow anyway."""
+    return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
 
 
 def _is_drawing(frame: Any) -> bool:
@@ -189,8 +189,9 @@ def _conversion(name: str) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = by_numpy(_solid(self))
-        if is_number:
-            _ask(self, what, sys._getframe(1))
+        frame = sys._getframe(1)
+        if is_number or (interpreter.assigns(frame) and not lines.is_ours(frame.f_code.co_filename)):
+            _ask(self, what, frame)
         else:
             notice(what)
         if not self.level:
@@ -224,13 +225,13 @@ def _note_number(node: Node, what: str) -> None:
 def _plain_method(name: str) -> Any:
     """``x.item()`` and kin, whose names say that they give plain values."""
     by_numpy = getattr(np.ndarray, name)
-    what = f".{name}()"
+    what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
             _take(self, what, sys._getframe(1))
             _note_number(self, what)
-        return by_numpy(_solid(self), *args, **kwargs)
+        return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
 
     return method
 
@@ -280,6 +281,7 @@ def methods() -> dict[str, Any]:
         **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
+        "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which would be those of the body
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "value": property(_value),
     }

@@ -114,14 +114,13 @@ def hollow_body(value: Any) -> Any:
 class Hollowing:
     """A context in which new nodes are hollow. Made by `strict`; operators open one around the function they are given."""
 
-    __slots__ = ("_entered", "_tells")
+    __slots__ = ("_entered",)
 
-    def __init__(self, tells: bool = True) -> None:
-        self._tells = tells  # of refusals that were caught
+    def __init__(self) -> None:
         self._entered: list[tuple[Token[_ByDtype | None], watching]] = []
 
     def __enter__(self) -> None:
-        watch = watching(self._tells)
+        watch = watching()
         watch.__enter__()
         self._entered.append((_bodies.set(BODIES), watch))
 
@@ -129,7 +128,7 @@ class Hollowing:
         token, watch = self._entered.pop()
         _bodies.reset(token)
         watch.__exit__(kind, error, trace)
-        told = explained(error) if isinstance(error, Exception) else None
+        told = explained(error, watch.log) if isinstance(error, Exception) else None
         if told is None and bodies() is None:
             told = unused_copy(is_an_error=error is not None)
         if told is not None:
@@ -180,4 +179,4 @@ def strict() -> Hollowing:
     ...     print(np.asarray(cg.variable([1.0, 2.0]).value).max())
     2.0
     """
-    return Hollowing(tells=False)
+    return Hollowing()

@@ -472,7 +472,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         else:
-            if operand.__class__ is ndarray and operand.dtype is OBJECT:
+            if operand.__class__ is ndarray and operand.dtype is OBJECT and adopted(operand) is not operand:
                 return record(function, tuple(map(adopted, args)), options)
             values.append(operand)
     if top is not None:

@@ -24,10 +24,18 @@ OBJECT = np.dtype(object)
 WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
 # Python's own modules, and what is installed beside NumPy; code elsewhere is the user's.
 _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
-_OF_OBJECTS = re.compile(  # what NumPy's, SciPy's and Python's C code says of arrays of objects
-    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|format O|No matching signature|has no callable|data type"
-    "|holds references|[Uu]nsupported type|array of floats|not a float|not a number"
+# What NumPy and SciPy say of arrays of objects, and what is said of other things as well. A class of Python's that lacks an
+# attribute is an "object" too, and none of these.
+_OF_OBJECTS = re.compile(
+    rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|has no callable|'\w+Node'|from \w+Node to"
 )
+_OF_MEMORY = re.compile(
+    r"read-only|contiguous|No matching signature|data types? |a Rational instance|convert string to|element with a sequence\.$"
+    r"|format O|[Uu]nsupported type|array of floats|not a float|input type"
+)
+_OF_PYTHON = re.compile(r"'(?!Refusal)[\w.]+' objects?\b")
+_NAME = re.compile(r"[^\W\d]\w*")
+_COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
 _SHOWN = 3  # how many nodes a message names
 # Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
 COUNTERPARTS = {
@@ -43,7 +51,10 @@ COUNTERPARTS = {
     "gamma": "scipy.special.gamma", "lgamma": "scipy.special.gammaln", "erf": "scipy.special.erf",
     "erfc": "scipy.special.erfc", "fsum": "np.sum", "dist": "np.linalg.norm", "pow": "np.power", "asin": "np.arcsin",
     "acos": "np.arccos", "atan": "np.arctan", "atan2": "np.arctan2", "asinh": "np.arcsinh", "acosh": "np.arccosh",
-    "atanh": "np.arctanh", "fmean": "np.mean", "phase": "np.angle",
+    "atanh": "np.arctanh", "fmean": "np.mean", "phase": "np.angle", "arange": "np.linspace, or x + np.arange(n)",
+    "euclidean": "np.linalg.norm", "toeplitz": "indices: x[abs(i - j)]", "simpson": "np.trapezoid, or weights @ x",
+    "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
+    "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
 # Functions that make arrays of what they are given, and what to use for each.
 MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
@@ -51,6 +62,8 @@ MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "
 
 class EscapeError(TypeError):
     """The numbers of a node were asked for by code that does not know of its graph; a derivative would have been lost."""
+
+    place: tuple[Any, int] | None = None  # where the user's code was, which C code may tell by an error of its own
 
 
 class Refusal:
@@ -102,7 +115,11 @@ interpreter.keep_for_ever(REFUSAL)
 
 def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
     """The error for a number of a node, in words if it is known which, that was asked for by C code, which a frame called."""
-    error = EscapeError(_message(list(_outwards(frame)), which))
+    frames = list(_outwards(frame))
+    error = EscapeError(_message(frames, which))
+    if frames:
+        users = frames[_position_of_user(frames)]
+        error.place = users.f_code, users.f_lasti
     mine = _mine.get()
     for log in LOGS if mine is None else [mine]:  # a thread that was started within has a context of its own
         log.append(error)
@@ -110,25 +127,22 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
 
 
 class watching:  # noqa: N801  (a context, used as a function is)
-    """Collect the refusals inside into a list, and warn of those that were caught when the context is left, if it tells."""
+    """Collect the refusals inside into a list, and warn of those that were caught when the context is left."""
 
-    __slots__ = ("_log", "_tells", "_token")
-
-    def __init__(self, tells: bool) -> None:
-        self._tells = tells
+    __slots__ = ("_token", "log")
 
     def __enter__(self) -> None:
-        self._log: list[EscapeError] = []
-        self._token = _mine.set(self._log)
-        LOGS.append(self._log)
+        self.log: list[EscapeError] = []
+        self._token = _mine.set(self.log)
+        LOGS.append(self.log)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         _mine.reset(self._token)
-        LOGS[:] = [log for log in LOGS if log is not self._log]
-        if error is None and self._log and self._tells:
+        LOGS[:] = [log for log in LOGS if log is not self.log]
+        if error is None and self.log:
             lines.warn_at(
                 lines.users_frame(2),
-                f"numbers were refused to code that caught the error and went on; it may lack a derivative: {self._log[0]}",
+                f"numbers were refused to code that caught the error and went on; it may lack a derivative: {self.log[0]}",
             )
 
 
@@ -136,23 +150,43 @@ _mine: ContextVar[list[EscapeError] | None] = ContextVar("refusals", default=Non
 LOGS: list[list[EscapeError]] = []  # those of all contexts that are open, in all threads
 
 
-def explained(error: Exception) -> EscapeError | None:
-    """The error in our words, if it came of the body of a node; None if it is one of ours already, or has other reasons."""
+def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
+    """The error in our words, if it came of the body of a node; None if it is one of ours already, or has other reasons.
+
+    The log is of the refusals there were: C code may have made an error of its own of one.
+    """
     if isinstance(error, EscapeError):
         return None
     for cause in _causes(error):
         if isinstance(cause, EscapeError):
             return EscapeError(*cause.args)
     trace = _innermost(error)
-    if trace is None or not _OF_OBJECTS.search(str(error)):
+    if trace is None:
         return None
     code = trace.tb_frame.f_code
     if not is_library(code.co_filename) and interpreter.is_raised_by(code, trace.tb_lasti):  # the user's own
         return None
+    places = set(_places_of_trace(error))
+    for refusal in reversed(log):
+        if refusal.place in places:
+            return EscapeError(*refusal.args)
+    said = _OF_PYTHON.sub("", str(error))
     frames = list(_of_trace(error))
-    if not any(_holds_body(value) for frame in frames for value in frame.f_locals.values()):
-        return None
-    return EscapeError(_message(frames))
+    if _OF_OBJECTS.search(said):
+        is_of_body = any(_holds_body(value) for frame in frames for value in frame.f_locals.values())
+    else:
+        is_of_body = bool(_OF_MEMORY.search(said)) and not lines.is_ours(frames[0].f_code.co_filename) and _is_given_body(frames)
+    return EscapeError(_message(frames)) if is_of_body else None
+
+
+def _is_given_body(frames: list[FrameType]) -> bool:
+    """Whether the user's line names a hollow node, or a library that it calls holds one."""
+    position = _position_of_user(frames)
+    users = frames[position]
+    named = set(_NAME.findall(lines.described(users.f_code, users.f_lasti) or ""))
+    given = [value for name, value in users.f_locals.items() if name in named]
+    inner = [value for frame in frames[:position] for value in frame.f_locals.values()]
+    return any(value is REFUSAL or (isinstance(value, np.ndarray) and is_body(_plain_view(value))) for value in (*given, *inner))
 
 
 def unused_copy(is_an_error: bool) -> EscapeError | None:
@@ -214,16 +248,30 @@ def _innermost(error: BaseException) -> TracebackType | None:
     return trace
 
 
+def _places_of_trace(error: BaseException) -> Iterator[tuple[Any, int]]:
+    """The code and instruction of each frame an error came through."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code, trace.tb_lasti
+        trace = trace.tb_next
+
+
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to the packages, to Python, or to what is installed beside NumPy."""
-    return lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD, "<frozen"))
+    """Whether a file belongs to the packages, to Python, to what is installed beside NumPy, or is compiled."""
+    return lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD, "<frozen")) or filename.endswith(_COMPILED)
+
+
+def _position_of_user(frames: list[FrameType]) -> int:
+    """Which of some frames, innermost first, is the user's."""
+    position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
+    if position is None:  # the user's code is a library too
+        position = next((k for k, f in enumerate(frames) if not lines.internal[f.f_code.co_filename]), len(frames) - 1)
+    return position
 
 
 def _message(frames: list[FrameType], which: str | None = None) -> str:
     """Who took the numbers of which node where, and what to do; of frames, innermost first."""
-    position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
-    if position is None:  # the user's code is a library too
-        position = next((k for k, f in enumerate(frames) if not lines.internal[f.f_code.co_filename]), len(frames) - 1)
+    position = _position_of_user(frames)
     frame = frames[position]
     called = frames[position - 1] if position else None
     if called is not None and lines.is_ours(called.f_code.co_filename):
@@ -238,52 +286,77 @@ def _message(frames: list[FrameType], which: str | None = None) -> str:
             "node.value, or float(loss)"
         )
     who = _name_of(frame, called)
+    advice = _advice(who)
+    if taken.endswith("object)"):
+        advice = "NumPy made that array of a node, where it asks nobody: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
         f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
-        f"{_advice(who)}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
+        f"{advice}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
     )
 
 
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
     """What the user's frame called, as users write it; empty if it cannot be told."""
     found = interpreter.callee(frame)
-    if called is not None:
+    is_told = found is not None and found is not interpreter.unknown
+    if called is not None and not (is_told and hasattr(found, "__name__")):
         module, name = called.f_globals.get("__name__") or "", called.f_code.co_qualname
         if found is None:
             return f"an operator of {module.partition('.')[0]}'s"
         if module == "numpy._core._methods":
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
-    elif found is None or found is interpreter.unknown:
+    elif not is_told:
         method = interpreter.method_called(frame)
         return "" if method is None else f"ndarray.{method}()"
     else:
         owner = getattr(found, "__self__", None)
         module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
         name = str(getattr(found, "__qualname__", None) or getattr(found, "__name__", ""))
+    name = name.removeprefix(f"{module}.").replace("<locals>.", "").removesuffix(".__call__").removesuffix(".__init__")
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
-    return ".".join([*parts, name.replace("<locals>.", "")]) + "()" if name else ""
+    parts = parts or [module.lstrip("_")] if module != "builtins" else []
+    for length in range(1, len(parts)):  # the outermost module that has it: numpy.sum, not numpy.fromnumeric.sum
+        public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
+        code = getattr(getattr(public, "_implementation", public), "__code__", None)
+        if isinstance(public, type) or (callable(public) and (public is found or (called and code is called.f_code))):
+            parts = parts[:length]
+    return ".".join([*parts, name]) + "()" if name else ""
 
 
 def _advice(who: str) -> str:
     """What to use instead of a function, or in general."""
-    name = who.rstrip("()").rpartition(".")[2]
+    owner, _, name = who.rstrip("()").rpartition(".")
     if name in MAKING:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
-    if who.startswith("ndarray.") and hasattr(np, name):
+    if owner in ("numpy.ndarray", "ndarray") and hasattr(np, name):
         return f"A method of a plain array asks nobody; use np.{name}" + (", or @" if name == "dot" else "")
+    if who.startswith("an operator of scipy's"):
+        return "Use plain arrays (sparse.toarray() @ x), or declare it by cg.primitive with a rule"
+    if owner.startswith("numpy.random"):
+        return "Draw numbers that do not depend on it, and shift and scale them: loc + scale * rng.normal()"
+    if owner.startswith("numpy.polynomial"):
+        return "Use np.polyval, which takes the highest power first"
+    if owner == "numpy" and name in np.sctypeDict:
+        return f"Use x.astype(np.{name})" if np.dtype(name).kind in "fc" else "Use int(x), which has no derivative"
     instead: str | None = COUNTERPARTS.get(name)
+    if instead is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
+        instead = _found(name, {f"cg{owner[5:]}": sys.modules.get(f"{__package__}{owner[5:]}")})
     if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.")):
-        homes = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
-        instead = next((f"{home}.{name}" for home, module in homes.items() if hasattr(module, name)), None)
+        instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"
     return "Use functions of NumPy's, which keep the graph (cg.array for np.array), or declare it by cg.primitive with a rule"
 
 
+def _found(name: str, homes: Mapping[str, Any]) -> str | None:
+    """The first of some modules that has a name, with it."""
+    return next((f"{home}.{name}" for home, module in homes.items() if callable(getattr(module, name, None))), None)
+
+
 def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     """The nodes whose numbers may be meant: those that the user's line names, else all that he has, else those further in."""
     line = lines.described(users.f_code, users.f_lasti) or ""
-    in_line = set(re.findall(r"[^\W\d]\w*", line.partition(": ")[2]))
+    in_line = set(_NAME.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not lines.internal[frame.f_code.co_filename])
     found = {name: said for name, said in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
@@ -307,3 +380,8 @@ def _holds_body(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return hasattr(value, "plain") or is_body(value)
     return value is REFUSAL
+
+
+def _plain_view(array: Any) -> Any:
+    """An array as no subclass, so that a node shows what it is and not what it stands for."""
+    return np.ndarray.view(array, np.ndarray)

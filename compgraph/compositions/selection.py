@@ -182,4 +182,4 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     for i, places in zip(axes, found, strict=True):
         first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
-    return x[tuple(index)]
+    return x[(..., *index)]
