@@ -52,7 +52,7 @@ def numbers(case: Case) -> Case:
     """The case with all floats that its function returns in one row."""
 
     def call(*args: Any) -> Any:
-        found = [np.ravel(p) for p in parts(case.function(*args)) if np.asarray(p).dtype.kind in "fc"]
+        found = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
         return np.concatenate(found) if found else np.zeros(0)
 
     return Case(case.opname, case.label, call, case.args)
