@@ -260,6 +260,8 @@ def _pushes_callable(before: Sequence[dis.Instruction], call: Span) -> int | Non
     following = None
     for k in range(len(before) - 1, -1, -1):
         i = before[k]
+        if i.opname == "KW_NAMES":  # it stands for nothing of its own, though it has the span of a method (Python 3.11)
+            continue
         span = _span(i)
         if span is None:
             return None
