@@ -313,6 +313,8 @@ def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | 
     call, following = _span(instructions[at]), None
     for k in range(at - 1, -1, -1):
         i = instructions[k]
+        if i.opname == "KW_NAMES":  # it stands for nothing of its own, though it has the span of a method (Python 3.11)
+            continue
         span = _span(i)
         if span is None or call is None:
             return None

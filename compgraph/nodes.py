@@ -594,11 +594,11 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
 
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case."""
+    hollow = bodies()
+    if hollow is None and LOGS and any(map(is_hollow, args)):  # a function is differentiated, and this is a thread it started
+        return record(function, args)
     if value.__class__ is ndarray:
-        hollow = bodies()
         if hollow is None:
-            if LOGS and any(map(is_hollow, args)):  # a function is being differentiated, and this is a thread it started
-                return record(function, args)
             node = _new_view(value, OperationalNode)
         else:
             try:

@@ -272,7 +272,8 @@ def _require_picklable(node: Any) -> None:
     require_history(node)
     if node.level:
         raise TypeError(
-            "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed"
+            "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed. "
+            "Use node.value for the numbers alone"
         )
     if _stands_in(node):
         raise TypeError(
