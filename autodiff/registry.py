@@ -435,6 +435,9 @@ by_function = _ByFunction()
 # ------------------------------------------------------------------------------------- special points
 
 
+_AS_EVER = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
 class Work:
     """A context in which rules run: what goes wrong says in which operation, and where the user called it.
 
@@ -465,9 +468,13 @@ class Work:
         self.at: Any = None
         self.function, self.met, self.log = function, met, log
         set_to = np.geterr()
+        self._raised: Sequence[str] = ()
+        if set_to == _AS_EVER:  # what follows takes as long as a small rule
+            self._errstate: Any = np.errstate(call=self._warn, divide="call", over="call", invalid="call")
+            return
         self._raised = [kind for kind, action in set_to.items() if action == "raise"] if raising else ()
         kinds: dict[str, Any] = {k: "call" for k, action in set_to.items() if action == "warn" or k in self._raised}
-        self._errstate: Any = np.errstate(call=self._warn, **kinds)
+        self._errstate = np.errstate(call=self._warn, **kinds)
 
     def __enter__(self) -> Work:
         self._errstate.__enter__()

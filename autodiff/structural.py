@@ -151,8 +151,9 @@ def holds_nan(values: Iterable[Any]) -> bool:
             if holds_nan(plain):
                 return True
         elif plain is not None and plain.size:
-            largest = np.maximum.reduce(plain, axis=None) if plain.ndim else plain  # nan if one is, without a flag
-            if largest != largest:
+            flat = plain.reshape(-1) if plain.ndim else plain
+            total = flat.dot(flat) if plain.ndim else plain  # nan if one is, without a flag; for complex infinities too
+            if total != total:
                 return True
     return False
 

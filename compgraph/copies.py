@@ -69,6 +69,11 @@ def source_of(copied: np.ndarray[Any, Any]) -> Any:
     return None if found is None else found.source
 
 
+def has_copies() -> bool:
+    """Whether copies were made that have not been used as nodes."""
+    return bool(_made)
+
+
 def unused() -> tuple[Any, int] | None:
     """Where a copy was made that was not used as a node; all are forgotten."""
     copy = next(iter(_made.values()), None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .hollow import Hollowing
+from .hollow import Strict
 from .memory import memory_of, root_of
 from .modes import settle, watcher
 from .nodes import Joint, Node, VariableNode
@@ -47,19 +47,19 @@ class Debug:
 
     def __init__(self) -> None:
         self._tokens: list[Any] = []
-        self._hollowing = Hollowing()
+        self._strict = Strict()
         self._sums: dict[int, list[int]] = {}
 
     def __enter__(self) -> Debug:
         self._tokens.append(watcher.set(self))
-        self._hollowing.__enter__()
+        self._strict.__enter__()
         settle()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         watcher.reset(self._tokens.pop())
         settle()
-        self._hollowing.__exit__(kind, error, trace)
+        self._strict.__exit__(kind, error, trace)
 
     def recorded(self, result: Any) -> None:
         """Look at what an operation gave."""

@@ -134,15 +134,17 @@ def _ask(node: Node, what: str, frame: Any) -> None:
     if _is_drawing(frame):
         _remember(what, frame, False)
         return
-    asked = None if interpreter.assigns(frame) else interpreter.callee(frame)
-    if not (asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING)):
-        if not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
-            raise refused(frame, f"the {describe(node)}")
+    if interpreter.assigns(frame):
+        raise refused(frame, f"the {describe(node)}")
+    asked = interpreter.callee(frame)
+    if asked is None and not interpreter.operates(frame):  # for number in map(math.sin, x)
         _take(node, what, frame)
-    elif interpreter.assigns(frame):
+    elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
+        _remember(what, frame, False)
+    elif not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
         raise refused(frame, f"the {describe(node)}")
     else:
-        _remember(what, frame, False)
+        _take(node, what, frame)
 
 
 def _take(node: Node, what: str, frame: Any) -> None:
@@ -170,7 +172,7 @@ def _remember(what: str, frame: Any, warns: bool) -> None:
     while lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     escape = Escape(what, frame.f_code, frame.f_lasti)
-    if warns and escape not in (_log.get() or ()):
+    if warns and (bodies() is None or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
         lines.warn_at(frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value")
     _extend(_log.get(), [escape])
 

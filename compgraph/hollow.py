@@ -5,99 +5,131 @@ derivative would be lost without a word. Within a function that is differentiate
 numbers. It is a read-only array of stride zero of one object, a `Refusal`, that raises whatever is done with it; the value
 stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
 
-Whoever makes up strides (``as_strided(x, strides=x.strides)``) must not read foreign memory: all bodies point into the
-middle of a large block of zeros, and an element is as wide as those of the value, or is a pointer behind which only zeros,
-which are no pointers, can be read.
+Whoever makes up strides (``as_strided(x, strides=x.strides)``) must read refusals, and not what lies beside them: bodies point
+into the middle of a block that is full of them, and that reaches as far as any array does. It is a few megabytes, which the
+system shows again and again.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+import ctypes
+import mmap
+import os
+import sys
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from .refusals import REFUSAL, WORDS, explained, unused_copy, watching
+from .copies import has_copies
+from .refusals import LOGS, MINE, REFUSAL, WORDS, EscapeError, caught, explained, unused_copy
 
 ndarray = np.ndarray
 
 
 # --------------------------------------------------------------------------------------------- bodies
 
+_CHUNK = 2**21  # bytes that are full of references to the refusal
+_FIXED, _NO_RESERVE = 0x10, 0x4000  # of Linux's mmap; Python's module has no names for them
+
 
 class _Pool:
-    """A block of zeros, but for one pointer in its middle; it grows with the arrays, whose strides must stay within."""
+    """A block full of references to the refusal, into whose middle bodies point; it grows with the arrays."""
 
     def __init__(self) -> None:
         self.reach = 0
         self.grow(2**24)
 
     def grow(self, reach: int) -> None:
-        """Make the block reach as many bytes in both directions; pages nobody touches cost no memory."""
-        self.reach = reach
-        self._zeros = np.zeros(2 * reach // 8 + 1, np.uint64)
-        middle = reach // 8
-        self._zeros[middle] = id(REFUSAL)
-        self.address = self._zeros.__array_interface__["data"][0] + 8 * middle
+        """Make the block reach as many bytes in both directions. The one before stays where it is."""
+        self.reach = -(-reach // _CHUNK) * _CHUNK
+        try:
+            start = _repeated(2 * self.reach)
+        except (OSError, AttributeError):  # another system: memory of our own
+            self._own = np.full(2 * self.reach // 8, id(REFUSAL), np.uint64)
+            _kept.append(self._own)
+            start = self._own.__array_interface__["data"][0]
+        self.address = start + self.reach
 
-    def body(self, shape: tuple[int, ...], itemsize: int) -> Any:
-        """An array of stride zero in the middle, of pointers; for narrow numbers of as many zero bytes beside it."""
-        if itemsize >= 8:
-            return np.asarray(_Place(self._zeros, self.address, shape, "|O8"))
-        place = _Place(self._zeros, self.address + 64, shape, f"|V{itemsize}")
-        return np.asarray(place).view(np.dtype([(WORDS, f"|V{itemsize}")]))
+    def body(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array of stride zero in the middle, for values of a dtype."""
+        return np.asarray(_Place(self.address, shape, *_element(dtype)))
+
+
+_kept: list[Any] = []
+
+
+def _repeated(size: int) -> int:
+    """The address of memory in which one chunk of references stands again and again."""
+    library = ctypes.CDLL(None, use_errno=True).mmap
+    library.restype = ctypes.c_void_p
+    library.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    file = os.memfd_create("compgraph refusals")
+    try:
+        os.write(file, id(REFUSAL).to_bytes(8, sys.byteorder) * (_CHUNK // 8))
+        start = int(library(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0) or -1)
+        for place in range(start, start + size, _CHUNK):
+            if start % 2**64 == 2**64 - 1 or library(place, _CHUNK, mmap.PROT_READ, mmap.MAP_SHARED | _FIXED, file, 0) != place:
+                raise OSError("the system does not map memory twice")
+    finally:
+        os.close(file)
+    return start
+
+
+def _element(dtype: np.dtype[Any]) -> tuple[str, list[Any]]:
+    """What the elements of a body are, as wide as the numbers: an object, as NumPy describes it.
+
+    NumPy says of an array of objects that its imaginary part is zero, so those of complex numbers are in records, of which
+    it says nothing. Narrow numbers leave no room for a reference: with a list of no objects NumPy refuses to cast them.
+    """
+    size = dtype.itemsize
+    if size < 8:
+        return f"|V{size}", [(WORDS, f"|V{size}"), ("", "|O8", (0,))]
+    if dtype.kind == "c":
+        return f"|V{size}", [(WORDS, "|O8"), *([("", f"|V{size - 8}")] if size > 8 else [])]
+    return "|O8", [("", "|O8")]
 
 
 class _Place:
-    """A part of a block, as NumPy takes it."""
+    """A part of memory that lasts, as NumPy takes it."""
 
-    def __init__(self, base: Any, address: int, shape: tuple[int, ...], typestr: str) -> None:
-        self.base = base
-        strides = (0,) * len(shape)
-        self.__array_interface__ = {"data": (address, True), "shape": shape, "typestr": typestr, "strides": strides, "version": 3}
+    def __init__(self, address: int, shape: tuple[int, ...], typestr: str, descr: list[Any]) -> None:
+        self.__array_interface__ = {
+            "data": (address, True), "shape": shape, "typestr": typestr, "descr": descr, "strides": (0,) * len(shape),
+            "version": 3,
+        }  # fmt: skip
 
 
 _pool = _Pool()
 _KEPT = 4096  # shapes of which bodies are remembered
+Bodies = dict[Any, dict[tuple[int, ...], Any]]
+BODIES: Bodies = {}  # by dtype and shape; looked up for every operation, so made once
 
 
-class _ByShape(dict[tuple[int, ...], Any]):
-    """The bodies of one width, by shape; looked up for every operation, so made once."""
-
-    def __init__(self, itemsize: int) -> None:
-        self.itemsize = itemsize
-
-    def __missing__(self, shape: tuple[int, ...]) -> Any:
-        reach = 4 * self.itemsize
-        for length in shape:
-            reach *= max(length, 1)
-        if reach > _pool.reach:
-            _pool.grow(max(reach, 2 * _pool.reach))
-        if len(self) > _KEPT:
-            self.clear()
-        made = self[shape] = _pool.body(shape, self.itemsize)
-        return made
-
-
-class _ByDtype(dict[Any, Any]):
-    """The bodies of floating and complex dtypes, by dtype and shape."""
-
-    def __missing__(self, dtype: np.dtype[Any]) -> Any:
-        if dtype.kind not in "fc":
-            raise NotNumbersError(dtype)
-        made = self[dtype] = _ByShape(dtype.itemsize)
-        return made
+def hollow_body(value: Any) -> Any:
+    """The array that a node over an array shall be where it is hollow; integers and booleans have no derivative to lose."""
+    if value.dtype.kind not in "fc":
+        return value
+    try:
+        return BODIES[value.dtype][value.shape]
+    except KeyError:
+        pass
+    reach = value.itemsize
+    for length in value.shape:
+        reach *= max(length, 1)
+    if reach > _pool.reach:
+        _pool.grow(max(reach, 2 * _pool.reach))
+    by_shape = BODIES.setdefault(value.dtype, {})
+    if len(by_shape) >= _KEPT:
+        by_shape.clear()
+    made = by_shape[value.shape] = _pool.body(value.shape, value.dtype)
+    return made
 
 
-class NotNumbersError(Exception):
-    """A body was asked for of values that have none: of integers, which stay as they are, or of objects."""
-
-
-BODIES = _ByDtype()
-OF_SCALARS: dict[Any, Any] = {kind: BODIES[np.dtype(kind)][()] for kind in (np.float64, np.float32)}
+OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32)}
 # The bodies for new nodes; None where these are solid, that is, share the memory of their values.
-_bodies: ContextVar[_ByDtype | None] = ContextVar("bodies", default=None)
+_bodies: ContextVar[Bodies | None] = ContextVar("bodies", default=None)
 bodies = _bodies.get
 
 
@@ -106,33 +138,52 @@ def body_of(value: Any) -> Any:
     return value if bodies() is None else hollow_body(value)
 
 
-def hollow_body(value: Any) -> Any:
-    """The array that a node over an array shall be where it is hollow; integers and booleans have no derivative to lose."""
-    return BODIES[value.dtype][value.shape] if value.dtype.kind in "fc" else value
-
-
 class Hollowing:
-    """A context in which new nodes are hollow. Made by `strict`; operators open one around the function they are given."""
+    """A context in which new nodes are hollow, which operators open around the function they are given. It is entered once."""
 
-    __slots__ = ("_entered",)
-
-    def __init__(self) -> None:
-        self._entered: list[tuple[Token[_ByDtype | None], watching]] = []
+    __slots__ = ("_log", "_tokens")
 
     def __enter__(self) -> None:
-        watch = watching()
-        watch.__enter__()
-        self._entered.append((_bodies.set(BODIES), watch))
+        self._log: list[EscapeError] = []
+        self._tokens = _bodies.set(BODIES), MINE.set(self._log)
+        LOGS.append(self._log)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        token, watch = self._entered.pop()
-        _bodies.reset(token)
-        watch.__exit__(kind, error, trace)
-        told = explained(error, watch.log) if isinstance(error, Exception) else None
+        of_bodies, of_log = self._tokens
+        _bodies.reset(of_bodies)
+        MINE.reset(of_log)
+        if LOGS[-1] is self._log:
+            LOGS.pop()
+        else:  # another thread opened one since
+            LOGS[:] = [log for log in LOGS if log is not self._log]
+        if error is not None or self._log or has_copies():
+            self._tell(error)
+
+    def _tell(self, error: BaseException | None) -> None:
+        """Say what went wrong inside in our words."""
+        told = explained(error, self._log) if isinstance(error, Exception) else None
         if told is None and bodies() is None:
             told = unused_copy(is_an_error=error is not None)
         if told is not None:
             raise told from error
+        if error is None and self._log:
+            caught(self._log)
+
+
+class Strict:
+    """`Hollowing` that may be entered several times, and within itself. Made by `strict`."""
+
+    __slots__ = ("_entered",)
+
+    def __init__(self) -> None:
+        self._entered: list[Hollowing] = []
+
+    def __enter__(self) -> None:
+        self._entered.append(Hollowing())
+        self._entered[-1].__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._entered.pop().__exit__(kind, error, trace)
 
 
 class solidly:  # noqa: N801  (a context, used as a function is)
@@ -147,7 +198,7 @@ class solidly:  # noqa: N801  (a context, used as a function is)
         _bodies.reset(self._token)
 
 
-def strict() -> Hollowing:
+def strict() -> Strict:
     """Let no code take the numbers of a node without asking it; a context manager.
 
     A node is a NumPy array, so code that knows nothing of graphs (C code, most of SciPy, pandas) takes it for one, and what
@@ -157,7 +208,7 @@ def strict() -> Hollowing:
 
     Returns
     -------
-    Hollowing
+    Strict
         To be used in ``with cg.strict():``, for the current thread or asyncio task.
 
     Raises
@@ -179,4 +230,4 @@ def strict() -> Hollowing:
     ...     print(np.asarray(cg.variable([1.0, 2.0]).value).max())
     2.0
     """
-    return Hollowing()
+    return Strict()

@@ -46,6 +46,7 @@ _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
 _OFFSET = operator.attrgetter("offset")
 
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
+_OPERATES = dis.opmap["BINARY_OP"]
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -78,6 +79,25 @@ def assigns(frame: FrameType) -> bool:
     False
     """
     return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
+
+
+def operates(frame: FrameType) -> bool:
+    """Whether a frame is at a binary operator, as ``"%.2f" % x`` is, and a loop over ``map(math.sin, x)`` is not.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Number:
+    ...     def __float__(self):
+    ...         print(operates(sys._getframe(1)))
+    ...         return 1.0
+    >>> shown = "%.1f" % Number()
+    True
+    >>> for number in map(float, [Number()]):
+    ...     pass
+    False
+    """
+    return frame.f_code.co_code[frame.f_lasti] == _OPERATES
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:
@@ -313,7 +333,8 @@ def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | 
     call, following = _span(instructions[at]), None
     for k in range(at - 1, -1, -1):
         i = instructions[k]
-        if i.opname == "KW_NAMES":  # it stands for nothing of its own, though it has the span of a method (Python 3.11)
+        is_names = i.opname == "KW_NAMES" or (k == at - 1 and instructions[at].opname == "CALL_KW")
+        if is_names:  # of keywords: they stand for nothing of their own, though they have the span of a method
             continue
         span = _span(i)
         if span is None or call is None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
-from .hollow import OF_SCALARS, Hollowing, NotNumbersError, bodies, body_of
+from .hollow import OF_SCALARS, Hollowing, bodies, body_of, hollow_body
 from .lazy import require_computed
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
@@ -603,8 +603,10 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
         else:
             try:
                 node = _new_view(hollow[value.dtype][value.shape], OperationalNode)
-            except NotNumbersError:
-                return record(function, args)
+            except KeyError:
+                if value.dtype.kind not in "fc":
+                    return record(function, args)
+                node = _new_view(hollow_body(value), OperationalNode)
         node.plain = value
     else:
         node = scalar(value, ScalarNode)
@@ -770,7 +772,8 @@ def _restored(node: Any) -> bool:
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
     if is_copy:  # what it holds is no number
-        _set_state(node, (1, node.shape, OBJECT, False, [REFUSAL] * node.size))
+        body = hollow_body(np.asarray(node.plain))
+        _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
     return True
 
 

@@ -89,11 +89,13 @@ _SPECIAL = (
     "pow rpow matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift lt le gt ge eq ne "
     "round trunc floor ceil format reduce reduce_ex iadd isub imul itruediv ifloordiv imod ipow"
 )
-_NAMED = "conjugate item tolist real imag is_integer as_integer_ratio"
+_NAMED = "conjugate item tolist is_integer as_integer_ratio"
 for _name in _SPECIAL.split():
     setattr(Refusal, f"__{_name}__", _refusing(f"__{_name}__"))
 for _name in (*_NAMED.split(), *[name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]):
     setattr(Refusal, _name, _refusing(_name))
+for _name in ("real", "imag"):
+    setattr(Refusal, _name, property(_refusing(_name)))
 
 
 def _number(self: Refusal) -> Any:
@@ -120,33 +122,19 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
     if frames:
         users = frames[_position_of_user(frames)]
         error.place = users.f_code, users.f_lasti
-    mine = _mine.get()
+    mine = MINE.get()
     for log in LOGS if mine is None else [mine]:  # a thread that was started within has a context of its own
         log.append(error)
     return error
 
 
-class watching:  # noqa: N801  (a context, used as a function is)
-    """Collect the refusals inside into a list, and warn of those that were caught when the context is left."""
-
-    __slots__ = ("_token", "log")
-
-    def __enter__(self) -> None:
-        self.log: list[EscapeError] = []
-        self._token = _mine.set(self.log)
-        LOGS.append(self.log)
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        _mine.reset(self._token)
-        LOGS[:] = [log for log in LOGS if log is not self.log]
-        if error is None and self.log:
-            lines.warn_at(
-                lines.users_frame(2),
-                f"numbers were refused to code that caught the error and went on; it may lack a derivative: {self.log[0]}",
-            )
+def caught(refusals: list[EscapeError]) -> None:
+    """Warn of refusals to code that caught the error and went on."""
+    place = lines.users_frame(2)
+    lines.warn_at(place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}")
 
 
-_mine: ContextVar[list[EscapeError] | None] = ContextVar("refusals", default=None)
+MINE: ContextVar[list[EscapeError] | None] = ContextVar("refusals", default=None)
 LOGS: list[list[EscapeError]] = []  # those of all contexts that are open, in all threads
 
 
@@ -211,7 +199,7 @@ def is_body(array: Any) -> bool:
     """Whether a plain array is the body of a node, or a part or copy of one."""
     if array.dtype is OBJECT or array.dtype == OBJECT:
         return any(element is REFUSAL for element in array.ravel().tolist())
-    return bool(array.dtype.names == (WORDS,))
+    return WORDS in (array.dtype.names or ())
 
 
 # -------------------------------------------------------------------------------------------------- the story

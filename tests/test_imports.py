@@ -24,7 +24,7 @@ COMPGRAPH = {
     "memory": {"lines"},
     "copies": {"interpreter"},
     "refusals": {"copies", "interpreter", "lines"},
-    "hollow": {"refusals"},
+    "hollow": {"copies", "refusals"},
     "nodes": {"copies", "hollow", "lazy", "operations", "names", "modes", "lines", "memory", "refusals"},
     "decisions": {"graph", "interpreter", "lines", "modes", "names", "nodes"},
     "escapes": {"decisions", "hollow", "interpreter", "operations", "lines", "modes", "nodes", "refusals"},
