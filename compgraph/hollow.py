@@ -6,8 +6,8 @@ numbers. It is a read-only array of stride zero of one object, a `Refusal`, that
 stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
 
 Whoever makes up strides (``as_strided(x, strides=x.strides)``) must not read foreign memory: all bodies point into the
-middle of a large block of zeros, and an element is as wide as those of the value, or is a pointer behind which only zeros,
-which are no pointers, can be read.
+middle of a large block, of which an element is as wide as those of the value, or is a pointer beside which are the same
+pointers, and further away zeros, which are no pointers.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ ndarray = np.ndarray
 # --------------------------------------------------------------------------------------------- bodies
 
 
+_POINTERS = 2**17  # of the pointers in the middle, to each side: NumPy does not take zero for None everywhere
+
+
 class _Pool:
-    """A block of zeros, but for one pointer in its middle; it grows with the arrays, whose strides must stay within."""
+    """A block of zeros, and one with pointers in its middle; they grow with the arrays, whose strides must stay within."""
 
     def __init__(self) -> None:
         self.reach = 0
         self.grow(2**24)
 
     def grow(self, reach: int) -> None:
-        """Make the block reach as many bytes in both directions; pages nobody touches cost no memory."""
+        """Make the blocks reach as many bytes in both directions; pages nobody touches cost no memory."""
         self.reach = reach
-        self._zeros = np.zeros(2 * reach // 8 + 1, np.uint64)
-        middle = reach // 8
-        self._zeros[middle] = id(REFUSAL)
-        self.address = self._zeros.__array_interface__["data"][0] + 8 * middle
+        self._zeros, self._pointers = (np.zeros(2 * reach // 8 + 1, np.uint64) for _ in range(2))
+        self._middle = reach // 8
+        self._pointers[self._middle - _POINTERS : self._middle + _POINTERS + 1] = id(REFUSAL)
 
     def body(self, shape: tuple[int, ...], itemsize: int) -> Any:
-        """An array of stride zero in the middle, of pointers; for narrow numbers of as many zero bytes beside it."""
+        """An array of stride zero in the middle, of pointers; for narrow numbers of as many zero bytes."""
         if itemsize >= 8:
-            return np.asarray(_Place(self._zeros, self.address, shape, "|O8"))
-        place = _Place(self._zeros, self.address + 64, shape, f"|V{itemsize}")
-        return np.asarray(place).view(np.dtype([(WORDS, f"|V{itemsize}")]))
+            return np.asarray(_Place(self._pointers, self._middle, shape, "|O8"))
+        place = np.asarray(_Place(self._zeros, self._middle, shape, f"|V{itemsize}"))
+        return place.view(np.dtype([(WORDS, f"|V{itemsize}")]))
 
 
 class _Place:
     """A part of a block, as NumPy takes it."""
 
-    def __init__(self, base: Any, address: int, shape: tuple[int, ...], typestr: str) -> None:
+    def __init__(self, base: Any, index: int, shape: tuple[int, ...], typestr: str) -> None:
         self.base = base
-        strides = (0,) * len(shape)
+        strides, address = (0,) * len(shape), base.ctypes.data + 8 * index
         self.__array_interface__ = {"data": (address, True), "shape": shape, "typestr": typestr, "strides": strides, "version": 3}
 
 

@@ -260,11 +260,11 @@ def _pushes_callable(before: Sequence[dis.Instruction], call: Span) -> int | Non
     following = None
     for k in range(len(before) - 1, -1, -1):
         i = before[k]
-        if i.opname == "KW_NAMES":  # it stands for nothing of its own, though it has the span of a method (Python 3.11)
-            continue
         span = _span(i)
         if span is None:
             return None
+        if i.opname == "KW_NAMES" or (i.opname == "LOAD_CONST" and span[0] == call[0]):
+            continue  # the names of keywords, which have the span of a method that is called with them
         if not (call[0] <= span[0] and span[1] <= call[1]):  # out of the expression, and no such instruction
             is_merged = following is not None and following.opname == "PUSH_NULL" and _loads_second(i)
             return k if is_merged else None

@@ -88,11 +88,13 @@ _SPECIAL = (
     "pow rpow matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift lt le gt ge eq ne "
     "round trunc floor ceil format reduce reduce_ex iadd isub imul itruediv ifloordiv imod ipow"
 )
-_NAMED = "conjugate item tolist real imag is_integer as_integer_ratio"
+_NAMED = "conjugate item tolist is_integer as_integer_ratio"
 for _name in _SPECIAL.split():
     setattr(Refusal, f"__{_name}__", _refusing(f"__{_name}__"))
 for _name in (*_NAMED.split(), *[name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]):
     setattr(Refusal, _name, _refusing(_name))
+for _name in ("real", "imag"):
+    setattr(Refusal, _name, property(_refusing(_name)))
 
 
 def _number(self: Refusal) -> Any:

@@ -446,7 +446,6 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("scipy.optimize.brentq(lambda t: t - x[0], 0, 2)", "noticed", "raises", "autodiff.root"),
         Route("scipy.optimize.newton(lambda t: t - x[0], 0.5)", "recorded", "recorded"),
         Route("scipy.integrate.trapezoid(x)", "recorded", "recorded"),
-        Route("scipy.integrate.simpson(x)", "hole", "raises", "np.trapezoid, or the weights @ x", patched=True),
         Route(
             "scipy.integrate.solve_ivp(lambda t, y: -x * y, (0, 1), np.ones(3)).y",
             "hole",
