@@ -59,6 +59,9 @@ COUNTERPARTS = {
 MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
 
 
+COPY = "an array that NumPy made of a node"
+
+
 class EscapeError(TypeError):
     """The numbers of a node were asked for by code that does not know of its graph; a derivative would have been lost."""
 
@@ -196,12 +199,6 @@ def unused_copy(is_an_error: bool) -> EscapeError | None:
     )
 
 
-def refuse_body(array: Any) -> None:
-    """Raise if a plain array is the body of a node, or holds elements of one."""
-    if is_body(array):
-        raise refused(lines.users_frame(2))
-
-
 def is_body(array: Any) -> bool:
     """Whether a plain array is the body of a node, or a part or copy of one."""
     if array.dtype is OBJECT or array.dtype == OBJECT:
@@ -275,7 +272,7 @@ def _message(frames: list[FrameType], which: str | None = None) -> str:
         )
     who = _name_of(frame, called)
     advice = _advice(who)
-    if taken.endswith("object)"):
+    if which is COPY or who == "an operator" or taken.endswith("object)"):
         advice = "NumPy made that array of a node, where it asks nobody: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
         f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
@@ -294,7 +291,7 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         if module == "numpy._core._methods":
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif not is_told:
-        return ""
+        return "an operator" if found is None else ""
     else:
         owner = getattr(found, "__self__", None)
         module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
@@ -325,14 +322,14 @@ def _advice(who: str) -> str:
         return f"Use x.astype(np.{name})" if np.dtype(name).kind in "fc" else "Use int(x), which has no derivative"
     instead: str | None = COUNTERPARTS.get(name)
     if instead is None and owner in ("numpy.ndarray", "ndarray") and hasattr(np, name):
-        instead = f"np.{name}(array, ...)"
+        instead = f"np.{name}(x)"
     if instead is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
         instead = _found(name, {f"cg{owner[5:]}": sys.modules.get(f"{__package__}{owner[5:]}")})
     if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.")):
         instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"
-    return "Use functions of NumPy's, which keep the graph (cg.array for np.array), or declare it by cg.primitive with a rule"
+    return "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by cg.primitive with a rule"
 
 
 def _found(name: str, homes: Mapping[str, Any]) -> str | None:
