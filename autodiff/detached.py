@@ -137,4 +137,4 @@ def detached(position: int, given: Any, expected: Any, escapes: Any) -> Detached
 
 
 def _shown(value: Any) -> str:
-    return np.array2string(np.asarray(value), threshold=10, separator=", ")
+    return np.array2string(np.asarray(_plain(value)), threshold=10, separator=", ")

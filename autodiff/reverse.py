@@ -12,6 +12,7 @@ from compgraph.escapes import noticed, noticing, told
 from compgraph.hollow import Hollowing
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
+from compgraph.operands import to_plain
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -206,7 +207,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
-    given = np.asarray(adjoint)
+    given = np.asarray(to_plain(adjoint))
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
     if given.dtype.kind == "c" and node.dtype.kind != "c":
@@ -282,7 +283,7 @@ def check_gradient(
         if np.shape(given) != expected.shape:
             raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
         size = np.max(np.abs(expected), initial=0)
-        close = bool(np.all(np.abs(np.asarray(given) - expected) <= atol + rtol * size))
+        close = bool(np.all(np.abs(np.asarray(to_plain(given)) - expected) <= atol + rtol * size))
         if not close and lost:
             raise detached(position, given, expected, escapes)
         agree = agree and close

@@ -329,7 +329,10 @@ def _advice(who: str) -> str:
         instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"
-    return "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by cg.primitive with a rule"
+    return (
+        "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by "
+        "cg.primitive with a rule"
+    )
 
 
 def _found(name: str, homes: Mapping[str, Any]) -> str | None:
