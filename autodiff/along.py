@@ -90,7 +90,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 def _without(level: int, tree: Any) -> Any:
     """Nested values without their tangents at a level."""
     leaves, structure = flatten(tree)
-    return unflatten(structure, [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves])
+    values = [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves]
+    return unflatten(structure, [_handed(value) for value in values])
 
 
 def _parted(out: Any, level: int, escapes: Any) -> tuple[Any, Any]:
