@@ -104,7 +104,8 @@ def _value_alone(result: Any, has_aux: bool) -> Any:
 def _without(level: int, tree: Any) -> Any:
     """Nested values without their tangents at a level."""
     leaves, structure = flatten(tree)
-    return unflatten(structure, [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves])
+    values = [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves]
+    return unflatten(structure, [_handed(value) for value in values])
 
 
 def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import Write
 from compgraph.nodes import Joint, Node, describe
+from compgraph.operands import to_plain
 
 from . import numeric
 from .along import jvp
@@ -131,7 +132,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
 
 def _direction(value: Any, rng: Any) -> Any:
     """A random direction of the shape and dtype of a value."""
-    value = np.asarray(value)
+    value = np.asarray(to_plain(value))
     direction = rng.normal(size=value.shape)
     if value.dtype.kind == "c":
         direction = direction + 1j * rng.normal(size=value.shape)
@@ -141,7 +142,7 @@ def _direction(value: Any, rng: Any) -> Any:
 def _weights(out: Any, rng: Any) -> Any:
     """Random weights for a result; of several outputs, for each that has derivatives."""
     if isinstance(out, tuple):
-        return tuple(_direction(o, rng) if np.asarray(o).dtype.kind in "fc" else None for o in out)
+        return tuple(_direction(o, rng) if np.asarray(to_plain(o)).dtype.kind in "fc" else None for o in out)
     return _direction(out, rng)
 
 
@@ -155,13 +156,13 @@ def _filled(tangent: Any, out: Any) -> Any:
 def _flat(value: Any) -> Any:
     """All numbers of a result in one row; of several outputs, of those that have derivatives."""
     parts = value if isinstance(value, (tuple, list)) else [value]
-    rows = [np.ravel(p) for p in parts if p is not None and np.asarray(p).dtype.kind in "fc"]
+    rows = [np.ravel(p) for p in map(to_plain, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
 def _product(adjoint: Any, tangent: Any) -> float:
     """What an adjoint makes of a tangent: the real part of the sum of products, not conjugated."""
-    return float(np.real(np.sum(np.asarray(adjoint) * np.asarray(tangent))))
+    return float(np.real(np.sum(np.asarray(to_plain(adjoint)) * np.asarray(to_plain(tangent)))))
 
 
 def check_grads(
@@ -232,9 +233,9 @@ def _check(
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_direction(a, rng) for a in args]
-    expected = np.asarray(f(*args))
+    expected = np.asarray(to_plain(f(*args)))
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
-    if not np.array_equal(np.asarray(value), expected, equal_nan=expected.dtype.kind in "fc"):
+    if not np.array_equal(np.asarray(to_plain(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = numeric.directional(f, args, directions)
     weights = _direction(expected, rng)

@@ -1,8 +1,9 @@
 """Gradients that lack a part because a value left the graph: how they are found, and what is said of them.
 
-NumPy takes the numbers of a node in ``np.array(node)``, ``plain[:] = node`` and most of SciPy without asking it. What
-then comes out is right as a value and wrong as a function of the arguments, which only a comparison can show: the
-derivative along one random direction, by the graph and by a central difference of the function on plain arrays.
+Where the numbers of a node are taken unasked, an error says so. Those that are asked for by name (``float(x)``, ``x.value``)
+are given, and what is computed of them is right as a value and wrong as a function of the arguments. Only a comparison
+shows whether that is meant: the derivative along one random direction, by the graph and by a central difference of the
+function on plain arrays.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from . import numeric
 
 VERIFY = (None, "first", "always")
 UNSEEN = (
-    "No conversion was noticed. NumPy takes the numbers of a node without asking it in np.array(node), "
-    "plain[:] = node, plain.dot(node), and so does most of SciPy outside scipy.special: use cg.array, cg.zeros, "
-    "`with cg.patched_numpy():`, or cg.primitive with a rule"
+    "No conversion was noticed. Within a function that is differentiated, only numbers that are written into a text and "
+    "read from it again are not (and, before Python 3.12, those in the buffer of a node): use the node itself"
 )
 # Relative to the default step of a central difference: smaller ones are tried where the function is not finite.
 _STEPS = (1.0, 1e-2, 1e-4)
@@ -236,4 +236,4 @@ def detached(position: int, given: Any, expected: Any, escapes: Any) -> Detached
 
 
 def _shown(value: Any) -> str:
-    return np.array2string(np.asarray(value), threshold=10, separator=", ")
+    return np.array2string(np.asarray(_plain(value)), threshold=10, separator=", ")

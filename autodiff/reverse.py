@@ -13,6 +13,7 @@ from compgraph.hollow import Hollowing
 from compgraph.lazy import require_computed
 from compgraph.modes import recording_on
 from compgraph.nodes import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
+from compgraph.operands import to_plain
 
 from . import numeric
 from .broadcasting import conform, unbroadcast
@@ -210,7 +211,7 @@ def _seed(node: Any, adjoint: Any) -> Any:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
     require_history(adjoint)
     require_computed(adjoint, "the adjoint")
-    given = np.asarray(adjoint)
+    given = np.asarray(to_plain(adjoint))
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
     if given.dtype.kind == "c" and node.dtype.kind != "c":
@@ -298,7 +299,7 @@ def check_gradient(
         if np.shape(given) != expected.shape:
             raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
         size = np.max(np.abs(expected), initial=0)
-        close = bool(np.all(np.abs(np.asarray(given) - expected) <= atol + rtol * size))
+        close = bool(np.all(np.abs(np.asarray(to_plain(given)) - expected) <= atol + rtol * size))
         if not close and lost:
             raise detached(position, given, expected, escapes)
         agree = agree and close

@@ -15,7 +15,7 @@ from . import operations
 from .buffers import buffer
 from .lazy import require_computed
 from .modes import of_numbers
-from .nodes import Node, record
+from .nodes import Node, record, require_history
 from .operands import copies, gathered
 
 
@@ -327,6 +327,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     """
     if not isinstance(x, Node):
         return np.lib.stride_tricks.as_strided(x, shape, strides)
+    require_history(x)
     shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
     if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
         raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")

@@ -333,12 +333,11 @@ def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | 
     call, following = _span(instructions[at]), None
     for k in range(at - 1, -1, -1):
         i = instructions[k]
-        is_names = i.opname == "KW_NAMES" or (k == at - 1 and instructions[at].opname == "CALL_KW")
-        if is_names:  # of keywords: they stand for nothing of their own, though they have the span of a method
-            continue
         span = _span(i)
         if span is None or call is None:
             return None
+        if i.opname == "KW_NAMES" or (i.opname == "LOAD_CONST" and span[0] == call[0]):
+            continue  # the names of keywords, which have the span of a method that is called with them
         if not (call[0] <= span[0] and span[1] <= call[1]):  # out of the expression, and no such instruction
             is_merged = following is not None and following.opname == "PUSH_NULL" and _loads_second(i)
             return k if is_merged else None

@@ -34,7 +34,7 @@ from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
 from .modes import watcher as _watcher
 from .names import automatic_name
-from .refusals import LOGS, OBJECT, REFUSAL, EscapeError, refused
+from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
 
 ndarray = np.ndarray
 _new_view: Callable[..., Any] = ndarray.view
@@ -645,7 +645,7 @@ def adopted(value: Any) -> Any:
         return value
     elements = value.ravel().tolist()
     if any(element is REFUSAL for element in elements):
-        raise refused(lines.users_frame(2))
+        raise refused(lines.users_frame(2), COPY)
     if not any(isinstance(element, Node) for element in elements):
         return value
     return np.reshape(np.stack([e if isinstance(e, Node) else np.asarray(e) for e in elements]), value.shape)

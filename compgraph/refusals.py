@@ -30,8 +30,8 @@ _OF_OBJECTS = re.compile(
     rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|has no callable|'\w+Node'|from \w+Node to"
 )
 _OF_MEMORY = re.compile(
-    r"read-only|contiguous|No matching signature|data types? (not|in)|Rational instance|string to|element with a sequence\.$"
-    r"|format O|[Uu]nsupported type|array of floats|not a float|input type"
+    r"(?<!destination is )read-only|contiguous|No matching signature|data types? (not|in)|Rational instance|string to"
+    r"|element with a sequence\.$|format O|[Uu]nsupported type|array of floats|not a float|input type"
 )
 _OF_PYTHON = re.compile(r"'(?!Refusal)[\w.]+' objects?\b")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -58,6 +58,9 @@ COUNTERPARTS = {
 }  # fmt: skip
 # Functions that make arrays of what they are given, and what to use for each.
 MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
+
+
+COPY = "an array that NumPy made of a node"
 
 
 class EscapeError(TypeError):
@@ -189,12 +192,6 @@ def unused_copy(is_an_error: bool) -> EscapeError | None:
     )
 
 
-def refuse_body(array: Any) -> None:
-    """Raise if a plain array is the body of a node, or holds elements of one."""
-    if is_body(array):
-        raise refused(lines.users_frame(2))
-
-
 def is_body(array: Any) -> bool:
     """Whether a plain array is the body of a node, or a part or copy of one."""
     if array.dtype is OBJECT or array.dtype == OBJECT:
@@ -275,7 +272,7 @@ def _message(frames: list[FrameType], which: str | None = None) -> str:
         )
     who = _name_of(frame, called)
     advice = _advice(who)
-    if taken.endswith("object)"):
+    if which is COPY or who == "an operator" or taken.endswith("object)"):
         advice = "NumPy made that array of a node, where it asks nobody: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
         f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
@@ -295,7 +292,7 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif not is_told:
         method = interpreter.method_called(frame)
-        return "" if method is None else f"ndarray.{method}()"
+        return f"ndarray.{method}()" if method is not None else "an operator" if found is None else ""
     else:
         owner = getattr(found, "__self__", None)
         module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
@@ -333,7 +330,10 @@ def _advice(who: str) -> str:
         instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"
-    return "Use functions of NumPy's, which keep the graph (cg.array for np.array), or declare it by cg.primitive with a rule"
+    return (
+        "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by "
+        "cg.primitive with a rule"
+    )
 
 
 def _found(name: str, homes: Mapping[str, Any]) -> str | None:

@@ -120,8 +120,8 @@ NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "int": (lambda v: int(v[0]), ["int()"]),
     "complex": (lambda v: complex(v[0]), ["complex()"]),
     "bool": (lambda v: bool(v[0]), ["bool()"]),
-    "math": (lambda v: math.sin(v[0]), ["float()"]),
-    "cmath": (lambda v: cmath.sin(v[0]), ["complex()"]),
+    "math of a number": (lambda v: math.sin(float(v[0])), ["float()"]),
+    "deciding": (lambda v: (math.isnan(v[0]), math.floor(v[0]), cmath.isfinite(v[0])), ["float()", "float()", "complex()"]),
     "float64": (lambda v: np.float64(v[0]), ["float()"]),
     "array of elements": (lambda v: np.array([v[0], v[1]]), ["float()"] * 2),
     "fill": (lambda v: np.zeros(2).fill(v[0]), ["float()"]),
@@ -135,6 +135,28 @@ NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "compared": (lambda v: (v[0] > 1, 1.5 in v, v.shape, round(v[0]), max(v), len(v)), []),
     "variable": (lambda v: (cg.variable(v), cg.constant(v), np.array_equal(v, v), np.shape(v)), []),
 }
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "math": (lambda v: math.sin(v[0]), r"math\.sin\(\) takes the numbers of the result of getitem.*Use np\.sin"),
+    "cmath": (lambda v: cmath.sin(v[0]), r"cmath\.sin\(\) takes.*Use np\.sin"),
+    "of a variable": (lambda v: math.exp(v), r"math\.exp\(\) takes.*Use np\.exp"),
+    "several": (lambda v: math.hypot(1.0, v[0]), r"math\.hypot\(\) takes.*Use np\.hypot"),
+    "in a list": (lambda v: math.fsum([1.0, v[0]]), r"math\.fsum\(\) takes.*Use np\.sum"),
+    "elsewhere in SciPy": (lambda v: math.erf(v[0]), r"math\.erf\(\) takes.*Use scipy\.special\.erf"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_functions_of_pythons_are_refused_at_the_top_level_too(name: str) -> None:
+    call, said = REFUSED[name]
+    v = cg.variable(1.5) if name == "of a variable" else vector()
+    with pytest.raises(cg.EscapeError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
+        call(v)
+    assert "test_escapes.py" in str(caught.value)
+    assert isinstance(call(cg.constant(v.value)), (float, complex))
+    with cg.no_graph():
+        assert isinstance(call(v), (float, complex))
 
 
 @pytest.mark.parametrize("name", NOTICED)

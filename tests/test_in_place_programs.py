@@ -67,6 +67,12 @@ VIEWS: list[Callable[[Any], Any]] = [
     lambda v: np.reshape(v, (v.size, 1)),
 ]
 
+
+def numbers(v: Any) -> Any:
+    """The numbers of an array or node, to decide by."""
+    return np.asarray(getattr(v, "value", v))
+
+
 READS: list[Callable[[Any, Any], Any]] = [
     lambda v, w: np.sin(v),
     lambda v, w: np.tanh(v * w),
@@ -103,7 +109,7 @@ INDICES: list[Callable[[Any], Any]] = [
     lambda v: [0, -1],
     lambda v: [0, 0],
     lambda v: np.array([[0], [-1]]),
-    lambda v: np.asarray(v) > 0,
+    lambda v: numbers(v) > 0,
     lambda v: (slice(None), 0),
     lambda v: ([0, -1], [0, 0]),
     lambda v: (slice(None), [0, 0]),
@@ -117,7 +123,7 @@ AUGMENTED: list[Callable[[Any, Any], Any]] = [
     lambda v, w: operator.imul(v, np.cos(w)),
     lambda v, w: operator.itruediv(v, 1.5 + np.tanh(w)),
     lambda v, w: operator.imul(v, 0.5),
-    lambda v, w: operator.ipow(v, 2) if np.all(np.abs(np.asarray(v)) < 2) else v,
+    lambda v, w: operator.ipow(v, 2) if np.all(np.abs(numbers(v)) < 2) else v,
 ]
 
 
@@ -160,16 +166,16 @@ WHOLE: list[Callable[[Any, Any], Any]] = [
     lambda v, w: v.partition(v.shape[-1] // 2),
     lambda v, w: np.sin(w, out=v),
     lambda v, w: np.add(v, w, out=v),
-    lambda v, w: np.multiply(v, 0.5, out=v, where=np.asarray(v) > 0),
+    lambda v, w: np.multiply(v, 0.5, out=v, where=numbers(v) > 0),
     lambda v, w: np.add(w, 0.1, out=v, where=np.arange(v.shape[-1]) % 2 == 0),
     lambda v, w: np.sum(v, axis=0, out=v[0]),
     lambda v, w: np.cumsum(v, axis=0, out=v),
     lambda v, w: np.clip(v, -0.8, 0.9, out=v),
     lambda v, w: np.copyto(v, w),
-    lambda v, w: np.copyto(v, w, where=np.asarray(v) > 0),
+    lambda v, w: np.copyto(v, w, where=numbers(v) > 0),
     lambda v, w: np.put(v, [0, -1, 0], w),
-    lambda v, w: np.place(v, np.asarray(v) < 0, np.sin(w)),
-    lambda v, w: np.putmask(v, np.asarray(v) > 0.2, w),
+    lambda v, w: np.place(v, numbers(v) < 0, np.sin(w)),
+    lambda v, w: np.putmask(v, numbers(v) > 0.2, w),
     lambda v, w: np.fill_diagonal(v, np.sin(w)),
     lambda v, w: v.fill(np.ravel(w)[0]),
     lambda v, w: operator.setitem(v.flat, slice(None, None, 2), np.sin(w)),
@@ -180,7 +186,7 @@ WHOLE: list[Callable[[Any, Any], Any]] = [
     lambda v, w: np.add.accumulate(v, out=v),
     lambda v, w: np.maximum.reduce(v, axis=0, out=v[-1]),
     lambda v, w: np.negative(v, out=v[::-1]),
-    lambda v, w: np.put_along_axis(v, np.argsort(np.asarray(v), axis=-1)[..., :1], as_region(w, (1,)), -1),
+    lambda v, w: np.put_along_axis(v, np.argsort(numbers(v), axis=-1)[..., :1], as_region(w, (1,)), -1),
     lambda v, w: operator.setitem(v, slice(1, None), v[:-1]),
     lambda v, w: operator.setitem(v, [0, 1], v[[1, 0]]),
     lambda v, w: [operator.setitem(v, i, np.sin(v[i - 1]) + v[i]) for i in range(1, len(v))],

@@ -235,6 +235,11 @@ FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
     "star": (lambda: math.hypot(*[x, x]), math.hypot),
     "keywords": (lambda: math.isclose(x, 1.0, rel_tol=1e-3), math.isclose),
     "star and keywords": (lambda: math.isclose(*[x, 1.0], **options), math.isclose),
+    "keywords of a method": (lambda: o.m.isclose(x, 1.0, rel_tol=1e-3), math.isclose),
+    "keywords of a module that the file does not import": (
+        eval(compile("lambda: sub.isclose(x, 1.0, rel_tol=1e-3)", "cell", "eval"), {"sub": math, "x": x}),
+        math.isclose,
+    ),
     "over lines": (over_lines, math.atan2),
     "before finally": (before_finally, math.sin),
     "in finally": (in_finally, math.cos),

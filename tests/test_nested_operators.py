@@ -354,6 +354,11 @@ def test_checkpoint_of_dataclasses() -> None:
     ad.check_grads(f, [m], order=2)
 
 
+def values(x: Any) -> Any:
+    """The numbers of a node."""
+    return getattr(x, "value", x)
+
+
 class TestCheckGrads:
     def test_trees(self) -> None:
         ad.check_grads(field, [MODEL, TIME])
@@ -364,6 +369,8 @@ class TestCheckGrads:
         with pytest.raises(AssertionError, match=f"order 1: derivative in mode '{mode}'"):
             ad.check_grads(lambda m: {"y": np.sin(m.w), "z": wrong(m.layers)}, [Model(W, 3.0)], modes=(mode,))
         with pytest.raises(AssertionError, match="a central difference gives"):
+            ad.check_grads(lambda p: [p["a"] ** 2, np.sum(values(p["a"]))], [{"a": W}], order=1, modes=(mode,))
+        with pytest.raises(cg.EscapeError, match=r"np\.asarray\(p\[.a.\]\)"):
             ad.check_grads(lambda p: [p["a"] ** 2, np.sum(np.asarray(p["a"]))], [{"a": W}], order=1, modes=(mode,))
 
     def test_the_order_that_is_off_is_named(self) -> None:
@@ -393,7 +400,12 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "argnums in a row": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums is a position, a name"),  # type: ignore[arg-type]
     "behind a star": (lambda: ad.grad(lambda *a, c=1.0: a[1] * c, "c")(2.0, 3.0), ValueError, "no argument called 'c'"),
     "no parameter of a product": (lambda: ad.grad(ad.hvp(lambda x, y: x * y), "y")(1.0, 1.0, 2.0), ValueError, "called 'y'"),
-    "a list": (lambda: ad.grad(lambda x: np.sum(np.sin(x)))([1.0, 2.0]), TypeError, r"for an array give np\.array"),
+    "a list": (lambda: ad.grad(lambda x: x.sum())([1.0, 2.0]), AttributeError, "'list' object has no attribute 'sum'"),
+    "a list that became plain": (
+        lambda: ad.grad(lambda x: np.array([v.value for v in x]).sum())([1.0, 2.0]),
+        TypeError,
+        r"for an array give np\.array",
+    ),
     "a pair": (lambda: ad.grad(lambda x: (x, x))(2.0), TypeError, "returned a tuple, not a scalar; .*has_aux=True"),
     "a dictionary": (
         lambda: ad.hessian(lambda x: {"y": x})(2.0),
@@ -436,7 +448,12 @@ def test_refused(label: str) -> None:
 )
 def test_a_leaf_that_left_the_graph_is_told(operator: Function) -> None:
     with pytest.warns(RuntimeWarning, match="does not depend on argument 1 by its graph"):
-        operator(lambda x, y: x**2 * float(y))
+        operator(lambda x, y: x**2 * y.value)
+
+
+def test_a_list_of_numbers_may_be_used_as_an_array() -> None:
+    found = ad.grad(lambda x: np.sum(np.sin(x) ** 2))([1.0, 2.0])
+    assert np.allclose(found, np.sin([2.0, 4.0]))
 
 
 # -------------------------------------------------------------------------------------- in each other

@@ -652,7 +652,7 @@ def test_conversions() -> None:
         assert int(node) == 2
         assert complex(node) == 2.75
         assert bool(node) is True
-        assert math.isclose(math.sqrt(node), math.sqrt(2.75))
+        assert np.isclose(np.sqrt(node), math.sqrt(2.75))
         assert math.floor(node) == 2
         assert math.ceil(node) == 3
     assert complex(cg.variable(1 + 2j)) == 1 + 2j
@@ -662,6 +662,9 @@ def test_conversions() -> None:
     assert "a" * cg.constant(3).item() == "aaa"
     assert [10, 20, 30][cg.constant(1)] == 20
     assert list(range(np.argmax(cg.variable([1.0, 3.0])))) == [0]
+    assert math.sqrt(cg.constant(2.75)) == math.sqrt(2.75)
+    with pytest.raises(cg.EscapeError, match=r"math\.sqrt\(\) takes .*Use np\.sqrt"):
+        math.sqrt(x)
     with pytest.raises(TypeError):
         [10, 20][cg.variable(1.0)]
     with pytest.raises(TypeError):

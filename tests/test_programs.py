@@ -19,6 +19,7 @@ FOUND_RIGHT = {(c, n): but for c, names in json.loads(FROZEN.read_text()).items(
 RIGHT = [pytest.param(c, n, but, id=f"{c}-{n}") for (c, n), but in FOUND_RIGHT.items()]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize(("corpus", "name"), NAMES)
 def test_is_never_silently_wrong(corpus: str, name: str) -> None:
     program = CORPORA[corpus][name]

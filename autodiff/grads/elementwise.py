@@ -54,7 +54,7 @@ divmod_grad = general(
 
 def _in_domain(x: Any, out: Any) -> Any:
     """`x` as a complex number where the result is one, although x was real (``np.emath``)."""
-    return x + np.zeros((), out.dtype) if out.dtype.kind == "c" and np.asarray(x).dtype.kind != "c" else x
+    return x + np.zeros((), out.dtype) if out.dtype.kind == "c" and not np.iscomplexobj(x) else x
 
 
 def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.operands import to_plain
+
 from ..broadcasting import unbroadcast
 from ..registry import Formula, general, linear
 
@@ -216,7 +218,7 @@ def _padded(p: Any, length: int) -> Any:
 def _without_zeros(p: Any) -> tuple[int, Any]:
     """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
     p = np.ravel(p)
-    found = np.flatnonzero(np.asarray(p))
+    found = np.flatnonzero(np.asarray(to_plain(p)))
     lead = int(found[0]) if found.size else len(p) - 1
     return lead, p[lead:]
 

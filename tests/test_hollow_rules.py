@@ -1,0 +1,90 @@
+"""Our own code never takes the numbers of a node without asking it: all rules, with every node hollow.
+
+What a rule computes from `np.asarray(node)` would be refused here, or differ from what it computes from solid nodes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from arguments import Case
+from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+
+import autodiff as ad
+import compgraph as cg
+from autodiff import forward
+from autodiff.forward import jvp
+from autodiff.reverse import gradient
+from compgraph.nodes import is_hollow
+from compgraph.operands import to_plain
+
+PER_RULE = 3  # of each opname; the other cases differ in shapes and options alone
+
+
+def chosen() -> list[Any]:
+    """The first cases of each opname, and some of each kind that come later."""
+    found: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for kind, cases in (("real", CASES), ("complex", COMPLEX_CASES), ("composed", COMPOSED_CASES)):
+        for case in cases:
+            found[kind, case.opname].append(case)
+    rows = []
+    for (kind, _), cases in found.items():
+        rows += [pytest.param(c, id=f"{kind} {c}") for c in (cases[:PER_RULE] + cases[PER_RULE :: len(cases) // 2 + 1])]
+    return rows
+
+
+def random_like(array: Any, rng: np.random.Generator) -> Any:
+    array = np.asarray(to_plain(array))
+    numbers = rng.normal(size=array.shape) + (1j * rng.normal(size=array.shape) if array.dtype.kind == "c" else 0)
+    return np.asarray(numbers, array.dtype)
+
+
+def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
+    """What all modes make of a case, for a variable in place of each argument."""
+    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+    tangents = [random_like(x, rng) for x in case.args]
+    variables = [cg.variable(x) for x in case.args]
+    out = case.function(*variables)
+    assert is_hollow(out) is is_strict
+    u = random_like(out, rng)
+    first = gradient(out, variables, adjoint=u, create_graph=True)
+    along = sum(np.sum(np.real(first[x] * t)) for x, t in zip(variables, tangents, strict=True))
+    found = {"value": out, **{f"first {i}": first[x] for i, x in enumerate(variables)}, "along": along}
+    if isinstance(along, cg.Node) and any(isinstance(n, cg.VariableNode) for n in cg.topological_order([along])):
+        second = gradient(along, variables, unused="zero")
+        found |= {f"second {i}": second[x] for i, x in enumerate(variables)}
+    found["value and tangent"] = jvp(case.function, variables, tangents)
+    found["tangent of a tangent"] = jvp(lambda *xs: jvp(case.function, xs, tangents)[1], variables, tangents)
+    is_real = all(x.dtype.kind == "f" for x in (out, *variables))
+    if is_real and out.size <= 12 and sum(x.size for x in variables) <= 24:
+        positions = tuple(range(len(variables)))
+        found["jacrev"] = ad.jacrev(case.function, positions)(*variables)
+        found["jacfwd"] = ad.jacfwd(case.function, positions)(*variables)
+    if is_real and len(variables) == 1:
+        found["carried"] = forward.jacobian(case.function(forward.variables(case.args[0])))
+    return {name: to_plain(value) for name, value in found.items()}
+
+
+def plain(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [leaf for part in value for leaf in plain(part)]
+    return [np.asarray(to_plain(value))]
+
+
+@pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("case", chosen())
+def test_rules_take_no_numbers_unasked(case: Case) -> None:
+    with np.errstate(all="ignore"):
+        expected = derivatives(case, is_strict=False)
+        with cg.strict():
+            found = derivatives(case, is_strict=True)
+        assert found.keys() == expected.keys()
+        for name in expected:
+            for one, other in zip(plain(found[name]), plain(expected[name]), strict=True):
+                assert (one.dtype, one.shape) == (other.dtype, other.shape), name
+                assert np.array_equal(one, other, equal_nan=True), name
