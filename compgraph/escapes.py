@@ -25,7 +25,7 @@ from .decisions import note
 from .hollow import bodies
 from .modes import is_recording
 from .nodes import ACTIVE, INERT, USED, ConstantNode, Node, PlaceholderNode, describe, is_hollow, require_history, use
-from .refusals import refused
+from .refusals import LOGS, refused
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
@@ -134,15 +134,17 @@ def _ask(node: Node, what: str, frame: Any) -> None:
     if _is_drawing(frame):
         _remember(what, frame, False)
         return
-    asked = None if interpreter.assigns(frame) else interpreter.callee(frame)
-    if not (asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING)):
-        if not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
-            raise refused(frame, f"the {describe(node)}")
+    if interpreter.assigns(frame):
+        raise refused(frame, f"the {describe(node)}")
+    asked = interpreter.callee(frame)
+    if asked is None and not interpreter.operates(frame):  # for number in map(math.sin, x)
         _take(node, what, frame)
-    elif interpreter.assigns(frame):
+    elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
+        _remember(what, frame, False)
+    elif not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
         raise refused(frame, f"the {describe(node)}")
     else:
-        _remember(what, frame, False)
+        _take(node, what, frame)
 
 
 def _take(node: Node, what: str, frame: Any) -> None:
@@ -153,8 +155,8 @@ def _take(node: Node, what: str, frame: Any) -> None:
 
 
 def _is_within(node: Node) -> bool:
-    """Whether a function is being differentiated, or nodes are hollow anyway."""
-    return bodies() is not None or bool(node.level)
+    """Whether a function is being differentiated, maybe by the thread that started this one, or nodes are hollow anyway."""
+    return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
 
 
 def _is_drawing(frame: Any) -> bool:
@@ -170,7 +172,7 @@ def _remember(what: str, frame: Any, warns: bool) -> None:
     while lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     escape = Escape(what, frame.f_code, frame.f_lasti)
-    if warns and escape not in (_log.get() or ()):
+    if warns and (bodies() is None or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
         lines.warn_at(frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value")
     _extend(_log.get(), [escape])
 
@@ -262,6 +264,14 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
     return np.asarray(self.plain)
 
 
+def _bytes(self: Node) -> bytes:
+    """``bytes(x)``, which would be given those of the body."""
+    if _passes(self):
+        _take(self, "bytes()", sys._getframe(1))
+        _note_number(self, "bytes()")
+    return bytes(_solid(self).tobytes())
+
+
 CONVERSIONS = ("float", "int", "complex", "bool", "index")
 PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
@@ -278,6 +288,7 @@ def methods() -> dict[str, Any]:
     """What is installed on `Node`."""
     return {
         **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
+        "__bytes__": _bytes,
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},

@@ -6,19 +6,20 @@ numbers. It is a read-only array of stride zero of one object, a `Refusal`, that
 stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
 
 Whoever makes up strides (``as_strided(x, strides=x.strides)``) must not read foreign memory: all bodies point into the
-middle of a large block of zeros, and an element is as wide as those of the value, or is a pointer behind which only zeros,
+middle of a large empty block, and an element is as wide as those of the value, or is a pointer behind which only zeros,
 which are no pointers, can be read.
 """
 
 from __future__ import annotations
 
+import math
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from .refusals import REFUSAL, WORDS, explained, unused_copy, watching
+from .refusals import OBJECT, REFUSAL, WORDS, explained, unused_copy, watching
 
 ndarray = np.ndarray
 
@@ -27,56 +28,67 @@ ndarray = np.ndarray
 
 
 class _Pool:
-    """A block of zeros, but for one pointer in its middle; it grows with the arrays, whose strides must stay within."""
+    """A block of nothing but for one refusal in its middle; it grows with the arrays, whose strides must stay within."""
 
-    def __init__(self) -> None:
-        self.reach = 0
-        self.grow(2**24)
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._grow(2**24)
 
-    def grow(self, reach: int) -> None:
+    def _grow(self, reach: int) -> None:
         """Make the block reach as many bytes in both directions; pages nobody touches cost no memory."""
-        self.reach = reach
-        self._zeros = np.zeros(2 * reach // 8 + 1, np.uint64)
-        middle = reach // 8
-        self._zeros[middle] = id(REFUSAL)
-        self.address = self._zeros.__array_interface__["data"][0] + 8 * middle
+        self._reach = reach
+        middle = reach // self._dtype.itemsize
+        block = np.empty(2 * middle + 1, self._dtype)
+        self._element = block[middle : middle + 1].reshape(())
+        if self._dtype == OBJECT:
+            self._element[()] = REFUSAL
+        elif self._dtype[WORDS] == OBJECT:
+            self._element[WORDS] = REFUSAL
 
-    def body(self, shape: tuple[int, ...], itemsize: int) -> Any:
-        """An array of stride zero in the middle, of pointers; for narrow numbers of as many zero bytes beside it."""
-        if itemsize >= 8:
-            return np.asarray(_Place(self._zeros, self.address, shape, "|O8"))
-        place = _Place(self._zeros, self.address + 64, shape, f"|V{itemsize}")
-        return np.asarray(place).view(np.dtype([(WORDS, f"|V{itemsize}")]))
-
-
-class _Place:
-    """A part of a block, as NumPy takes it."""
-
-    def __init__(self, base: Any, address: int, shape: tuple[int, ...], typestr: str) -> None:
-        self.base = base
-        strides = (0,) * len(shape)
-        self.__array_interface__ = {"data": (address, True), "shape": shape, "typestr": typestr, "strides": strides, "version": 3}
+    def body(self, shape: tuple[int, ...], reach: int) -> Any:
+        """An array of stride zero in the middle; whose values' strides reach as many bytes."""
+        if reach > self._reach:
+            self._grow(max(reach, 2 * self._reach))
+        return np.broadcast_to(self._element, shape)
 
 
-_pool = _Pool()
+def _element_of(dtype: np.dtype[Any], size: int) -> np.dtype[Any]:
+    """What the elements of a body are.
+
+    Of real numbers, objects. NumPy says of an array of objects that its imaginary part is zero, so those of complex numbers
+    are in a record, of which it says nothing. Narrow numbers leave no room for a pointer: there the object is in a list of
+    length zero, by which NumPy refuses to cast; except where no stride can lead astray.
+    """
+    if dtype.kind == "c":
+        return np.dtype({"names": [WORDS], "formats": [OBJECT], "offsets": [0], "itemsize": dtype.itemsize})
+    if dtype.itemsize >= OBJECT.itemsize or size <= 1:
+        return OBJECT
+    return np.dtype([(WORDS, f"|V{dtype.itemsize}"), ("", OBJECT, (0,))])
+
+
+class _Pools(dict[np.dtype[Any], _Pool]):
+    """The pools, by what their elements are."""
+
+    def __missing__(self, dtype: np.dtype[Any]) -> _Pool:
+        made = self[dtype] = _Pool(dtype)
+        return made
+
+
+_pools = _Pools()
 _KEPT = 4096  # shapes of which bodies are remembered
 
 
 class _ByShape(dict[tuple[int, ...], Any]):
-    """The bodies of one width, by shape; looked up for every operation, so made once."""
+    """The bodies for values of one dtype, by shape; looked up for every operation, so made once."""
 
-    def __init__(self, itemsize: int) -> None:
-        self.itemsize = itemsize
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
 
     def __missing__(self, shape: tuple[int, ...]) -> Any:
-        reach = 4 * self.itemsize
-        for length in shape:
-            reach *= max(length, 1)
-        if reach > _pool.reach:
-            _pool.grow(max(reach, 2 * _pool.reach))
+        size = math.prod(max(length, 1) for length in shape)
         if len(self) > _KEPT:
             self.clear()
-        made = self[shape] = _pool.body(shape, self.itemsize)
+        made = self[shape] = _pools[_element_of(self._dtype, size)].body(shape, 4 * self._dtype.itemsize * size)
         return made
 
 
@@ -86,7 +98,7 @@ class _ByDtype(dict[Any, Any]):
     def __missing__(self, dtype: np.dtype[Any]) -> Any:
         if dtype.kind not in "fc":
             raise NotNumbersError(dtype)
-        made = self[dtype] = _ByShape(dtype.itemsize)
+        made = self[dtype] = _ByShape(dtype)
         return made
 
 

@@ -36,6 +36,7 @@ KEPT = 4096  # instructions of which the answer is remembered
 # Specialised instructions are not among these: ``co_code`` shows what they were specialised from, instrumented ones too.
 _ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
 _CALLS = frozenset(code for name, code in dis.opmap.items() if "CALL" in name and "INTRINSIC" not in name)
+_OPERATES = dis.opmap["BINARY_OP"]
 _ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 _VARIABLES, _GLOBAL = frozenset([*dis.haslocal, *dis.hasfree]), dis.opmap["LOAD_GLOBAL"]
 _LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") and "ATTR" not in name} - _ATTRIBUTES
@@ -71,6 +72,25 @@ def assigns(frame: FrameType) -> bool:
     False
     """
     return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
+
+
+def operates(frame: FrameType) -> bool:
+    """Whether a frame is at a binary operator, as ``"%.2f" % x`` is, and a loop over ``map(math.sin, x)`` is not.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Number:
+    ...     def __float__(self):
+    ...         print(operates(sys._getframe(1)))
+    ...         return 1.0
+    >>> shown = "%.1f" % Number()
+    True
+    >>> for number in map(float, [Number()]):
+    ...     pass
+    False
+    """
+    return frame.f_code.co_code[frame.f_lasti] == _OPERATES
 
 
 def keep_for_ever(value: Any) -> None:

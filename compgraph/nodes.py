@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
-from .hollow import OF_SCALARS, Hollowing, NotNumbersError, bodies, body_of
+from .hollow import OF_SCALARS, Hollowing, NotNumbersError, bodies, body_of, hollow_body
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
 from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
@@ -593,11 +593,11 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
 
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case."""
+    hollow = bodies()
+    if hollow is None and LOGS and any(map(is_hollow, args)):  # a function is differentiated, and this is a thread it started
+        return record(function, args)
     if value.__class__ is ndarray:
-        hollow = bodies()
         if hollow is None:
-            if LOGS and any(map(is_hollow, args)):  # a function is being differentiated, and this is a thread it started
-                return record(function, args)
             node = _new_view(value, OperationalNode)
         else:
             try:
@@ -767,8 +767,14 @@ def _restored(node: Any) -> bool:
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
     if is_copy:  # what it holds is no number
-        _set_state(node, (1, node.shape, OBJECT, False, [REFUSAL] * node.size))
+        hollow_out(node)
     return True
+
+
+def hollow_out(node: Any) -> None:
+    """Give a node whose body holds numbers one that refuses, since they are not all there is to them."""
+    body = hollow_body(np.asarray(node.plain))
+    _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
 
 
 def recover(error: AttributeError, *operands: Any) -> None:

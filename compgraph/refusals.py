@@ -25,7 +25,8 @@ WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of 
 # Python's own modules, and what is installed beside NumPy; code elsewhere is the user's.
 _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
 _OF_OBJECTS = re.compile(
-    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type"
+    rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type|"
+    r"safely coerced|structured|'tuple'|void"
 )
 _SHOWN = 3  # how many nodes a message names
 # Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
@@ -172,7 +173,7 @@ def is_body(array: Any) -> bool:
     """Whether a plain array is the body of a node, or a part or copy of one."""
     if array.dtype is OBJECT or array.dtype == OBJECT:
         return any(element is REFUSAL for element in array.ravel().tolist())
-    return bool(array.dtype.names == (WORDS,))
+    return WORDS in (array.dtype.names or ())
 
 
 # -------------------------------------------------------------------------------------------------- the story

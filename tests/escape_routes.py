@@ -271,7 +271,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("x.view(np.ndarray)", "raises", "x.value where numbers are meant"),
         Route("np.asarray(x.data)", "noticed", "x"),
         Route("np.asarray(memoryview(x))", "hole", "x"),
-        Route("np.frombuffer(bytes(x))", "hole", "x"),
+        Route("np.frombuffer(bytes(x))", "noticed", "x"),
         Route("np.frombuffer(x.tobytes())", "noticed", "x"),
         Route("np.ctypeslib.as_array(x.ctypes.data_as(ctypes.POINTER(ctypes.c_double)), (3,))", "noticed", "x"),
         Route("x.__array__()", "noticed", "x"),
