@@ -6,7 +6,7 @@ numbers. It is a read-only array of stride zero of one object, a `Refusal`, that
 stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
 
 Whoever makes up strides (``as_strided(x, strides=x.strides)``) must not read foreign memory: all bodies point into the
-middle of a large empty block, and an element is as wide as those of the value, or is a pointer behind which only zeros,
+middle of a large block of zeros, and an element is as wide as those of the value, or is a pointer behind which only zeros,
 which are no pointers, can be read.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .refusals import OBJECT, REFUSAL, WORDS, explained, unused_copy, watching
+from .refusals import REFUSAL, WORDS, explained, unused_copy, watching
 
 ndarray = np.ndarray
 
@@ -28,53 +28,56 @@ ndarray = np.ndarray
 
 
 class _Pool:
-    """A block of nothing but for one refusal in its middle; it grows with the arrays, whose strides must stay within."""
+    """A block of zeros, but for one pointer in its middle; it grows with the arrays, whose strides must stay within."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._grow(2**24)
+    def __init__(self) -> None:
+        self.reach = 0
+        self.grow(2**24)
 
-    def _grow(self, reach: int) -> None:
+    def grow(self, reach: int) -> None:
         """Make the block reach as many bytes in both directions; pages nobody touches cost no memory."""
-        self._reach = reach
-        middle = reach // self._dtype.itemsize
-        block = np.empty(2 * middle + 1, self._dtype)
-        self._element = block[middle : middle + 1].reshape(())
-        if self._dtype == OBJECT:
-            self._element[()] = REFUSAL
-        elif self._dtype[WORDS] == OBJECT:
-            self._element[WORDS] = REFUSAL
+        self.reach = reach
+        try:
+            zeros = np.zeros(2 * reach // 8 + 1, np.uint64)
+        except MemoryError:  # so much is not even promised, so the values do not lie in memory either: they are broadcast
+            return
+        middle = reach // 8
+        zeros[middle] = id(REFUSAL)
+        self._zeros, self._address = zeros, zeros.__array_interface__["data"][0] + 8 * middle
 
-    def body(self, shape: tuple[int, ...], reach: int) -> Any:
-        """An array of stride zero in the middle; whose values' strides reach as many bytes."""
-        if reach > self._reach:
-            self._grow(max(reach, 2 * self._reach))
-        return np.broadcast_to(self._element, shape)
+    def body(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array of stride zero in the middle, for values of a dtype.
 
+        Of real numbers it holds objects. NumPy says of an array of objects that its imaginary part is zero, so those of
+        complex numbers stand in records, of which it says nothing. Narrow numbers leave no room for a pointer: theirs are
+        records of zero bytes beside it, and of no objects, by which NumPy refuses to cast; but for a number alone, which has
+        no strides that could lead astray.
+        """
+        width = dtype.itemsize
+        if dtype.kind == "c":
+            padding = [("", f"|V{width - 8}")] if width > 8 else []
+            one = self._element(0, f"|V{width}", [(WORDS, "|O8"), *padding])[[WORDS]]
+        elif width >= 8 or not shape:
+            one = self._element(0, "|O8")
+        else:
+            one = self._element(64, f"|V{width}", [(WORDS, f"|V{width}"), ("", "|O8", (0,))])
+        return np.broadcast_to(one, shape)
 
-def _element_of(dtype: np.dtype[Any], size: int) -> np.dtype[Any]:
-    """What the elements of a body are.
-
-    Of real numbers, objects. NumPy says of an array of objects that its imaginary part is zero, so those of complex numbers
-    are in a record, of which it says nothing. Narrow numbers leave no room for a pointer: there the object is in a list of
-    length zero, by which NumPy refuses to cast; except where no stride can lead astray.
-    """
-    if dtype.kind == "c":
-        return np.dtype({"names": [WORDS], "formats": [OBJECT], "offsets": [0], "itemsize": dtype.itemsize})
-    if dtype.itemsize >= OBJECT.itemsize or size <= 1:
-        return OBJECT
-    return np.dtype([(WORDS, f"|V{dtype.itemsize}"), ("", OBJECT, (0,))])
-
-
-class _Pools(dict[np.dtype[Any], _Pool]):
-    """The pools, by what their elements are."""
-
-    def __missing__(self, dtype: np.dtype[Any]) -> _Pool:
-        made = self[dtype] = _Pool(dtype)
-        return made
+    def _element(self, offset: int, typestr: str, descr: list[Any] | None = None) -> Any:
+        return np.asarray(_Place(self._zeros, self._address + offset, typestr, descr))
 
 
-_pools = _Pools()
+class _Place:
+    """An element of a block, as NumPy takes it."""
+
+    def __init__(self, base: Any, address: int, typestr: str, descr: list[Any] | None) -> None:
+        self.base = base
+        self.__array_interface__ = {"data": (address, True), "shape": (), "typestr": typestr, "version": 3}
+        if descr is not None:
+            self.__array_interface__["descr"] = descr
+
+
+_pool = _Pool()
 _KEPT = 4096  # shapes of which bodies are remembered
 
 
@@ -85,10 +88,12 @@ class _ByShape(dict[tuple[int, ...], Any]):
         self._dtype = dtype
 
     def __missing__(self, shape: tuple[int, ...]) -> Any:
-        size = math.prod(max(length, 1) for length in shape)
+        reach = 4 * self._dtype.itemsize * math.prod(max(length, 1) for length in shape)
+        if reach > _pool.reach:
+            _pool.grow(max(reach, 2 * _pool.reach))
         if len(self) > _KEPT:
             self.clear()
-        made = self[shape] = _pools[_element_of(self._dtype, size)].body(shape, 4 * self._dtype.itemsize * size)
+        made = self[shape] = _pool.body(shape, self._dtype)
         return made
 
 
