@@ -35,29 +35,47 @@ _FIXED, _NO_RESERVE = 0x10, 0x4000  # of Linux's mmap; Python's module has no na
 
 
 class _Pool:
-    """A block full of references to the refusal, into whose middle bodies point; it grows with the arrays."""
+    """A block full of references to the refusal, and one of zeros, into whose middles bodies point; they grow with the arrays."""
 
     def __init__(self) -> None:
         self.reach = 0
         self.grow(2**24)
 
     def grow(self, reach: int) -> None:
-        """Make the block reach as many bytes in both directions. The one before stays where it is."""
-        self.reach = -(-reach // _CHUNK) * _CHUNK
+        """Make the blocks reach as many bytes in both directions. Those before stay where they are."""
+        reach = -(-reach // _CHUNK) * _CHUNK
         try:
-            start = _repeated(2 * self.reach)
+            zeros = np.zeros(2 * reach // 8, np.uint64)  # pages that nobody touches cost no memory
+            start = _repeated(2 * reach)
         except (OSError, AttributeError):  # another system: memory of our own
-            self._own = np.full(2 * self.reach // 8, id(REFUSAL), np.uint64)
-            _kept.append(self._own)
-            start = self._own.__array_interface__["data"][0]
-        self.address = start + self.reach
+            _kept.append(np.full(2 * reach // 8, id(REFUSAL), np.uint64))
+            start = _address_of(_kept[-1])
+        except MemoryError:  # so much is not even promised, so the values are no more than a number that was broadcast
+            return
+        _kept.append(zeros)
+        self.reach, self._references, self._zeros = reach, start + reach, _address_of(zeros) + reach
 
     def body(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """An array of stride zero in the middle, for values of a dtype."""
-        return np.asarray(_Place(self.address, shape, *_element(dtype)))
+        """An array of stride zero for values of a dtype, as wide as they are.
+
+        Of real numbers it holds objects. NumPy says of an array of objects that its imaginary part is zero, so those of
+        complex numbers stand in records, of which it says nothing. Narrow numbers leave no room for a reference: theirs are
+        records of zeros, and of no objects, by which NumPy refuses to cast; but for a number alone, which has no strides.
+        """
+        width = dtype.itemsize
+        if dtype.kind == "c":
+            padding = [("", f"|V{width - 8}")] if width > 8 else []
+            return np.asarray(_Place(self._references, shape, f"|V{width}", [(WORDS, "|O8"), *padding]))
+        if width >= 8 or not shape:
+            return np.asarray(_Place(self._references, shape, "|O8", [("", "|O8")]))
+        return np.asarray(_Place(self._zeros, shape, f"|V{width}", [(WORDS, f"|V{width}"), ("", "|O8", (0,))]))
 
 
 _kept: list[Any] = []
+
+
+def _address_of(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _repeated(size: int) -> int:
@@ -75,20 +93,6 @@ def _repeated(size: int) -> int:
     finally:
         os.close(file)
     return start
-
-
-def _element(dtype: np.dtype[Any]) -> tuple[str, list[Any]]:
-    """What the elements of a body are, as wide as the numbers: an object, as NumPy describes it.
-
-    NumPy says of an array of objects that its imaginary part is zero, so those of complex numbers are in records, of which
-    it says nothing. Narrow numbers leave no room for a reference: with a list of no objects NumPy refuses to cast them.
-    """
-    size = dtype.itemsize
-    if size < 8:
-        return f"|V{size}", [(WORDS, f"|V{size}"), ("", "|O8", (0,))]
-    if dtype.kind == "c":
-        return f"|V{size}", [(WORDS, "|O8"), *([("", f"|V{size - 8}")] if size > 8 else [])]
-    return "|O8", [("", "|O8")]
 
 
 class _Place:

@@ -772,9 +772,14 @@ def _restored(node: Any) -> bool:
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
     if is_copy:  # what it holds is no number
-        body = hollow_body(np.asarray(node.plain))
-        _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
+        hollow_out(node)
     return True
+
+
+def hollow_out(node: Any) -> None:
+    """Give a node whose body holds numbers one that refuses, since they are not all there is to them."""
+    body = hollow_body(np.asarray(node.plain))
+    _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
 
 
 def recover(error: AttributeError, *operands: Any) -> None:

@@ -25,6 +25,8 @@ from .nodes import (
     PlaceholderNode,
     VariableNode,
     describe,
+    hollow_out,
+    is_hollow,
     next_tick,
     require_history,
     require_unsealed,
@@ -85,7 +87,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
-        _activate(target)
+        _activate(target, is_hollow(value))
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
@@ -134,12 +136,14 @@ def _open(root: Any) -> None:
         joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
 
 
-def _activate(target: Any) -> None:
-    """Let adjoints pass a buffer that had none to pass: from the target up to the root."""
+def _activate(target: Any, hollows: bool) -> None:
+    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is."""
     node: Any = target
     while node is not None:
         if node.__class__ is InertNode:
             node.__class__ = OperationalNode  # type: ignore[assignment]
+        if hollows and not is_hollow(node):
+            hollow_out(node)
         node = viewed_by(node)
 
 

@@ -76,7 +76,9 @@ def test_the_body_holds_no_numbers(layout: str, dtype: str) -> None:
     assert not np.shares_memory(inside, array)
     with pytest.raises(ValueError, match="WRITEABLE"):
         inside.flags.writeable = True
-    if array.dtype.itemsize >= 8:
+    if array.dtype.kind == "c":
+        assert all(element[0] is REFUSAL for element in inside.ravel().tolist())
+    elif array.dtype.itemsize >= 8 or not array.shape:
         assert inside.dtype == object
         assert all(element is REFUSAL for element in inside.ravel().tolist())
     else:
@@ -116,6 +118,8 @@ def f(x):
         for step in strides:
             if step * (max(shape, default=1) - 1) * max(len(shape), 1) >= 2**24:
                 continue
+            if not x.shape and step % 8:  # beyond a narrow number that stands alone there is nothing that could be read
+                continue
             taken = strided(x, shape, (step,) * len(shape))
             for use in (repr, np.sum, np.real, np.max, np.copy, lambda a: a.tolist(), lambda a: a == a, np.sort, float):
                 try:
@@ -151,7 +155,7 @@ def test_the_block_grows_with_the_arrays() -> None:
         far = np.lib.stride_tricks.as_strided(inside, (3,), (8 * 2**26,))
         near = np.lib.stride_tricks.as_strided(inside, (3,), (-8,))
     assert near.tolist() == [REFUSAL] * 3
-    assert far.tolist()[1:] == [None, None]
+    assert far.tolist() == [REFUSAL] * 3
 
 
 # ------------------------------------------------------------------------------------------------ our door
