@@ -30,7 +30,8 @@ _OF_OBJECTS = re.compile(
     rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|has no callable|'\w+Node'|from \w+Node to"
 )
 _OF_MEMORY = re.compile(
-    r"(?<!destination is )read-only|contiguous|No matching signature|data types? (not|in)|Rational instance|string to|element with a sequence\.$"
+    r"(?<!destination is )read-only|contiguous|No matching signature|data types? (not|in)|Rational instance|string to"
+    r"|element with a sequence\.$"
 )
 _OF_PYTHON = re.compile(r"'(?!Refusal)[\w.]+' objects?\b")
 _NAME = re.compile(r"[^\W\d]\w*")
