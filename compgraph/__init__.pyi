@@ -10,6 +10,7 @@ from .decisions import reset as reset
 from .executor import Executor as Executor
 from .functions import expand as expand, stop_gradient as stop_gradient
 from .graph import topological_order as topological_order
+from .hollow import strict as strict
 from .joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
 from .leaves import constant as constant, placeholder as placeholder, variable as variable
 from .lines import record_lines as record_lines
@@ -18,6 +19,7 @@ from .nodes import ConstantNode as ConstantNode, Node as Node, OperationalNode a
 from .patching import patched_numpy as patched_numpy
 from .pooling import max_pool as max_pool, mean_pool as mean_pool
 from .primitives import primitive as primitive
+from .refusals import EscapeError as EscapeError
 from .replay import GuardError as GuardError
 from .scopes import scope as scope
 from .simplification import simplified as simplified

@@ -110,7 +110,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("math.erf(x[0])", "raises", "raises", "scipy.special.erf"),
         Route("sine = math.sin; sine(x[0])", "raises", "raises", "np.sin"),
         Route("list(map(math.sin, x))", "noticed", "warns", "np.sin(x)"),
-        Route("[math.sin][0](x[0])", "noticed", "raises", "np.sin"),
+        Route("next(iter([math.sin]))(x[0])", "noticed", "raises", "np.sin"),
         Route("attempt(lambda: math.sin(x[0]))", "hole", "warns", "np.sin"),
         Route("attempt(lambda: np.asarray(x).sum())", "hole", "warns", "cg.asarray"),
         Route("attempt(lambda: scipy.linalg.norm(x))", "hole", "warns", "np.linalg.norm"),
