@@ -61,6 +61,8 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:
+        if getattr(out[0], "is_scalar", False) and sys._getframe(2).f_code.co_filename == _IN_NUMPY:
+            return ufunc(*inputs)
         where = options.pop("where", True)
         if where is not True:
             return write_where(ufunc, inputs, options, out, where)
@@ -84,6 +86,10 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         return record(function, operands, settings or NO_OPTIONS)
     settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
     return record(settled(function, tuple(settings.items())) if settings else function, operands)
+
+
+# Where np.mean and np.std of an array of objects, as a list of nodes becomes, divide a scalar in place, and use what is returned.
+_IN_NUMPY = str(sys.modules["numpy._core._methods"].__file__)
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

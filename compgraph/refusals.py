@@ -26,7 +26,7 @@ WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of 
 _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
 _OF_OBJECTS = re.compile(
     rf"{WORDS}|Refusal|\bobject\b|[Oo]bject arrays|dtype\('O'\)|'O'|No matching signature|has no callable|data type|"
-    r"safely coerced|structured|'tuple'|void|holds references|of references"
+    r"safely coerced|structured|'tuple'|[Vv]oid|holds references|of references"
 )
 _SHOWN = 3  # how many nodes a message names
 # Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
