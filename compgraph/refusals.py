@@ -27,8 +27,8 @@ _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__fil
 # What NumPy and SciPy say of arrays of objects, and what is said of other things as well. A class of Python's that lacks an
 # attribute is an "object" too, and none of these.
 _OF_OBJECTS = re.compile(
-    rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|has no callable|safely coerced|structured"
-    r"|'tuple'|void|'\w+Node'|from \w+Node to"
+    rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|of references|has no callable|safely coerced"
+    r"|structured|'tuple'|[Vv]oid|'\w+Node'|from \w+Node to"
 )
 _OF_MEMORY = re.compile(
     r"(?<!destination is )read-only|contiguous|No matching signature|data types? (not|in)|Rational instance|string to"

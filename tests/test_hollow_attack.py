@@ -87,6 +87,22 @@ def test_an_array_of_float32_nodes_decides_as_numbers_do(decide: Callable[[Any],
         assert ad.value_and_grad(f)(POINT)[0] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    "function", [np.mean, np.std, np.var, np.sum, np.median, np.average, np.prod, np.max], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_statistics_of_a_list_of_nodes_are_right(function: Callable[[Any], Any], dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        x = x.astype(dtype)
+        return function([x[0] ** 2, x[1] * x[0], x[2]])
+
+    def stacked(x: Any) -> Any:
+        x = x.astype(dtype)
+        return function(np.stack([x[0] ** 2, x[1] * x[0], x[2]]))
+
+    assert np.allclose(ad.grad(f)(POINT), ad.grad(stacked)(POINT))
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (0,), (10**9,), (2**40,), (1,) * 64], ids=str)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
 def test_a_body_of_any_shape_costs_nothing(dtype: str, shape: tuple[int, ...]) -> None:
