@@ -31,7 +31,8 @@ cg.strict():` and `with cg.debug():`. There the array that a node is holds no nu
 - **nothing to lose**: texts, decisions, counts, shapes.
 - **not seen**: a number that is printed into a text and read from it again, and, before Python 3.12, the buffer of a node.
   `autodiff.grad(f, verify="first")` (or `"always"`) compares one directional derivative with a central difference of `f` on
-  plain arrays, `check_gradient` all of them; both find these lines too.
+  plain arrays, `check_gradient` all of them; both find these lines too. Arrays of float32 and float16 leave no room for a
+  refusal in each number: nobody computes with them, but `np.asarray(x)` can be sorted, and asked which are zero.
 
 **At the top level**, for nodes of `cg.variable`, values are plain to see: Matplotlib and pandas take them as the arrays they are.
 
