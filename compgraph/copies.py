@@ -18,7 +18,7 @@ from . import interpreter
 
 _KEYS = 2**21
 _QUIET, _MARK, _SHIFT = 0x7FF8 << 48, 1 << 50, 29  # in the bits that a NaN keeps as float32
-_JOINING = np.lib._index_tricks_impl.__name__  # where np.r_ and np.c_ call np.array with subok=True
+_JOINING, _REQUIRING = np.lib._index_tricks_impl.__name__, np.require.__globals__["__name__"]
 
 
 class _Copy:
@@ -40,7 +40,7 @@ def number_for(frame: FrameType) -> float | None:
     global _last
     maker = interpreter.callee(frame)
     is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array; a number would be a plain NaN
-    if not is_cast and maker is not np.asanyarray and not (maker is np.array and frame.f_globals.get("__name__") == _JOINING):
+    if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
         return None
     source = interpreter.first_argument(frame)
     if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain") or (is_cast and not source.ndim):
@@ -52,6 +52,12 @@ def number_for(frame: FrameType) -> float | None:
     current.asked += 1
     number: float = struct.unpack("<d", struct.pack("<Q", _QUIET | _MARK | _last << _SHIFT))[0]
     return number
+
+
+def _lets_nodes_pass(frame: FrameType) -> bool:
+    """Whether it is NumPy that calls ``np.array(..., subok=True)`` in a frame: for ``np.r_`` and ``np.c_``, or ``np.require``."""
+    module = frame.f_globals.get("__name__")
+    return module == _JOINING or (module == _REQUIRING and frame.f_locals.get("subok") is True)
 
 
 def source_of(copied: np.ndarray[Any, Any]) -> Any:

@@ -265,7 +265,8 @@ def _length(axis: int, x: Any) -> int:
 
 
 def _noticing(name: str) -> property:
-    read = getattr(np.ndarray, name).__get__
+    by_numpy = getattr(np.ndarray, name).__get__
+    read = (lambda self: self.plain.nbytes) if name == "nbytes" else by_numpy  # a hollow body tells its own shape alone
     ask = _ASKS[name]
 
     def tell(self: Node) -> Any:

@@ -16,7 +16,7 @@ from .creation import MADE_LIKE
 from .decisions import freezes_nothing, note
 from .escapes import notice_saved
 from .modes import is_quick, is_recording
-from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, next_tick, operation, record, recover
+from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, has_history, next_tick, operation, record, recover
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 
@@ -93,7 +93,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
 
 def _rebinds(target: Any, frame: Any) -> bool:
     """Whether NumPy's own code gives a scalar as out= and goes on with the result, as that of ``mean`` does."""
-    return isinstance(target, Node) and target.is_scalar and lines.is_internal(frame.f_code.co_filename)
+    return isinstance(target, Node) and has_history(target) and target.is_scalar and lines.is_internal(frame.f_code.co_filename)
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "slice": (lambda x: np.sum(x * filled(x)), r"in filled: plain\[:\] = x.*cg\.zeros"),
     "function": (lambda x: np.sum(x) * math.exp(x[0]), r"math\.exp\(\) takes.*Use np\.exp"),
     "dot": (lambda x: np.sum(x) + np.ones(3).dot(x), r"np\.ones\(3\)\.dot\(x\).*np\.dot"),
-    "sum": (lambda x: np.sum(x) + np.asarray(x).sum(), r"np\.asarray\(x\)\.sum\(\).*Use np\.sum\(x\)"),
+    "sum": (lambda x: np.sum(x) + np.asarray(x).sum(), r"ndarray\.sum\(\).*use np\.sum"),
 }
 
 
@@ -102,7 +102,7 @@ def test_a_small_part_is_found(dtype: Any) -> None:
 
 
 def returns_a_number(x: Any) -> Any:
-    return float(x[0]) ** 2
+    return x[0].value ** 2
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ KINKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 def test_kinks_are_no_false_alarm(name: str, dtype: Any) -> None:
     f, point = KINKS[name]
     ad.grad(f, verify="first")(point.astype(dtype))
-    for part in (lambda x: np.sum(np.array(x) + 0.3) ** 2, lambda x: (x[0] + 1) * np.sum(np.exp(np.array(x)))):
+    for part in (lambda x: np.sum(of(x) + 0.3) ** 2, lambda x: (x[0] + 1) * np.sum(np.exp(of(x)))):
         with pytest.raises(ad.DetachedGradientError):
             ad.grad(lambda x, part=part: f(x) + part(x), verify="first")(point.astype(dtype))
 
@@ -157,7 +157,7 @@ def test_what_stop_gradient_keeps_out_is_no_false_alarm(name: str, dtype: Any) -
     f = STOPPED[name]
     assert np.array_equal(ad.grad(f, verify="first")(POINT.astype(dtype)), ad.grad(f)(POINT.astype(dtype)))
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda x: f(x) + np.sum(x * np.array(x)), verify="first")(POINT.astype(dtype))
+        ad.grad(lambda x: f(x) + np.sum(x * of(x)), verify="first")(POINT.astype(dtype))
 
 
 def test_functions_that_change_are_no_false_alarm() -> None:

@@ -217,4 +217,4 @@ class TestTaylor:
         with pytest.raises(ValueError, match=r"direction has shape \(2,\), the argument \(\)"):
             taylor(np.exp, 0.0, 1, np.ones(2))
         with pytest.raises(TypeError, match="returned a plain float"):
-            taylor(lambda x: float(x), 0.0, 1)
+            taylor(lambda x: x.value[()], 0.0, 1)

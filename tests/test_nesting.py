@@ -229,7 +229,7 @@ class TestArguments:
         with pytest.raises(TypeError, match="returned None; it lacks a return statement"):
             inside(lambda x, y: None, lambda x: x)()
         with pytest.raises(TypeError, match="returned a plain float"):
-            inside(lambda x, y: float(x) * float(y), lambda x: x)()
+            inside(lambda x, y: x.value * y.value, lambda x: x)()
         with pytest.raises(TypeError, match=r"dtype int64 has no derivatives"):
             inside(lambda x, y: x * y, lambda x: np.array([1, 2]))()
 
