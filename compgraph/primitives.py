@@ -75,11 +75,11 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     >>> import numpy as np
     >>> import compgraph as cg
     >>> @cg.primitive
-    ... def third_power(x):
+    ... def cubed(x):
     ...     return x**3
-    >>> y = third_power(cg.variable(2.0, "x"))
+    >>> y = cubed(cg.variable(2.0, "x"))
     >>> print(y, y.opname)
-    8.0 third_power
+    8.0 cubed
     """
     if function is None:
         return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
