@@ -75,11 +75,11 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     >>> import numpy as np
     >>> import compgraph as cg
     >>> @cg.primitive
-    ... def cubed(x):
+    ... def power_of_three(x):
     ...     return x**3
-    >>> y = cubed(cg.variable(2.0, "x"))
+    >>> y = power_of_three(cg.variable(2.0, "x"))
     >>> print(y, y.opname)
-    8.0 cubed
+    8.0 power_of_three
     """
     if function is None:
         return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
