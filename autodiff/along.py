@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.contexts import apart
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing, told
 from compgraph.hollow import Hollowing
@@ -78,11 +79,15 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         moved = conform(tangent, primal)  # and what it returns may be this
         inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
     wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
-    with Hollowing(), wrapped, noticing() as escapes:
-        result = f(*unflatten(structure, inputs))
-        result, aux = with_aux("jvp", result) if has_aux else (result, None)
-        outs, results = flatten(result)
-        outs = list(map(adopted, outs))
+
+    def run() -> Any:
+        with Hollowing(), wrapped, noticing() as escapes:
+            result = f(*unflatten(structure, inputs))
+            result, aux = with_aux("jvp", result) if has_aux else (result, None)
+            outs, results = flatten(result)
+            return result, aux, list(map(adopted, outs)), results, escapes
+
+    result, aux, outs, results, escapes = apart(run)
     require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes, f))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph import lines
+from compgraph.contexts import apart
 from compgraph.modes import no_graph
 from compgraph.nodes import Node
 
@@ -67,10 +68,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     asked = _looked[key] = next(_asked(f, _DEPTH, set()), "")
     if asked:
         try:
-            with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                numbers = [x.plain[()] if isinstance(x, Node) else x for x in given]
-                plain, again = ([np.asarray(x) for x in flatten(call(*numbers))[0]] for _ in range(2))
+            plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Node) else x for x in given])
         except Exception:  # the function is one of nodes
             return
         values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
@@ -80,6 +78,13 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
                 f"{operator}: the function gives {_shown(plain)} for the number it was given, and {_shown(values)} for a node. "
                 f"It asks {asked}, which is never true of a node; ask np.ndim(x) == 0, or give an array"
             )
+
+
+def _twice(call: Callable[..., Any], numbers: Sequence[Any]) -> list[Any]:
+    """What a function gives for plain numbers, two times."""
+    with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [[np.asarray(x) for x in flatten(call(*numbers))[0]] for _ in range(2)]
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:

@@ -158,7 +158,9 @@ def _forward(
     """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
     waiting = dict(tangents)
     done = _last_uses(nodes, {*tangents, output})
-    with Work() as work:
+    work = Work()
+
+    def push_all() -> None:
         for node in reversed(nodes):
             if node not in tangents and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
                 given = of_operands(node, waiting)
@@ -176,6 +178,8 @@ def _forward(
                             made_since(tangent, before, node.code, node.instruction, node.scope)
             for finished in done.get(node, ()):
                 waiting.pop(finished, None)
+
+    work.run(push_all)
     return waiting.get(output)
 
 

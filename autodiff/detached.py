@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.contexts import apart
 from compgraph.escapes import noticed, told
-from compgraph.modes import holding, no_graph
+from compgraph.modes import held, no_graph
 from compgraph.nodes import Node, describe, require_history
 
 from . import numeric
@@ -91,6 +92,10 @@ def verify_gradient(
     DetachedGradientError
         If they differ.
     """
+    apart(_verify, f, points, value, gradients, escapes, derive, seed)
+
+
+def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: Any, derive: Any, seed: int) -> None:
     points = [numeric.plain(p) for p in points]
     rng = np.random.default_rng(seed)
     directions = [_direction(p, rng) for p in points]
@@ -167,18 +172,14 @@ def _agrees(
 
 def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
     """The one-sided differences of a function along a direction and against it, with what `stop_gradient` returns held."""
-    held = _Held()
-    token = holding.set(held)
-    try:
-        with no_graph(), np.errstate(all="ignore"):
-            middle = float(np.real(f(*[p.copy() for p in points])))
-            ends = []
-            for sign in (1, -1):
-                held.replay()
-                moved = [(p + sign * step * d).astype(p.dtype) for p, d in zip(points, directions, strict=True)]
-                ends.append(float(np.real(f(*moved))))
-    finally:
-        holding.reset(token)
+    stopped = _Held()
+    with held(stopped), no_graph(), np.errstate(all="ignore"):
+        middle = float(np.real(f(*[p.copy() for p in points])))
+        ends = []
+        for sign in (1, -1):
+            stopped.replay()
+            moved = [(p + sign * step * d).astype(p.dtype) for p, d in zip(points, directions, strict=True)]
+            ends.append(float(np.real(f(*moved))))
     return (ends[0] - middle) / step, (middle - ends[1]) / step
 
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.contexts import apart
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
 
@@ -487,6 +488,14 @@ class Work:
             shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in operands)
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
         self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function within this context."""
+        return apart(self._run, function, args)
+
+    def _run(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        with self:
+            return function(*args)
 
     @property
     def invalid(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.contexts import apart
 from compgraph.decisions import derived_again, note_lengths
 from compgraph.escapes import noticed, noticing, told
 from compgraph.hollow import Hollowing
@@ -130,16 +131,21 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         return Gradients(owned(found, wanted, adjoint), node.opname)
     if adjoint is not None:  # without one it is derived again
         note_lengths("a gradient with an adjoint of its own", node)
-    with recording_on(), derived_again(adjoint is None):
-        since = next_tick()
-        seed = _recorded_seed(node, adjoint)
-        found = sweep(nodes, node, seed, set(wanted), True)
-        adjoints = owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
+    adjoints = apart(_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
         together = tuple(wanted)
         for place, v in enumerate(wanted):
             adjoints[v].origin = Origin(gradients, node, together, place)
     return Gradients(adjoints, node.opname)
+
+
+def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
+    """The adjoints of nodes, as nodes."""
+    with recording_on(), derived_again(adjoint is None):
+        since = next_tick()
+        seed = _recorded_seed(node, adjoint)
+        found = sweep(nodes, node, seed, set(wanted), True)
+        return owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
 
 
 def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
@@ -283,9 +289,13 @@ def check_gradient(
     args = [numeric.plain(a) for a in args]
     lost, escapes = False, []
     if gradients is None:
-        with Hollowing(), noticing() as escapes:
-            inputs = [leaf(a.copy(), InputNode, None) for a in args]
-            out = f(*inputs)
+
+        def run() -> Any:
+            with Hollowing(), noticing() as escapes:
+                inputs = [leaf(a.copy(), InputNode, None) for a in args]
+                return inputs, f(*inputs), escapes
+
+        inputs, out, escapes = apart(run)
         lost = bool(escapes) or (out is not None and not isinstance(out, Node))
         if out is None or isinstance(out, Node):
             found = gradient(out, inputs, unused="zero")

@@ -15,7 +15,8 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Memory, Twin, Write, collector, last_places, overlaps_itself, root_of
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot, watched
+from compgraph.modes import watched
+from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.contexts import apart
 from compgraph.decisions import note_lengths
 from compgraph.hollow import Hollowing
 from compgraph.modes import is_recording, recording_on
@@ -90,6 +91,11 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 
     if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
+    return apart(_taylor, f, flat, points, directions, order)
+
+
+def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+    """The derivatives along directions that carry nothing."""
     live = is_recording()
     with recording_on(), Hollowing():
         inputs = [_stand_in(p if live else to_plain(p)) for p in points]

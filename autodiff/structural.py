@@ -24,8 +24,8 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Write, root_of
-from compgraph.modes import guarding
-from compgraph.nodes import Node, watched
+from compgraph.modes import guarding, watched
+from compgraph.nodes import Node
 
 from .deferred import Parts
 from .registry import Work, by_function
@@ -66,8 +66,7 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
-            with work:
-                found = once(by_function, work, seed, create_graph)
+            found = work.run(once, by_function, work, seed, create_graph)
         except FloatingPointError as error:
             refused = error
         clean = refused is None and not work.invalid and not holds_nan(found.values())
@@ -80,8 +79,7 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         del found
     zeros, _ = _supports(once, nodes, seed, create_graph, support)
     work = Work(met=[], raising=True)
-    with work:
-        found = once(Within(zeros, work), work, seed, create_graph)
+    found = work.run(once, Within(zeros, work), work, seed, create_graph)
     work.tell()
     return found
 
@@ -122,9 +120,13 @@ def _supports(
     work = Work()
     given: list[tuple[Any, Any]] = []
     rules = Through(given, work, known_zeros(nodes, create_graph))
-    with work, np.errstate(all="ignore"):
-        found = once(rules, work, _of_seed(seed, support), create_graph)
+    found = work.run(_quietly, once, rules, work, _of_seed(seed, support), create_graph)
     return given, {node: as_support(s) for node, s in found.items()}
+
+
+def _quietly(function: Callable[..., Any], *args: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return function(*args)
 
 
 def supported(once: Pass, nodes: Sequence[Any], support: Any, create_graph: bool) -> dict[Any, Any]:

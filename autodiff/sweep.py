@@ -16,6 +16,7 @@ import numpy as np
 
 from compgraph import lines, operations
 from compgraph.memory import owner_of, root_of
+from compgraph.modes import watched
 from compgraph.nodes import (
     ACTIVE,
     INERT,
@@ -27,7 +28,6 @@ from compgraph.nodes import (
     VariableNode,
     next_tick,
     record,
-    watched,
 )
 
 from .broadcasting import conform

@@ -17,7 +17,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.hollow import hollow_body
 from compgraph.memory import overlaps_itself, owner_of, window
-from compgraph.modes import is_recording
+from compgraph.modes import is_recording, watched
 from compgraph.nodes import (
     INERT,
     NO_OPTIONS,
@@ -28,7 +28,6 @@ from compgraph.nodes import (
     inert,
     leaf,
     record,
-    watched,
 )
 from compgraph.writing import put, require_writeable, store
 
@@ -145,8 +144,8 @@ class TangentNode(Node):
         tangent = None
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            with Work(function):
-                tangent = _apart(those[0].pushed(rule, tangents, out, function, primals, options), those)
+            pushed = Work(function).run(those[0].pushed, rule, tangents, out, function, primals, options)
+            tangent = _apart(pushed, those)
         watch = watched()
         if watch is not None:
             watch.carried(function, args, out, tangent)

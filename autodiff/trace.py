@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.contexts import apart
 from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing
 from compgraph.hollow import Hollowing
@@ -75,6 +76,12 @@ class Trace:
         self.operator, self.has_aux, self.outer = operator, has_aux, is_recording()
         self.arguments = Arguments(operator, f, args, kwargs, argnums)
         self.inputs: list[Any] = []
+        self.aux: Any = None
+        apart(self._run)
+        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
+
+    def _run(self) -> None:
+        """Call the function."""
         given = []
         with recording_on(), Hollowing():
             for argument in self._checked():
@@ -82,14 +89,11 @@ class Trace:
                 given.append(stand_in)
                 self.inputs.append(primal)
             with noticing() as self.escapes:
-                result = self.arguments(*given)
-            self.result: Any = result
-            self.aux: Any = None
-            if has_aux:
-                self.result, self.aux = with_aux(operator, result)
+                self.result: Any = self.arguments(*given)
+            if self.has_aux:
+                self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
             self.leaves = list(map(adopted, self.leaves))
-        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
 
     def _checked(self) -> list[Any]:
         """The leaves of the arguments, as arrays or nodes that have derivatives."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.contexts import apart
 from compgraph.hollow import Hollowing
 from compgraph.memory import root_of
 from compgraph.modes import recording_on, sealed_up_to, wrappers
@@ -52,19 +53,22 @@ class Traced:
     """
 
     def __init__(self, f: Function, leaves: Sequence[Any], positions: Sequence[int], wrapped: Any = None) -> None:
-        given = [_read_only(x) for x in leaves]
         self.inputs: list[Any] = []
+        self.leaves, self.structure = flatten(apart(self._run, f, leaves, positions, wrapped))
+        self.outs = [i for i, x in enumerate(self.leaves) if isinstance(x, Node)]
+        self.level = max([self.leaves[i].level for i in self.outs], default=0)
+        self.closed: list[Any] = [] if self.level else self._closed()
+
+    def _run(self, f: Function, leaves: Sequence[Any], positions: Sequence[int], wrapped: Any) -> Any:
+        """Call the function."""
+        given = [_read_only(x) for x in leaves]
         with recording_on(), Hollowing():
             for position in positions:
                 self.inputs.append(_stand_in(leaves[position]))
                 given[position] = self.inputs[-1]
             self.start = next_tick()
             with sealed_up_to(self.start, wrappers.get() if wrapped is None else wrapped):
-                result = f(given)
-        self.leaves, self.structure = flatten(result)
-        self.outs = [i for i, x in enumerate(self.leaves) if isinstance(x, Node)]
-        self.level = max([self.leaves[i].level for i in self.outs], default=0)
-        self.closed: list[Any] = [] if self.level else self._closed()
+                return f(given)
 
     def _closed(self) -> list[Any]:
         """The nodes from outside that the results were computed from."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .hollow import Strict
 from .memory import memory_of, root_of
-from .modes import settle, watcher
+from .modes import watcher
 from .nodes import Joint, Node, VariableNode
 from .operations import opname_of
 from .visualizer import GraphPicture, visualize_at
@@ -42,24 +42,18 @@ class NonFiniteError(ArithmeticError):
         return visualize_at(node if isinstance(node, Node) else node.operands[0], mark=node)
 
 
-class Debug:
+class Debug(Strict):
     """A context in which every operation and every derivative is looked at. Made by `debug`."""
 
+    __slots__ = ("_sums",)
+
     def __init__(self) -> None:
-        self._tokens: list[Any] = []
-        self._strict = Strict()
+        super().__init__()
         self._sums: dict[int, list[int]] = {}
 
     def __enter__(self) -> Debug:
-        self._tokens.append(watcher.set(self))
-        self._strict.__enter__()
-        settle()
+        self._enter_hollow({watcher: self})
         return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        watcher.reset(self._tokens.pop())
-        settle()
-        self._strict.__exit__(kind, error, trace)
 
     def recorded(self, result: Any) -> None:
         """Look at what an operation gave."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .contexts import apart
 from .graph import breadth_first
 from .lazy import require_computed
 from .memory import by_tick
-from .modes import guarding, watcher
+from .modes import guarded, watched
 from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
 from .program import Program
 from .replay import GuardError, OtherProgramError, origin_of, origins_of, questions_about, recipe, replay
@@ -136,7 +137,7 @@ class Executor:
             If Python would have decided otherwise with these values while the graph was recorded.
         """
         feed = {} if feed is None else feed
-        if watcher.get() is not None:  # `debug` looks at operations as they are recorded
+        if watched() is not None:  # `debug` looks at operations as they are recorded
             made = self._recorded_again(self._fed(feed))
             results: Any = [np.array(made[node].plain)[()] for node in self.nodes]
             return results[0] if self._single else results
@@ -165,17 +166,17 @@ class Executor:
         """The results of a program whose derivatives were recorded to hold where the others' give nan."""
         values = list(feeds.values())
         key = ("guarded", _layouts(feeds, values))
-        token = guarding.set(True)
+        if key not in self._programs:
+            self._keep(key, apart(self._compiled_guarded, feeds))
         try:
-            if key not in self._programs:
-                self._keep(key, self._compiled(feeds))
-            try:
-                return self._programs[key](values)
-            except OtherProgramError:
-                self._programs[key] = self._compiled(feeds)
-                return self._programs[key](values)
-        finally:
-            guarding.reset(token)
+            return self._programs[key](values)
+        except OtherProgramError:
+            self._programs[key] = apart(self._compiled_guarded, feeds)
+            return self._programs[key](values)
+
+    def _compiled_guarded(self, feeds: dict[Any, Any]) -> Any:
+        with guarded():
+            return self._compiled(feeds)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
         """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""

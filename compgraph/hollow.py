@@ -16,14 +16,16 @@ import ctypes
 import mmap
 import os
 import sys
+import weakref
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from .contexts import Context, Setting, layered, settle
 from .copies import has_copies
-from .refusals import LOGS, MINE, REFUSAL, WORDS, EscapeError, caught, explained, unused_copy
+from .refusals import LOGS, MINE, REFUSAL, WORDS, Log, caught, explained, unused_copy
 
 ndarray = np.ndarray
 
@@ -133,73 +135,72 @@ def hollow_body(value: Any) -> Any:
 
 OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32)}
 # The bodies for new nodes; None where these are solid, that is, share the memory of their values.
-_bodies: ContextVar[Bodies | None] = ContextVar("bodies", default=None)
+_bodies: ContextVar[Bodies | None] = layered("bodies", None, is_read=True)
 bodies = _bodies.get
 
 
 def body_of(value: Any) -> Any:
     """The array that a node over an array shall be, here."""
+    settle()
     return value if bodies() is None else hollow_body(value)
 
 
-class Hollowing:
+class Hollowing(Setting):
     """A context in which new nodes are hollow, which operators open around the function they are given. It is entered once."""
 
-    __slots__ = ("_log", "_tokens")
-
-    def __enter__(self) -> None:
-        self._log: list[EscapeError] = []
-        self._tokens = _bodies.set(BODIES), MINE.set(self._log)
-        LOGS.append(self._log)
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        of_bodies, of_log = self._tokens
-        _bodies.reset(of_bodies)
-        MINE.reset(of_log)
-        if LOGS[-1] is self._log:
-            LOGS.pop()
-        else:  # another thread opened one since
-            LOGS[:] = [log for log in LOGS if log is not self._log]
-        if error is not None or self._log or has_copies():
-            self._tell(error)
-
-    def _tell(self, error: BaseException | None) -> None:
-        """Say what went wrong inside in our words."""
-        told = explained(error, self._log) if isinstance(error, Exception) else None
-        if told is None and bodies() is None:
-            told = unused_copy(is_an_error=error is not None)
-        if told is not None:
-            raise told from error
-        if error is None and self._log:
-            caught(self._log)
-
-
-class Strict:
-    """`Hollowing` that may be entered several times, and within itself. Made by `strict`."""
-
-    __slots__ = ("_entered",)
+    __slots__ = ("_log",)
 
     def __init__(self) -> None:
-        self._entered: list[Hollowing] = []
+        self._log = Log()
+        super().__init__({_bodies: BODIES, MINE: self._log})
 
     def __enter__(self) -> None:
-        self._entered.append(Hollowing())
-        self._entered[-1].__enter__()
+        LOGS.append(weakref.ref(self._log, LOGS.remove))
+        super().__enter__()
+
+    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:  # type: ignore[override]
+        super().__exit__(kind, error, trace)
+        _close(self._log, error)
+
+
+def _close(log: Log, error: BaseException | None) -> None:
+    """Say what went wrong in our words, where nodes were hollow."""
+    if LOGS and LOGS[-1]() is log:
+        LOGS.pop()
+    else:  # another thread opened one since
+        LOGS[:] = [other for other in LOGS if other() is not log]
+    if error is None and not log and not has_copies():
+        return
+    told = explained(error, log) if isinstance(error, Exception) else None
+    if told is None and bodies() is None:
+        told = unused_copy(is_an_error=error is not None)
+    if told is not None:
+        raise told from error
+    if error is None and log:
+        caught(log)
+
+
+class Strict(Context):
+    """`Hollowing` for users, which may be entered several times, and within itself. Made by `strict`."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        self._enter_hollow({})
+
+    def _enter_hollow(self, others: dict[Any, Any]) -> None:
+        """Called by ``__enter__``: hollow, and other changes."""
+        log = Log()
+        LOGS.append(weakref.ref(log, LOGS.remove))
+        self._enter({_bodies: BODIES, MINE: log, **others}, 3)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._entered.pop().__exit__(kind, error, trace)
+        _close(self._leave().changes[MINE], error)
 
 
-class solidly:  # noqa: N801  (a context, used as a function is)
+def solidly() -> Setting:
     """A context in which new nodes share the memory of their values, whatever is around."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token = _bodies.set(None)
-
-    def __exit__(self, *exception: object) -> None:
-        _bodies.reset(self._token)
+    return Setting({_bodies: None})
 
 
 def strict() -> Strict:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import functools
 import inspect
 import operator
 import sys
@@ -46,6 +47,7 @@ _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
 _OFFSET = operator.attrgetter("offset")
 
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
+_ENTERS = frozenset(dis.opmap[name] for name in ("BEFORE_WITH",) if name in dis.opmap)
 _OPERATES = dis.opmap["BINARY_OP"]
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
@@ -98,6 +100,46 @@ def operates(frame: FrameType) -> bool:
     False
     """
     return frame.f_code.co_code[frame.f_lasti] == _OPERATES
+
+
+def block_entered(frame: FrameType) -> frozenset[int] | None:
+    """The instructions of the block that a frame is about to enter by a ``with`` statement; None if it is at none.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Told:
+    ...     def __enter__(self):
+    ...         print(block_entered(sys._getframe(1)) is not None)
+    ...     def __exit__(self, *exception):
+    ...         pass
+    >>> told = Told()
+    >>> with told:
+    ...     told.__enter__()
+    True
+    False
+    """
+    if frame.f_code.co_code[frame.f_lasti] not in _ENTERS:
+        return None
+    return _block(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(KEPT)
+def _block(code: CodeType, statement: int) -> frozenset[int]:
+    """The instructions of which an error is passed to the end of a ``with`` statement: all that call anything."""
+    handlers = {}
+    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        handlers.update(dict.fromkeys(range(entry.start, entry.end, 2), entry.target))
+    end = handlers[statement + 2]
+    inside = set()
+    for instruction in range(0, len(code.co_code), 2):
+        handler, seen = handlers.get(instruction), set()
+        while handler is not None and handler != end and handler not in seen:
+            seen.add(handler)
+            handler = handlers.get(handler)
+        if handler == end:
+            inside.add(instruction)
+    return frozenset(inside)
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:

@@ -17,10 +17,10 @@ import numpy as np
 from . import escapes, lines, writers
 from . import operations as ops
 from .binding import settled_order
+from .contexts import is_quick
 from .decisions import note
 from .flat import Flat
 from .memory import root_of
-from .modes import is_quick
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, has_history, operation, record, recover, require_history
 from .operands import FAMILIAR, RAW, as_operand, to_plain
 from .protocol import HANDLERS, array_function, array_ufunc

@@ -5,65 +5,83 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .contexts import Context, Setting, is_quick, layer_of, layered, settle
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-recording: ContextVar[bool] = ContextVar("recording", default=True)
-is_recording = recording.get
+recording: ContextVar[bool] = layered("recording", True, is_quick=True)
 # Who looks at each operation as it is recorded; see `debugging`.
-watcher: ContextVar[Any] = ContextVar("watcher", default=None)
+watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
 # The names of the scopes around, the outermost first; see `scopes`.
-scopes: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
-open_scopes = scopes.get
-# Whether operations may take the shortest way: recorded, in no scope, and nobody looks.
-_quick: ContextVar[bool] = ContextVar("quick", default=True)
-is_quick = _quick.get
-_before: ContextVar[tuple[bool, ...]] = ContextVar("before", default=())  # one entry for each no_graph around
+scopes: ContextVar[tuple[str, ...]] = layered("scopes", (), is_quick=True)
+
+
+def is_recording() -> bool:
+    """Whether operations on nodes are recorded."""
+    if is_quick():
+        return True
+    settle()
+    return recording.get()
+
+
+def watched() -> Any:
+    """Who looks at each operation; None if nobody does."""
+    if is_quick():
+        return None
+    settle()
+    return watcher.get()
+
+
+def open_scopes() -> tuple[str, ...]:
+    """The names of the scopes around."""
+    if is_quick():
+        return ()
+    settle()
+    return scopes.get()
+
 
 # Arrays made up to this tick may not be written into: a function that runs again would write twice.
-sealed: ContextVar[float] = ContextVar("sealed", default=-math.inf)
+sealed: ContextVar[float] = layered("sealed", -math.inf)
 sealed_until = sealed.get
 
 # Whether derivatives are recorded so that they hold where others give nan, for values that are not known yet.
-guarding: ContextVar[bool] = ContextVar("guarding", default=False)
+guarding: ContextVar[bool] = layered("guarding", False)
 
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
-wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = ContextVar("wrappers", default=())
+wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
 
 # Who is given what `stop_gradient` returns on plain arrays, and returns it, or what was returned before.
-holding: ContextVar[Callable[[Any], Any] | None] = ContextVar("holding", default=None)
+holding: ContextVar[Callable[[Any], Any] | None] = layered("holding", None)
 
-# What Python numbers become where an array is made of them.
+# What Python numbers become where an array is made of them: within contexts, and as was said by a call.
 FLOAT64: np.dtype[Any] = np.dtype(float)
-_number: ContextVar[np.dtype[Any]] = ContextVar("number", default=FLOAT64)
-default_float = _number.get
+_number: ContextVar[np.dtype[Any] | None] = layered("number", None)
+_number_called: ContextVar[np.dtype[Any]] = ContextVar("number_called", default=FLOAT64)
 
 
-def settle() -> None:
-    """Let what follows from the other modes follow."""
-    _quick.set(recording.get() and watcher.get() is None and not scopes.get())
+def default_float() -> np.dtype[Any]:
+    """The dtype that Python numbers become."""
+    settle()
+    return _number.get() or _number_called.get()
 
 
-class NoGraph:
+class NoGraph(Context):
     """A context, and a decorator, in which nothing is recorded. Made by `no_graph`."""
 
+    __slots__ = ()
+
     def __enter__(self) -> None:
-        _before.set((*_before.get(), recording.get()))
-        recording.set(False)
-        settle()
+        self._enter({recording: False})
 
     def __exit__(self, *exception: object) -> None:
-        *outer, before = _before.get()
-        _before.set(tuple(outer))
-        recording.set(before)
-        settle()
+        self._leave()
 
     def __call__(self, function: F) -> F:
         """Let a function compute without recording."""
@@ -107,20 +125,31 @@ def no_graph() -> NoGraph:
     return NoGraph()
 
 
-class DefaultDtype:
+class DefaultDtype(Context):
     """A default precision, in force since it was made; as a context, until the context ends. Made by `default_dtype`."""
 
+    __slots__ = ("_before", "_dtype", "_layer")
+
     def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._before = _number.get()
-        _number.set(dtype)
+        super().__init__()
+        self._dtype, self._before, self._layer = dtype, default_float(), layer_of(_number)
+        self._say(dtype)
+
+    def _say(self, dtype: np.dtype[Any]) -> None:
+        """Let it be the dtype from now on; within a context that set another, until that ends."""
+        if self._layer is None:
+            _number_called.set(dtype)
+        else:
+            self._layer.changes = {**self._layer.changes, _number: dtype}
+            _number.set(dtype)
 
     def __enter__(self) -> np.dtype[Any]:
-        _number.set(self._dtype)
+        self._say(self._before)
+        self._enter({_number: self._dtype})
         return self._dtype
 
     def __exit__(self, *exception: object) -> None:
-        _number.set(self._before)
+        self._leave()
 
 
 def default_dtype(dtype: DTypeLike) -> DefaultDtype:
@@ -175,34 +204,29 @@ def _bare(value: Any) -> bool:
     return not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex))
 
 
-@contextmanager
-def recording_on() -> Iterator[None]:
+def recording_on() -> Setting:
     """Record inside, whatever is around."""
-    token = recording.set(True)
-    settle()
-    try:
-        yield
-    finally:
-        recording.reset(token)
-        settle()
+    return Setting(_RECORDING)
 
 
-@contextmanager
-def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Iterator[None]:
+_RECORDING = {recording: True}
+
+
+def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
     """Refuse to write into arrays made up to a tick, and let `within` wrap those made inside."""
-    tokens = sealed.set(max(tick, sealed_until())), wrappers.set(within)
-    try:
-        yield
-    finally:
-        sealed.reset(tokens[0])
-        wrappers.reset(tokens[1])
+    return Setting({sealed: max(tick, sealed_until()), wrappers: within})
 
 
-@contextmanager
-def buffers_wrapped(wrap: Callable[[Any], Any]) -> Iterator[None]:
+def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
     """Let `wrap` make a node of each array that is made to be written into."""
-    token = wrappers.set((*wrappers.get(), wrap))
-    try:
-        yield
-    finally:
-        wrappers.reset(token)
+    return Setting({wrappers: (*wrappers.get(), wrap)})
+
+
+def guarded() -> Setting:
+    """Record derivatives so that they hold where others give nan."""
+    return Setting({guarding: True})
+
+
+def held(hold: Callable[[Any], Any]) -> Setting:
+    """Give what `stop_gradient` returns on plain arrays to `hold`, and return what it returns."""
+    return Setting({holding: hold})

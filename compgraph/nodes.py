@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import copies, lines, operations
+from .contexts import apart, is_quick
 from .hollow import OF_SCALARS, Hollowing, bodies, body_of, hollow_body
 from .lazy import require_computed
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import default_float, is_quick, is_recording, of_numbers, open_scopes, recording_on, sealed_until
-from .modes import watcher as _watcher
+from .modes import default_float, is_recording, of_numbers, open_scopes, recording_on, sealed_until, watched
 from .names import automatic_name
 from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
 
@@ -41,7 +41,6 @@ _new_view: Callable[..., Any] = ndarray.view
 _set_state: Callable[..., None] = ndarray.__setstate__
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
-watched = _watcher.get
 
 
 class Origin(NamedTuple):
@@ -482,8 +481,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
         return value
     active = active and function not in operations.PIECEWISE
     if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
-        with Hollowing():
-            result = _attach(value, function, args, options, tuple(edges), active)
+        result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
     else:
         result = _attach(value, function, args, options, tuple(edges), active)
     if not is_quick():
@@ -492,6 +490,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
         if watch is not None:
             watch.recorded(result)
     return result
+
+
+def _attach_hollow(*operation: Any) -> Any:
+    with Hollowing():
+        return _attach(*operation)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import buffers, creation
+from .contexts import Context, layered, settle
 from .lines import is_internal
 from .nodes import Node
 from .operands import leaves_of
@@ -38,7 +37,7 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 # Options of NumPy's that say nothing about a node: the result is one, whichever subclasses may pass, in the one memory.
 _IDLE = frozenset({"subok", "device"})
 
-_active: ContextVar[bool] = ContextVar("patched", default=False)
+_active = layered("patched", False)
 _lock = threading.Lock()
 _originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
 _open = 0
@@ -52,6 +51,7 @@ def _dispatching(name: str, original: Any) -> Any:
     def make(*args: Any, **kwargs: Any) -> Any:
         if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
+        settle()
         if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
@@ -64,17 +64,19 @@ def _dispatching(name: str, original: Any) -> Any:
         fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         return buffers.buffer(made) if fresh and made.dtype.kind in "biufc" else made
 
+    make.is_dispatching = True  # type: ignore[attr-defined]
     return make
 
 
 def _enter() -> None:
     global _open
     with _lock:
-        if not _open:
-            for name in OURS:
-                _originals[name] = getattr(np, name)
-                setattr(np, name, _dispatching(name, _originals[name]))
         _open += 1
+        for name in OURS:
+            if name not in _originals:
+                _originals[name] = getattr(np, name)
+            if not hasattr(getattr(np, name), "is_dispatching"):  # an interrupt may have left a part
+                setattr(np, name, _dispatching(name, _originals[name]))
 
 
 def _leave() -> None:
@@ -87,8 +89,21 @@ def _leave() -> None:
             _originals.clear()
 
 
-@contextmanager
-def patched_numpy() -> Iterator[None]:
+class Patched(Context):
+    """A context in which NumPy's names for making arrays keep the graph. Made by `patched_numpy`."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        _enter()
+        self._enter({_active: True})
+
+    def __exit__(self, *exception: object) -> None:
+        self._leave()
+        _leave()
+
+
+def patched_numpy() -> Patched:
     """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
 
     Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
@@ -111,10 +126,4 @@ def patched_numpy() -> Iterator[None]:
     >>> gradient(np.sum(y + b))["x"]
     array([2., 5.])
     """
-    _enter()
-    token = _active.set(True)
-    try:
-        yield
-    finally:
-        _active.reset(token)
-        _leave()
+    return Patched()

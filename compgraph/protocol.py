@@ -12,10 +12,11 @@ import numpy as np
 from . import lines
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
+from .contexts import is_quick
 from .creation import MADE_LIKE
 from .decisions import freezes_nothing, note
 from .escapes import notice_saved
-from .modes import is_quick, is_recording
+from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, has_history, next_tick, operation, record, recover
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
 from .writers import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where

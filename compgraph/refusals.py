@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import sysconfig
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from . import copies, interpreter, lines
+from .contexts import layered
 
 OBJECT = np.dtype(object)
 WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
@@ -127,8 +129,9 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
         users = frames[_position_of_user(frames)]
         error.place = users.f_code, users.f_lasti
     mine = MINE.get()
-    for log in LOGS if mine is None else [mine]:  # a thread that was started within has a context of its own
-        log.append(error)
+    for log in [reference() for reference in LOGS] if mine is None else [mine]:  # a thread begun within has a context of its own
+        if log is not None:
+            log.append(error)
     return error
 
 
@@ -138,8 +141,15 @@ def caught(refusals: list[EscapeError]) -> None:
     lines.warn_at(place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}")
 
 
-MINE: ContextVar[list[EscapeError] | None] = ContextVar("refusals", default=None)
-LOGS: list[list[EscapeError]] = []  # those of all contexts that are open, in all threads
+class Log(list["EscapeError"]):
+    """The refusals within one context."""
+
+    __slots__ = ("__weakref__",)
+
+
+MINE: ContextVar[Log | None] = layered("refusals", None)
+# Those of all contexts that are open, in all threads. What an interrupt keeps from being closed goes when it is dropped.
+LOGS: list[weakref.ref[Log]] = []
 
 
 def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:

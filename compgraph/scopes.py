@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from contextvars import Token
-from typing import Any
-
-from .modes import scopes, settle
+from .contexts import Context
+from .modes import open_scopes, scopes
 
 
-class Scope:
+class Scope(Context):
     """A context whose nodes know its name. Made by `scope`."""
 
+    __slots__ = ("_path",)
+
     def __init__(self, path: tuple[str, ...]) -> None:
+        super().__init__()
         self._path = path
-        self._tokens: list[Token[Any]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(scopes.set((*scopes.get(), *self._path)))
-        settle()
+        self._enter({scopes: (*open_scopes(), *self._path)})
 
     def __exit__(self, *exception: object) -> None:
-        scopes.reset(self._tokens.pop())
-        settle()
+        self._leave()
 
 
 def scope(name: str) -> Scope:

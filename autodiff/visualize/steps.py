@@ -182,9 +182,10 @@ def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
 
 def _pushed(event: Any, given: list[Any]) -> Any:
     """The tangent of an operation, as forward mode has it; None where it is zero."""
-    with Work(event.function) as work:
-        work.at = event
-        tangent = push(by_function[event.function], given, event.plain, event.function, tuple(_values(event)), event.options)
+    work = Work(event.function)
+    work.at = event
+    rule = by_function[event.function]
+    tangent = work.run(push, rule, given, event.plain, event.function, tuple(_values(event)), event.options)
     if isinstance(tangent, tuple):
         return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.plain, strict=True))
     return None if tangent is None else conform(tangent, event.plain)

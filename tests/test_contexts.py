@@ -1,0 +1,422 @@
+"""Contexts hold for what runs inside them, and for nobody else: beside generators, threads, tasks, and interrupted anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradient
+from compgraph.contexts import is_quick
+from compgraph.nodes import is_hollow
+
+# Each context with a question that tells whether it holds.
+X = cg.variable([1.0, 2.0])
+CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
+    "no_graph": (cg.no_graph, lambda: not isinstance(X * 2, cg.OperationalNode)),
+    "scope": (lambda: cg.scope("part"), lambda: "part" in (X * 2).scope),
+    "strict": (cg.strict, lambda: is_hollow(cg.variable([1.0]))),
+    "debug": (cg.debug, lambda: _stops_at_infinity() and is_hollow(cg.variable([1.0]))),
+    "default_dtype": (lambda: cg.default_dtype(np.float32), lambda: cg.variable([1.0]).dtype == np.float32),
+    "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.array([X[0], X[1]]), cg.OperationalNode)),
+}
+MADE_BEFORE = pytest.mark.parametrize(
+    ("context", "holds"),
+    [(c, h) for name, (c, h) in CONTEXTS.items() if name != "default_dtype"],
+    ids=[name for name in CONTEXTS if name != "default_dtype"],
+)  # a call of default_dtype holds
+EACH = pytest.mark.parametrize(("context", "holds"), CONTEXTS.values(), ids=CONTEXTS)
+
+
+def _stops_at_infinity() -> bool:
+    try:
+        with np.errstate(divide="ignore"):
+            np.log(X * 0.0)
+    except cg.NonFiniteError:
+        return True
+    return False
+
+
+@EACH
+def test_it_holds_inside_alone(context: Any, holds: Any) -> None:
+    assert not holds()
+    with context():
+        assert holds()
+        with context():
+            assert holds()
+        assert holds()
+    assert not holds()
+
+
+@EACH
+def test_a_suspended_generator_leaks_nothing(context: Any, holds: Any) -> None:
+    def generator() -> Iterator[bool]:
+        yield holds()
+        with context():
+            yield holds()
+            with context():
+                yield holds()
+            yield holds()
+        yield holds()
+
+    found = []
+    for inside in generator():
+        found.append(inside)
+        assert not holds()
+    assert found == [False, True, True, True, False]
+
+
+@EACH
+def test_two_generators_in_turn(context: Any, holds: Any) -> None:
+    def generator() -> Iterator[bool]:
+        with context():
+            yield holds()
+            yield holds()
+
+    one, other = generator(), generator()
+    for step in (one, other, other, one):
+        assert next(step)
+        assert not holds()
+    assert next(one, None) is None
+    assert not holds()
+    del other
+    assert not holds()
+
+
+@EACH
+def test_a_generator_inside_another_context(context: Any, holds: Any) -> None:
+    def generator() -> Iterator[bool]:
+        with cg.scope("inner"):
+            yield holds()
+        yield holds()
+
+    with context():
+        for inside in generator():
+            assert inside
+            assert holds()
+        steps = generator()
+        next(steps)
+    assert not next(steps)
+    assert not holds()
+
+
+def test_innermost_is_who_runs() -> None:
+    """A generator's own context is within those of who resumes it, though these were entered later."""
+
+    def generator() -> Iterator[Any]:
+        with cg.no_graph():
+            while True:
+                yield type(X * 2)
+
+    steps = generator()
+    assert next(steps) is np.ndarray
+
+    def f(x: Any) -> Any:
+        assert next(steps) is np.ndarray
+        return x * x
+
+    assert ad.grad(f)(3.0) == 6.0
+    assert next(steps) is np.ndarray
+    assert isinstance(X * 2, cg.OperationalNode)
+
+
+@pytest.mark.parametrize("operator", [ad.grad, lambda f: lambda x: ad.jacfwd(f)(x), lambda f: lambda x: ad.jacrev(f)(x)])
+def test_derivatives_of_a_loop_over_a_generator(operator: Any) -> None:
+    def batches() -> Iterator[float]:
+        for k in range(3):
+            with cg.no_graph():
+                yield float(k)
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        for k in batches():
+            total = total + k * x[0] + x[1] ** 2
+        return total
+
+    assert np.allclose(operator(f)(np.array([1.0, 2.0])), [3.0, 12.0])
+
+
+@EACH
+def test_a_generator_closed_in_another_thread(context: Any, holds: Any) -> None:
+    def generator() -> Iterator[None]:
+        with context():
+            yield
+
+    errors: list[Any] = []
+
+    def close() -> None:
+        try:
+            steps.close()
+            errors.extend([] if not holds() else ["it holds in the thread"])
+        except BaseException as error:
+            errors.append(error)
+
+    steps = generator()
+    next(steps)
+    thread = threading.Thread(target=close)
+    thread.start()
+    thread.join()
+    assert errors == []
+    assert not holds()
+
+
+@EACH
+def test_made_into_contexts_of_ones_own(context: Any, holds: Any) -> None:
+    """`contextlib`, and a class with an ``__enter__``, mean to hold from then on; within a generator, while it runs."""
+
+    @contextlib.contextmanager
+    def by_generator() -> Iterator[None]:
+        with context():
+            yield
+
+    class ByClass:
+        def __enter__(self) -> None:
+            self.inner = context()
+            self.inner.__enter__()
+
+        def __exit__(self, *exception: Any) -> None:
+            self.inner.__exit__(*exception)
+
+    for own in (by_generator, ByClass):
+
+        def generator(own: Any = own) -> Iterator[bool]:
+            with own():
+                yield holds()
+
+        with own():
+            assert holds()
+        assert not holds()
+        for inside in generator():
+            assert inside
+            assert not holds()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(context())
+        assert holds()
+    assert not holds()
+
+
+@MADE_BEFORE
+def test_by_hand(context: Any, holds: Any) -> None:
+    one, other = context(), context()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)  # out of order
+    assert holds()
+    other.__exit__(None, None, None)
+    assert not holds()
+    with pytest.raises(RuntimeError, match="not entered"):
+        other.__exit__(None, None, None)
+
+
+@MADE_BEFORE
+def test_one_object_entered_again(context: Any, holds: Any) -> None:
+    again = context()
+    for _ in range(2):
+        with again:
+            with again:
+                assert holds()
+            assert holds()
+        assert not holds()
+
+
+@MADE_BEFORE
+def test_one_object_in_threads(context: Any, holds: Any) -> None:
+    shared = context()
+    at_once = threading.Barrier(4)
+    found: list[bool] = []
+
+    def work(k: int) -> None:
+        before = holds()
+        at_once.wait()
+        with shared:
+            at_once.wait()
+            found.append(holds() and not before)
+            at_once.wait()
+            for turn in range(4):
+                if turn == k:
+                    break
+                at_once.wait()
+        found.append(not holds())
+        for _ in range(k, 3):
+            at_once.wait()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 8
+
+
+@EACH
+def test_tasks(context: Any, holds: Any) -> None:
+    """A coroutine's context holds for what it awaits, for tasks begun inside, and not for others."""
+
+    async def other() -> bool:
+        await asyncio.sleep(0)
+        return holds()
+
+    async def inside() -> list[bool]:
+        with context():
+            task = asyncio.create_task(other())
+            found = [holds(), await other(), await asyncio.to_thread(holds), await asyncio.create_task(other())]
+        return [*found, await task, not holds()]
+
+    async def generator() -> Any:
+        with context():
+            yield holds()
+            await asyncio.sleep(0)
+            yield holds()
+
+    async def main() -> list[bool]:
+        both = await asyncio.gather(inside(), other(), inside())
+        found = [*both[0], not both[1], *both[2]]
+        async for held in generator():
+            found += [held, not holds()]
+        return found
+
+    assert all(asyncio.run(main()))
+    assert not holds()
+
+
+@EACH
+def test_an_error_passes(context: Any, holds: Any) -> None:
+    with pytest.raises(KeyError), context():
+        raise KeyError
+    assert not holds()
+
+
+def test_default_dtype_called_within() -> None:
+    with cg.default_dtype(np.float32):
+        cg.default_dtype(np.float16)
+        assert cg.variable([1.0]).dtype == np.float16
+        with cg.default_dtype(np.float64):
+            assert cg.variable([1.0]).dtype == np.float64
+        assert cg.variable([1.0]).dtype == np.float16
+    assert cg.variable([1.0]).dtype == np.float64
+
+
+# ------------------------------------------------------------------------------------------- interrupts
+
+OURS = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
+
+
+class Interrupting:
+    """Raises KeyboardInterrupt at one of the instructions that run in our code, and in the program."""
+
+    def __init__(self, program: Callable[[], object], at: int | None) -> None:
+        self.program, self.at, self.count = program, at, 0
+
+    def run(self) -> bool:
+        """Run the program; whether it was interrupted."""
+        before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # by which Python 3.12 knows that instructions will be traced
+        sys.settrace(self._called)
+        try:
+            self.program()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def _called(self, frame: Any, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(OURS) and code is not self.program.__code__:  # type: ignore[attr-defined]
+            return None
+        if code.co_filename.endswith("patching.py") and code.co_name in ("_enter", "_leave"):
+            return None  # a lock is left in C: a signal cannot do what would be done here
+        frame.f_trace = self._at
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        self._step()
+        return self._at
+
+    def _at(self, frame: Any, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self._step()
+        return self._at
+
+    def _step(self) -> None:
+        self.count += 1
+        if self.count == self.at:
+            raise KeyboardInterrupt
+
+
+def _in_context(context: Any) -> Callable[[], object]:
+    def program() -> None:
+        with context():
+            np.sin(X)
+
+    return program
+
+
+def _differentiating(operator: Any) -> Callable[[], object]:
+    def program() -> None:
+        operator(np.array([0.5, 0.25]))
+
+    return program
+
+
+def _f(x: Any) -> Any:
+    with cg.scope("inside"):
+        buffer = cg.zeros(2)
+        buffer[:] = np.sin(x) * x
+    return np.sum(np.where(buffer > 0, np.sqrt(buffer), 0.0))
+
+
+def _recorded(x: Any) -> Any:
+    x = cg.variable(x)
+    return gradient(_f(x), x, create_graph=True)
+
+
+PROGRAMS = {
+    # Of default_dtype(...), the call alone sets it.
+    **{name: _in_context(context) for name, (context, _) in CONTEXTS.items() if name != "default_dtype"},
+    "grad": _differentiating(ad.grad(_f)),
+    "jvp": _differentiating(lambda x: ad.jvp(_f, (x,), (x,))),
+    "jacfwd": _differentiating(ad.jacfwd(_f)),
+    "hessian": _differentiating(ad.hessian(lambda x: np.sum(np.sin(x) ** 2))),
+    "checkpoint": _differentiating(ad.grad(ad.checkpoint(lambda x: np.sum(np.exp(x))))),
+    "taylor": _differentiating(lambda x: ad.taylor(np.sin, x, 2)),
+    "gradient": _differentiating(_recorded),
+    "check_gradient": _differentiating(lambda x: ad.reverse.check_gradient(_f, [x])),
+    "value_and_grad": _differentiating(ad.value_and_grad(_f)),
+}
+
+
+def _state() -> dict[str, Any]:
+    """What a context might have left."""
+    x = cg.variable([1.0, 2.0])
+    buffer = cg.zeros(2)
+    made = x * 2
+    return {
+        "errstate": np.geterr(),
+        "call": np.geterrcall(),
+        "held": [name for name, (_, holds) in CONTEXTS.items() if holds()],
+        "kinds": (type(x), type(buffer), type(made)),
+        "quick": is_quick(),
+        "derivative": gradient(np.sum(made * x))[x].tolist(),
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_interrupted_anywhere(name: str) -> None:
+    """Whatever instruction a signal interrupts, all is as before."""
+    program, before = PROGRAMS[name], _state()
+    program()  # what is remembered of it
+    whole = Interrupting(program, None)
+    whole.run()
+    rng = np.random.default_rng(sum(name.encode()))
+    most = min(whole.count, 120)
+    for at in np.sort(rng.choice(whole.count, most, replace=False)) + 1:
+        Interrupting(program, int(at)).run()  # where it ends in a finalizer, Python swallows it
+        assert _state() == before, f"interrupted at instruction {at} of {whole.count}"
