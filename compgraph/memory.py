@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_right
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -44,9 +45,11 @@ class Write:
         The line of code that wrote.
     scope : tuple of str
         The names of the scopes around.
+    whole : bool
+        Whether it has been done. It is entered before, so that no signal can come between a write and its entry.
     """
 
-    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "window")
+    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "whole", "window")
     level = 0
     opname = "setitem"
 
@@ -57,6 +60,7 @@ class Write:
         self.code: Any = None
         self.instruction = 0
         self.scope: tuple[str, ...] = ()
+        self.whole = True
 
     @property
     def line(self) -> str | None:
@@ -74,7 +78,44 @@ class Memory:
 
     def before(self, tick: float) -> int:
         """How many of the writes a reader of that tick saw."""
-        return bisect_right(self.log, tick, key=by_tick)
+        count = bisect_right(self.log, tick, key=by_tick)
+        if count == len(self.log):
+            self.require_whole()
+        return count
+
+    def require_whole(self) -> None:
+        """Raise if the last write was cut off, and could not be taken back; nothing is written after such a one."""
+        if self.log and not self.log[-1].whole:
+            raise interrupted(self.log[-1].line)
+
+    def enter(self, write: Write, do: Callable[[], None]) -> None:
+        """Do a write, and enter it: one step, whatever interrupts. What is cut off is taken back."""
+        write.whole = False
+        try:
+            self.log.append(write)
+            do()
+            write.whole = True
+        except BaseException:
+            self._take_back(write)
+            raise
+
+    def _take_back(self, write: Write) -> None:
+        """Undo a write that failed, or was cut off; if this is cut off as well, the write stays there as not whole."""
+        if not self.log or self.log[-1] is not write:
+            return
+        write.whole = False
+        if write.window.flags.writeable:
+            write.window[write.index] = write.saved
+        self.log.pop()
+
+
+def interrupted(line: str | None) -> RuntimeError:
+    """What to raise for an array in which a write was cut off by a signal."""
+    place = "" if line is None else f" ({line})"
+    return RuntimeError(
+        f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
+        "computed from it since can be used; compute the array again"
+    )
 
 
 def owner_of(array: Any) -> Any:

@@ -207,12 +207,15 @@ class VariableNode(Node):
                 "`with cg.no_graph():`, or write node.value."
             )
         require_unsealed(self)
+        if not self.plain.flags.writeable:
+            write(self.plain)  # NumPy refuses
+            return self
+        lines.made_at(self)
+        self.tick = next_tick()  # before: whatever interrupts, and whatever fails, may have changed a part
         try:
             write(self.plain)
         finally:
-            if self.plain.flags.writeable:  # a write that fails may have changed a part
-                self.tick = next_tick()
-                lines.made_at(self)
+            self.tick = next_tick()  # other threads may have read between
         return self
 
 
