@@ -162,8 +162,8 @@ def flatten(x: Any, order: Any = "C") -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """``x ** y`` as arrays compute it: NumPy squares for ``** 2`` where the ufunc would call pow."""
-    return np.asarray(x) ** y if isinstance(x, np.generic) else x ** (np.asarray(y) if isinstance(y, np.generic) else y)
+    """``x ** y`` as NumPy's operator has it: its arrays square for ``** 2``, where the ufunc would call pow, and its scalars do not."""
+    return x**y
 
 
 def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:

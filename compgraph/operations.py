@@ -101,7 +101,7 @@ COMPARISONS: dict[str, Any] = {
     "ge": np.greater_equal,
 }
 UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-SAME_BITS = frozenset({np.float64, np.float32})
+SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ------------------------------------------------------------------------------------------ functions
 # NumPy functions with a derivative: the parameters that may be nodes, the ones the others follow.
