@@ -162,7 +162,7 @@ def flatten(x: Any, order: Any = "C") -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """``x ** y`` as NumPy's operator has it: its arrays square for ``** 2``, where the ufunc would call pow, and its scalars do not."""
+    """``x ** y`` as NumPy's operator has it: arrays square for ``** 2``, where the ufunc would call pow; scalars do not."""
     return x**y
 
 
