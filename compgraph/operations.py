@@ -25,6 +25,7 @@ from .adapters import astype as astype
 from .adapters import complex_sign as complex_sign
 from .adapters import configured as configured
 from .adapters import copy as copy
+from .adapters import copy_as_laid as copy_as_laid
 from .adapters import einsum as einsum
 from .adapters import flatten as flatten
 from .adapters import getitem as getitem

@@ -29,10 +29,10 @@ ON_THE_LEFT = ("float", "half", "two", "three", "int", "zero", "bool", "array", 
 def numbers(rng: np.random.Generator) -> dict[str, Any]:
     """What may stand beside a scalar."""
     return {
-        "int": int(rng.integers(-5, 6)), "float": float(rng.uniform(0.1, 3)), "half": 0.5,
-        "two": 2, "three": 3, "zero": 0, "bool": True, "float64": np.float64(rng.uniform(-3, 3)), "float32": np.float32(rng.uniform(-3, 3)),
-        "float16": np.float16(rng.uniform(0, 2)), "int64": np.int64(rng.integers(-4, 5)), "int8": np.int8(3), "uint8": np.uint8(2),
-        "int32": np.int32(-3), "array": np.array(rng.uniform(0.2, 2)), "integers": np.array([2, 3]),
+        "int": int(rng.integers(-5, 6)), "float": float(rng.uniform(0.1, 3)), "half": 0.5, "two": 2, "three": 3, "zero": 0,
+        "bool": True, "float64": np.float64(rng.uniform(-3, 3)), "float32": np.float32(rng.uniform(-3, 3)),
+        "float16": np.float16(rng.uniform(0, 2)), "int64": np.int64(rng.integers(-4, 5)), "int8": np.int8(3),
+        "uint8": np.uint8(2), "int32": np.int32(-3), "array": np.array(rng.uniform(0.2, 2)), "integers": np.array([2, 3]),
     }  # fmt: skip
 
 
