@@ -8,7 +8,9 @@ a private copy, and to tell which writes a reader saw. IN_PLACE.md beside this f
 
 from __future__ import annotations
 
+import functools
 import gc
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable
 from operator import attrgetter
@@ -129,11 +131,29 @@ def owner_of(array: Any) -> Any:
 
 def root_of(node: Any) -> Any:
     """The node that first had the buffer in which the value of `node` lies."""
+    passed: list[Any] = []
     while True:
         viewed = viewed_by(node)
         if viewed is None:
-            return node
+            break
+        known = _far.get(id(node))
+        if known is not None and known[0]() is node:
+            node = known[1]
+            break
+        passed.append(node)
         node = viewed
+    for view in passed[:-STEPS:STEPS]:  # none where the root is near, as it mostly is
+        _far[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
+    return node
+
+
+STEPS = 16
+# For views of views of views the root, every so many steps: else n of them, each of the one before, would take n * n steps.
+_far: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+
+def _forget(number: int, _: Any) -> None:
+    _far.pop(number, None)
 
 
 def viewed_by(node: Any) -> Any:

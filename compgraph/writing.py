@@ -81,7 +81,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         _open(root)
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
-        _activate(target, is_hollow(value))
+        _activate(target, root, is_hollow(value))
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     root.memory.require_whole()
@@ -131,8 +131,17 @@ def _open(root: Any) -> None:
     root.memory = Memory()
 
 
-def _activate(target: Any, hollows: bool) -> None:
-    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is."""
+def _activate(target: Any, root: Any, hollows: bool) -> None:
+    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is.
+
+    What lies above a node that is so already, is so too.
+    """
+
+    def is_done(node: Any) -> bool:
+        return node.__class__ is not InertNode and (not hollows or is_hollow(node))
+
+    if is_done(target) and is_done(root):
+        return
     node: Any = target
     while node is not None:
         if node.__class__ is InertNode:
