@@ -1,7 +1,7 @@
 """Jacobians, and products with them.
 
 A function is called once; the graph it recorded is then swept for all directions together (see `batching`). Where it
-wrote in place, directions are passed one by one.
+wrote in place, adjoints are passed back, together too, through what its writes overwrote.
 
 Complex numbers: of real arguments and complex results, the Jacobian holds the derivatives of both parts as complex
 numbers; of complex arguments and real results, each row is a gradient as `grad` gives it (``df/dx - i df/dy``); where

@@ -86,10 +86,6 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
     gradient : of the sum of the elements.
     autodiff.jacrev : the Jacobian of a function, as a function.
 
-    Notes
-    -----
-    Where arrays were written in place, the elements are gone through one by one.
-
     Examples
     --------
     >>> x = variables([1.0, 2.0, 3.0])

@@ -12,8 +12,9 @@ import numpy as np
 
 from compgraph.decisions import note_lengths
 from compgraph.modes import recording_on
-from compgraph.nodes import ConstantNode, Node
+from compgraph.nodes import ConstantNode, Node, watched
 
+from .batched_rewind import pull_events
 from .batched_sweep import pull_together, push_together
 from .rewind import Events
 from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
@@ -46,7 +47,7 @@ class Recorded:
     Attributes
     ----------
     written : bool
-        Whether there are writes in place on the way, so that directions are passed one by one.
+        Whether there are writes in place on the way, so that adjoints are passed back, and no tangents forward.
     live : bool
         Whether derivatives are nodes.
     """
@@ -74,12 +75,16 @@ class Recorded:
         `support` is that of the seeds, or True if all their zeros are structural; see `structural`.
         """
         inputs = self.trace.inputs
-        if self.written:
+        if self.written and watched() is not None:  # debugging looks at each contribution as it comes
             each = [self.pull_one(seed, support) for seed in seeds]
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
-            found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
+            if self.written:
+                events: Any = collect(self.out, stop=inputs)
+                found = pull_events(events, self.out, start, set(inputs), self.live, support)
+            else:
+                found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:

@@ -109,6 +109,16 @@ class Past:
             return snapshot(node, tick, then.copy()) if self.create_graph else then
         return as_node(node) if self.create_graph else node.plain
 
+    def operands(self, node: Any) -> list[Any]:
+        """The operands of a node as it saw them; a part of an array asks for no number of the whole, which may be large."""
+        if self.create_graph and node.function is operations.getitem:
+            return [as_node(node.args[0]), *[self.value(a, node, node.tick) for a in node.args[1:]]]
+        return [self.value(a, node, node.tick) for a in node.args]
+
+    def settled(self, adjoint: Any, node: Any) -> Any:
+        """An adjoint put together."""
+        return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
+
     def give(self, node: Any, contribution: Any) -> None:
         """Add a contribution to the adjoint of a node."""
         root = self.roots.get(node)
@@ -126,10 +136,10 @@ class Past:
                 self.shadows[root] = Shadow(root.plain, self.create_graph)
             place = self.shadows[root].window(node.plain)
             if contribution.__class__ is Scatter:
-                Scatter.of([(_turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
+                Scatter.of([(turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
                 contribution = contribution.dense
             if contribution is not None:
-                place += _turned(conform(contribution, node.plain))
+                place += turned(conform(contribution, node.plain))
 
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
@@ -163,7 +173,7 @@ class Past:
     def adjoint_at(self, root: Any, plain: Any) -> Any:
         """The adjoint of a part of a buffer, or None."""
         shadow = self.shadows.get(root)
-        return None if shadow is None else _turned(np.copy(shadow.window(plain)))
+        return None if shadow is None else turned(np.copy(shadow.window(plain)))
 
     def adjoint_of(self, write: Write) -> Any:
         """The adjoint of what a write stored, which is taken out of the shadow; or None."""
@@ -171,7 +181,7 @@ class Past:
         if shadow is None:
             return None
         place = shadow.window(write.window)
-        adjoint = _turned(np.copy(place[write.index]))
+        adjoint = turned(np.copy(place[write.index]))
         place[write.index] = 0
         parts = write.index if isinstance(write.index, tuple) else (write.index,)
         if any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
@@ -181,7 +191,7 @@ class Past:
         return adjoint if extra <= 0 else np.reshape(adjoint, (1,) * extra + adjoint.shape)
 
 
-def _turned(adjoint: Any) -> Any:
+def turned(adjoint: Any) -> Any:
     """An adjoint as the shadow keeps it, or back: conjugated, so that real and imaginary parts are windows too."""
     return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
 
@@ -191,7 +201,11 @@ def sweep_back(
 ) -> dict[Any, Any]:
     """One pass over a graph in which buffers were written into, by the rules given; see `structural.Pass`."""
     collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
-    past = Past(events, create_graph, rules, work)
+    return sweep_with(Past(events, create_graph, rules, work), events, output, seed, wanted, ends)
+
+
+def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[Any], ends: Any) -> dict[Any, Any]:
+    """Go back to the beginning with a past, that is now."""
     needed = _depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
     if output in needed:
@@ -203,14 +217,16 @@ def sweep_back(
             if adjoint is not None and event.edges and event.args[0] in needed:
                 past.give(event.args[0], adjoint)
             continue
+        root = past.roots.get(event)
+        is_view = root is not None and root.memory and root is not event
+        if is_view and event not in wanted:  # its adjoint lies in the shadow, and stays there
+            continue
         adjoint = _arrived(past, event)
         if adjoint is not None:
             if event in wanted:
                 found[event] = adjoint
-            root = past.roots.get(event)
-            is_view = root is not None and root.memory and root is not event
             if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
-                operands = [past.value(a, event, event.tick) for a in event.args]
+                operands = past.operands(event)
                 out = past.value(event, event, event.tick + 0.5)
                 past.pass_on(event, adjoint, operands, out, needed)
                 del operands, out
@@ -223,8 +239,7 @@ def _arrived(past: Past, node: Any) -> Any:
     root = past.roots.get(node)
     if root is not None and root.memory:
         return past.adjoint_at(root, node.plain)
-    adjoint = past.adjoints.pop(node, None)
-    return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
+    return past.settled(past.adjoints.pop(node, None), node)
 
 
 def _depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:

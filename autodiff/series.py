@@ -163,12 +163,12 @@ def _stand_in(value: Any) -> Any:
     """An input with a value, and its history if it is a node."""
     if isinstance(value, Node):
         return InputNode.of(record(operations.input_of, (value,)))
-    return leaf(np.array(value), InputNode, None)
+    return leaf(operations.copy_as_laid(np.asarray(value)), InputNode, None)
 
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients by nested forward mode."""
-    coefficients = [f(*points)]
+    coefficients = [f(*[record(operations.input_of, (p,)) for p in points])]  # the function may write into them
     for k in range(1, order + 1):
         leaves, structure = flatten(_derivative(f, k, directions)(*points))
         coefficients.append(unflatten(structure, [leaf / math.factorial(k) for leaf in leaves]))

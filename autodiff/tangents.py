@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.hollow import hollow_body
-from compgraph.memory import overlaps_itself, owner_of, window
+from compgraph.memory import interrupted, overlaps_itself, owner_of, window
 from compgraph.modes import is_recording, watched
 from compgraph.nodes import (
     INERT,
@@ -172,20 +172,40 @@ class TangentNode(Node):
         primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
         root = target if target.root is None else target.root
         _join_graph([target], [primal, tangent])
-        if isinstance(target.primal, Node):
-            store(target.primal, index, primal, casting)
-        else:
-            put(target.primal, index, primal, casting)
-        if tangent is None and root.derivative() is None:
-            return
-        if root._shadow is None:
-            root._shadow = root.shadow_of(root.plain)
-            if root._tangent is not None:
-                root._shadow.holding(root.plain, root._tangent)
+        carries = tangent is not None or root.derivative() is not None
+        if carries and root._shadow is None:
+            room = root.shadow_of(root.plain)
+            root._shadow = room if root._tangent is None else room.holding(root.plain, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
-        root.write(root._shadow.window(target.plain), index, tangent)
+        shadow: Any = root._shadow
+        place = shadow.window(target.plain) if carries else None
+        into = target.primal
+        root._shadow = HALF if carries else shadow  # whatever interrupts, value and tangent belong together
+        try:
+            if isinstance(into, Node):
+                store(into, index, primal, casting)
+            else:
+                put(into, index, primal, casting)
+        except (ValueError, TypeError, IndexError):  # NumPy has refused, and changed nothing
+            root._shadow = shadow
+            raise
+        if carries:
+            root.write(place, index, tangent)
+            root._shadow = shadow
+
+
+class _Half:
+    """What stands for the shadow of a buffer while one write into value and tangent is done, and after one that was cut off."""
+
+    def window(self, plain: Any) -> Any:
+        raise interrupted(None)
+
+    buffer = property(lambda self: self.window(None))
+
+
+HALF: Any = _Half()
 
 
 def _address(array: Any) -> int:

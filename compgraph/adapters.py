@@ -162,8 +162,8 @@ def flatten(x: Any, order: Any = "C") -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """``x ** y`` as arrays compute it: NumPy squares for ``** 2`` where the ufunc would call pow."""
-    return np.asarray(x) ** y if isinstance(x, np.generic) else x ** (np.asarray(y) if isinstance(y, np.generic) else y)
+    """``x ** y`` as NumPy's operator has it: arrays square for ``** 2``, where the ufunc would call pow; scalars do not."""
+    return x**y
 
 
 def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
@@ -173,7 +173,28 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 def input_of(x: Any) -> Any:
     """The value of `x`, as the argument of a function that is differentiated, which may write into it."""
-    return np.array(x)[()] if isinstance(x, np.generic) else np.array(x)
+    return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
+
+
+def copy_as_laid(x: Any) -> Any:
+    """A copy of an array on which NumPy makes views where it makes views of `x`, and copies where it makes copies.
+
+    An array with gaps, or one that is reversed, has a copy with gaps, of one element each, or one that is reversed.
+    """
+    copied = np.array(x)
+    if x.__class__ is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
+        return copied
+    item = x.itemsize
+    strides, reach, extent = list(x.strides), item, item
+    for axis in sorted(range(x.ndim), key=lambda axis: (not x.strides[axis], abs(x.strides[axis]), -axis)):
+        if x.shape[axis] > 1:
+            step = extent if abs(x.strides[axis]) == reach else extent + item
+            strides[axis] = -step if x.strides[axis] < 0 else step
+            reach, extent = abs(x.strides[axis]) * x.shape[axis], step * x.shape[axis]
+    first = sum([-step * (length - 1) for step, length in zip(strides, x.shape, strict=True) if step < 0 and length > 1])
+    made: Any = np.ndarray(x.shape, x.dtype, np.zeros(extent // item, x.dtype), first, strides)
+    made[...] = x
+    return made
 
 
 def added_at(region: Any, values: Any, *, places: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .nodes import Node, require_history
+from .operands import as_operand
+from .overlapping import move, overlap
 from .writers import set_flat
 
 
@@ -58,10 +61,17 @@ class Flat:
 
     def __getitem__(self, index: Any) -> Any:
         places = np.arange(self.base.size)[index]
-        return self.base[np.unravel_index(places, self.base.shape)] if self.base.ndim else np.ravel(self.base)[index]
+        if not self.base.ndim:
+            return np.ravel(self.base)[places]  # a copy, if it is no single one
+        return self.base[np.unravel_index(places, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        set_flat(self.base, np.arange(self.base.size)[index], value)
+        value = as_operand(value)
+        if overlap(self.base, value):
+            require_history(self.base)
+            move(self.base, (value,), lambda there, given: operator.setitem(there.flat, index, given))
+        else:
+            set_flat(self.base, np.arange(self.base.size)[index], value)
 
     def copy(self) -> Any:
         """A flat copy of the array."""

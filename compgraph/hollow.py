@@ -133,7 +133,7 @@ def hollow_body(value: Any) -> Any:
     return made
 
 
-OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32)}
+OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32, np.float16)}
 # The bodies for new nodes; None where these are solid, that is, share the memory of their values.
 _bodies: ContextVar[Bodies | None] = layered("bodies", None, is_read=True)
 bodies = _bodies.get

@@ -8,8 +8,11 @@ a private copy, and to tell which writes a reader saw. IN_PLACE.md beside this f
 
 from __future__ import annotations
 
+import functools
 import gc
+import weakref
 from bisect import bisect_right
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -44,9 +47,11 @@ class Write:
         The line of code that wrote.
     scope : tuple of str
         The names of the scopes around.
+    whole : bool
+        Whether it has been done. It is entered before, so that no signal can come between a write and its entry.
     """
 
-    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "window")
+    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "whole", "window")
     level = 0
     opname = "setitem"
 
@@ -57,6 +62,7 @@ class Write:
         self.code: Any = None
         self.instruction = 0
         self.scope: tuple[str, ...] = ()
+        self.whole = True
 
     @property
     def line(self) -> str | None:
@@ -74,7 +80,44 @@ class Memory:
 
     def before(self, tick: float) -> int:
         """How many of the writes a reader of that tick saw."""
-        return bisect_right(self.log, tick, key=by_tick)
+        count = bisect_right(self.log, tick, key=by_tick)
+        if count == len(self.log):
+            self.require_whole()
+        return count
+
+    def require_whole(self) -> None:
+        """Raise if the last write was cut off, and could not be taken back; nothing is written after such a one."""
+        if self.log and not self.log[-1].whole:
+            raise interrupted(self.log[-1].line)
+
+    def enter(self, write: Write, do: Callable[[], None]) -> None:
+        """Do a write, and enter it: one step, whatever interrupts. What is cut off is taken back."""
+        write.whole = False
+        try:
+            self.log.append(write)
+            do()
+            write.whole = True
+        except BaseException:
+            self._take_back(write)
+            raise
+
+    def _take_back(self, write: Write) -> None:
+        """Undo a write that failed, or was cut off; if this is cut off as well, the write stays there as not whole."""
+        if not self.log or self.log[-1] is not write:
+            return
+        write.whole = False
+        if write.window.flags.writeable:
+            write.window[write.index] = write.saved
+        self.log.pop()
+
+
+def interrupted(line: str | None) -> RuntimeError:
+    """What to raise for an array in which a write was cut off by a signal."""
+    place = "" if line is None else f" ({line})"
+    return RuntimeError(
+        f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
+        "computed from it since can be used; compute the array again"
+    )
 
 
 def owner_of(array: Any) -> Any:
@@ -88,11 +131,29 @@ def owner_of(array: Any) -> Any:
 
 def root_of(node: Any) -> Any:
     """The node that first had the buffer in which the value of `node` lies."""
+    passed: list[Any] = []
     while True:
         viewed = viewed_by(node)
         if viewed is None:
-            return node
+            break
+        known = _far.get(id(node))
+        if known is not None and known[0]() is node:
+            node = known[1]
+            break
+        passed.append(node)
         node = viewed
+    for view in passed[:-STEPS:STEPS]:  # none where the root is near, as it mostly is
+        _far[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
+    return node
+
+
+STEPS = 16
+# For views of views of views the root, every so many steps: else n of them, each of the one before, would take n * n steps.
+_far: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+
+def _forget(number: int, _: Any) -> None:
+    _far.pop(number, None)
 
 
 def viewed_by(node: Any) -> Any:

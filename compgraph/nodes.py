@@ -206,12 +206,15 @@ class VariableNode(Node):
                 "`with cg.no_graph():`, or write node.value."
             )
         require_unsealed(self)
+        if not self.plain.flags.writeable:
+            write(self.plain)  # NumPy refuses
+            return self
+        lines.made_at(self)
+        self.tick = next_tick()  # before: whatever interrupts, and whatever fails, may have changed a part
         try:
             write(self.plain)
         finally:
-            if self.plain.flags.writeable:  # a write that fails may have changed a part
-                self.tick = next_tick()
-                lines.made_at(self)
+            self.tick = next_tick()  # other threads may have read between
         return self
 
 
@@ -563,9 +566,10 @@ def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: 
     """A result that may share its operand's buffer; then what is written into the one changes the other."""
     if value.base is None:
         value = value.view()
-    if not active and value.flags.writeable:  # something with a derivative may be written there later
+    if not active:  # something with a derivative may be written there later: through the operand, if this is read-only
         owner = owner_of(value)
-        active = any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
+        may_change = owner.flags.writeable if isinstance(owner, ndarray) else value.flags.writeable
+        active = may_change and any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
     return value, active
 
 
@@ -696,6 +700,7 @@ def _outputs(
 ) -> Any:
     """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
     joint = Joint()
+    value = _apart(value, args, edges)
     joint.plain = tuple(value)
     joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
     joint.tick = next_tick()
@@ -703,6 +708,15 @@ def _outputs(
     lines.made_at(joint)
     nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
+
+
+def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """Several outputs; those that lie in the memory of an operand, which only a user's primitive gives, as copies."""
+    owners = [owner_of(args[i].plain) for i in edges if args[i].plain.__class__ is ndarray]
+    if not any(part.__class__ is ndarray and any(owner_of(part) is owner for owner in owners) for part in values):
+        return values
+    parts = [part.copy() if part.__class__ is ndarray and any(owner_of(part) is o for o in owners) else part for part in values]
+    return type(values)(*parts) if hasattr(values, "_fields") else parts
 
 
 def _plain_array(value: Any) -> np.ndarray[Any, Any]:

@@ -25,6 +25,7 @@ from .adapters import astype as astype
 from .adapters import complex_sign as complex_sign
 from .adapters import configured as configured
 from .adapters import copy as copy
+from .adapters import copy_as_laid as copy_as_laid
 from .adapters import einsum as einsum
 from .adapters import flatten as flatten
 from .adapters import getitem as getitem
@@ -101,7 +102,7 @@ COMPARISONS: dict[str, Any] = {
     "ge": np.greater_equal,
 }
 UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-SAME_BITS = frozenset({np.float64, np.float32})
+SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ------------------------------------------------------------------------------------------ functions
 # NumPy functions with a derivative: the parameters that may be nodes, the ones the others follow.

@@ -119,6 +119,7 @@ class Log:
 
     def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
         self.root = root
+        root.memory.require_whole()
         self.code = [
             (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log
         ]

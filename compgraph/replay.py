@@ -83,7 +83,10 @@ def sources_of(item: Any) -> tuple[Any, ...]:
     if isinstance(item, Question):
         return tuple([a for a in item.args if isinstance(a, Node)])
     read = tuple([item.args[position] for position in item.edges])
-    return (*read, *item.memory.log) if isinstance(item, Node) and item.memory else read
+    if not isinstance(item, Node) or not item.memory:
+        return read
+    item.memory.require_whole()
+    return (*read, *item.memory.log)
 
 
 def origins_of(item: Any) -> tuple[Any, ...]:

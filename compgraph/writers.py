@@ -13,6 +13,7 @@ from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record, require_history
 from .operands import as_operand, copies, full_name, gathered, leaves_of, to_plain
+from .overlapping import MOVING, as_numpy_writes, move, overlap
 from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
@@ -91,7 +92,11 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = np.clip(places, 0, a.size - 1)
     elif mode != "raise":
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
-    set_flat(a, places, v)
+    v = as_operand(v)
+    if overlap(a, v):
+        move(a, (v,), lambda there, given: np.put(there, places, given))
+    else:
+        set_flat(a, places, v)
 
 
 def set_flat(a: Any, places: Any, values: Any) -> None:
@@ -126,7 +131,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         raise ValueError("place: mask and data must be the same size")
     if places.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
-    set_flat(arr, places, vals)
+    vals = as_operand(vals)
+    if overlap(arr, vals):
+        move(arr, (vals,), lambda there, given: np.place(there, mask, given))
+    else:
+        set_flat(arr, places, vals)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
@@ -140,7 +149,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         raise ValueError("putmask: mask and data must be the same size")
     chosen = chosen.reshape(a.shape)
     values = as_operand(values)
-    if np.size(values):
+    if overlap(a, values):
+        move(a, (values,), lambda there, given: np.putmask(there, chosen, given))
+    elif np.size(values):
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 
 
@@ -226,6 +237,17 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     _require_apart(name, targets)
     if any(t is None for t in targets):
         value_of(0)  # here, where it is recorded: what updates a variable is not
+    written = as_numpy_writes(function, args, options, targets)
+    for position, found_there in enumerate(written or ()):
+        if found_there is None or _same(value_of(position), found_there):
+            continue
+        if function not in MOVING or len(targets) > 1:
+            raise ValueError(
+                f"{name}: out= lies in the memory of an operand, of which NumPy then reads what it has already overwritten; "
+                "give a copy of the operand (np.copy), or an out= of its own"
+            )
+        move(targets[0], *_moving(function, args, options))
+        return targets[0]
     sources = leaves_of((args, tuple(options.values())))
     casting = options.get("casting", "same_kind")
     for position, target in enumerate(targets):
@@ -233,6 +255,27 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
             rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
     results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
     return results if len(results) > 1 else results[0]
+
+
+def _same(value: Any, written: Any) -> bool:
+    """Whether a value is, bit for bit, what NumPy has written."""
+    stored = np.empty(written.shape, written.dtype)
+    np.copyto(stored, to_plain(value), casting="unsafe")
+    return bool(stored.tobytes() == written.tobytes())
+
+
+def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """The sources of a call that moves elements, and the call on other arrays that lie as they do."""
+    options = to_plain(options)
+    if function in ops.PACKED_FUNCTIONS:
+        return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
+    moved = 1 if function is np.compress else 0
+    others = tuple(to_plain(args))
+
+    def do(there: Any, given: Any) -> None:
+        function(*others[:moved], given, *others[moved + 1 :], out=there, **options)
+
+    return (args[moved],), do
 
 
 def _require_apart(name: str, targets: tuple[Any, ...]) -> None:

@@ -6,7 +6,6 @@ computed first, as any operation is, and then stored.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from . import lines, operations
 from .lazy import require_computed
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
-from .modes import NoGraph, is_recording, open_scopes
+from .modes import is_recording, open_scopes
 from .nodes import (
     ACTIVE,
     USED,
@@ -74,26 +73,22 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         root.update(lambda array: put(target.plain, index, plain, casting), (value,))
         return
     require_unsealed(root)
+    saved = np.array(target.plain[index])
+    if not saved.size:
+        put(target.plain, index, plain, casting)
+        return
     if not root.memory:
         _open(root)
-    saved = np.array(target.plain[index])
-    try:
-        put(target.plain, index, plain, casting)
-    except BaseException:
-        if target.plain.flags.writeable:
-            target.plain[index] = saved
-        raise
-    if not saved.size:
-        return
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
-        _activate(target, is_hollow(value))
+        _activate(target, root, is_hollow(value))
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
+    root.memory.require_whole()
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
     write.code, write.instruction = lines.users_line()
     write.scope = open_scopes()
-    root.memory.log.append(write)
+    root.memory.enter(write, lambda: put(target.plain, index, plain, casting))
 
 
 def put(array: Any, index: Any, value: Any, casting: Any) -> None:
@@ -130,14 +125,23 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
 
 def _open(root: Any) -> None:
     """Begin the log of a buffer."""
-    root.memory = Memory()
     if isinstance(root.function, operations.Output):  # the record of all outputs keeps what they were made with
         joint, place = root.args[0], root.function.index
         joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
+    root.memory = Memory()
 
 
-def _activate(target: Any, hollows: bool) -> None:
-    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is."""
+def _activate(target: Any, root: Any, hollows: bool) -> None:
+    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is.
+
+    What lies above a node that is so already, is so too.
+    """
+
+    def is_done(node: Any) -> bool:
+        return node.__class__ is not InertNode and (not hollows or is_hollow(node))
+
+    if is_done(target) and is_done(root):
+        return
     node: Any = target
     while node is not None:
         if node.__class__ is InertNode:
@@ -148,12 +152,11 @@ def _activate(target: Any, hollows: bool) -> None:
 
 
 def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
-    """Store what `compute` gives; it is recorded, but for a variable that is updated from itself and plain numbers."""
+    """Store what `compute` gives; of a variable that is updated from itself and plain numbers, the numbers alone."""
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
     updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
-    with NoGraph() if updated else nullcontext():
-        value = compute()
+    value = compute()
     if updated and isinstance(value, Node):
         value = value.plain
     store(target, index, value, casting)

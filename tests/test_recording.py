@@ -218,18 +218,23 @@ NUMBERS: tuple[Any, ...] = (
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("symbol", BINARY)
 def test_operator_on_special_numbers(symbol: str, dtype: str) -> None:
-    """Where Python's numbers, NumPy's scalars and arrays of no axes differ, a node is like the array."""
+    """Where Python's numbers, NumPy's scalars and arrays of no axes differ, a node is like the array; a power is as NumPy's."""
     operate = BINARY[symbol]
     for value in SPECIAL:
-        array = np.array(value).astype(dtype)
-        for node in (node_of(array), scalar_node(array)):
+        whole = np.array(value).astype(dtype)
+        for node in (node_of(whole), scalar_node(whole)):
+            array = whole[()] if node.is_scalar and symbol == "**" and dtype != "complex128" else whole
             for other in NUMBERS:
                 what = f"{value!r} {symbol} {other!r}"
-                assert_same_outcome(outcome(operate, node, other), outcome(operate, array, other), what)
-                assert_same_outcome(outcome(operate, other, node), outcome(operate, other, array), f"{what}, reflected")
+                pythons = isinstance(other, (int, float)) and not isinstance(other, np.generic)
+                like = whole if isinstance(other, complex) else array
+                assert_same_outcome(outcome(operate, node, other), outcome(operate, like, other), what)
+                like = array if pythons else whole  # NumPy's scalars, on the left, call the ufunc
+                assert_same_outcome(outcome(operate, other, node), outcome(operate, other, like), f"{what}, reflected")
             for second in SPECIAL:
                 right = np.array(second).astype(dtype)
-                expected = outcome(operate, array, right)
+                single = symbol == "**" and dtype != "complex128"
+                expected = outcome(operate, whole[()], right[()]) if single else outcome(operate, whole, right)
                 assert_same_outcome(outcome(operate, node, scalar_node(right)), expected, f"{value!r} {symbol} {second!r}")
 
 

@@ -1,0 +1,240 @@
+"""A signal may come between any two steps of the interpreter: a write and its entry in the log are one step all the same.
+
+An exception is raised before every bytecode of every form of writing, one at a time, as a signal's handler raises
+KeyboardInterrupt. Afterwards nothing has changed, or the write is whole, or what is used raises: never a wrong number.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import jvp
+from autodiff.forward import variables
+from autodiff.reverse import gradient
+from compgraph.memory import Memory
+
+# What is interrupted while a generator is closed is told as a warning.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+Array = np.ndarray[Any, Any]
+X = np.array([0.7, -1.2, 0.4])
+W = np.array([1.0, 2.0, -3.0])
+
+
+class Interruption:
+    """Runs something, and raises KeyboardInterrupt before one of its bytecodes."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, run: Callable[[], Any]) -> bool:
+        """Whether it came to be interrupted."""
+        before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 looks at this when tracing begins
+        sys.settrace(self._trace)
+        try:
+            run()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def _trace(self, frame: Any, event: str, arg: Any) -> Any:
+        frame.f_trace_opcodes = True
+        if event in ("opcode", "line"):  # Python 3.13 does not tell of every bytecode
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self._trace
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "y *= 10": lambda y, x: operator.imul(y, 10),
+    "y += node": lambda y, x: operator.iadd(y, np.sin(x)),
+    "y[1:] = node": lambda y, x: operator.setitem(y, slice(1, None), x[:2]),
+    "y[mask] = number": lambda y, x: operator.setitem(y, np.array([True, False, True]), 5.0),
+    "y[1:] *= 2": lambda y, x: operator.imul(y[1:], 2.0),
+    "np.add out": lambda y, x: np.add(x, 1.0, out=y),
+    "np.add out where": lambda y, x: np.add(x, 1.0, out=y, where=[True, False, True]),
+    "y.flat": lambda y, x: operator.setitem(y.flat, slice(1, None), x[:2]),
+    "y.sort()": lambda y, x: y.sort(),
+    "np.copyto": lambda y, x: np.copyto(y, x),
+    "np.add.at": lambda y, x: np.add.at(y, [0, 0, 2], x),
+    "np.put": lambda y, x: np.put(y, [0, 2], x[1]),
+    "y.fill": lambda y, x: y.fill(2.0),
+    "y.T[...] of a view": lambda y, x: operator.setitem(y[::-1].T, ..., x),
+}
+BUFFERS: dict[str, Callable[[Any], Any]] = {
+    "of a derivative": lambda x: x * 3,
+    "blank": lambda x: cg.zeros(3),
+    "of no derivative": lambda x: np.floor(x),
+}
+
+
+def derivative(node: Any, x: Any) -> Any:
+    """The gradient, or what is said where it is refused."""
+    try:
+        return gradient(node, x)["x"]
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+
+
+def slope(make: Callable[[Any], Any], change: Callable[[Any, Any], Any] | None) -> Array:
+    """The gradient of what is read of a buffer, after a change or without, uninterrupted."""
+    x = cg.variable(X, "x")
+    y = make(x)
+    if change is not None:
+        change(y, x)
+    return np.asarray(gradient(np.sum(y * y * W) + 0 * np.sum(x), x)["x"])
+
+
+def run_through(make: Callable[[Any], Any], change: Callable[[Any, Any], Any], first: int, step: int) -> int:
+    """Interrupt a write before its bytecodes, one after the other; return how often it was."""
+    old, new = make(X.copy()), make(X.copy())
+    old, new = np.array(old), np.array(new)
+    change(new, X)
+    slopes = {"old": slope(make, None), "new": slope(make, change)}
+    x = cg.variable(X, "x")
+    expected = gradient(np.sum(np.sin(make(x)) * W) + 0 * np.sum(x), x)["x"]
+    interrupted, at = 0, first
+    while True:
+        x = cg.variable(X, "x")
+        y = make(x)
+        before = np.sum(np.sin(y) * W) + 0 * np.sum(x)
+        if not Interruption(at)(lambda x=x, y=y: change(y, x)):
+            return interrupted
+        interrupted += 1
+        found = np.array(y.value)
+        state = "old" if np.array_equal(found, old) else "new" if np.array_equal(found, new) else "between"
+        for computed, wanted in ((before, expected), (np.sum(y * y * W) + 0 * np.sum(x), slopes.get(state))):
+            given = derivative(computed, x)
+            if isinstance(given, str):
+                assert "interrupted" in given
+                continue
+            assert wanted is not None, at
+            np.testing.assert_allclose(given, wanted, rtol=1e-13, atol=1e-13, err_msg=f"bytecode {at}")
+        at += step
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_and_its_entry_are_one_step(write: str, buffer: str) -> None:
+    seed = sum(map(ord, write + buffer))
+    step = 3 if write == "y *= 10" and buffer == "of a derivative" else 41
+    assert run_through(BUFFERS[buffer], WRITES[write], 1 + seed % step, step) > 0
+
+
+@pytest.mark.parametrize("write", ["x *= 10", "x[1:] = 2", "np.multiply out", "x.sort()", "x.flat"])
+def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
+    changes: dict[str, Callable[[Any], Any]] = {
+        "x *= 10": lambda x: operator.imul(x, 10),
+        "x[1:] = 2": lambda x: operator.setitem(x, slice(1, None), 2),
+        "np.multiply out": lambda x: np.multiply(x, 10, out=x),
+        "x.sort()": lambda x: x.sort(),
+        "x.flat": lambda x: operator.setitem(x.flat, slice(1, None), 2),
+    }
+    at, told = 1, 0
+    while True:
+        x = cg.variable(X, "x")
+        before = np.sum(np.sin(x) * W)
+        if not Interruption(at)(lambda x=x: changes[write](x)):
+            break
+        given = derivative(before, x)
+        if isinstance(given, str):
+            assert "updated in place" in given
+            told += 1
+        else:
+            assert np.array_equal(x.value, X)
+            np.testing.assert_allclose(given, np.cos(X) * W)
+        np.testing.assert_allclose(gradient(np.sum(np.sin(x) * W), x)["x"], np.cos(x.value) * W)
+        at += 9
+    assert told
+
+
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("write", ["y *= 10", "y[1:] = node", "np.add out", "y.sort()"])
+def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
+    """A function that catches the interrupt and goes on has a tangent that belongs to its value, or raises."""
+    direction = np.array([1.0, -2.0, 0.5])
+    interrupted = True
+
+    def f(x: Any, change: Any = None) -> Any:
+        nonlocal interrupted
+        y = x * 3
+        y[0] = x[0]
+        if change is not None:
+            interrupted = change(lambda: WRITES[write](y, x)) is True
+        return y * W
+
+    def pushed(f: Any) -> tuple[Array, Array]:
+        if carried:
+            y = f(variables(X))
+            return np.array(y.value), y.jacobian @ direction
+        return jvp(f, [X], [direction])
+
+    at = 1 + len(write)
+    states = [pushed(f), pushed(lambda x: f(x, lambda run: run()))]
+    raised, interrupted = 0, True
+    while interrupted:
+        try:
+            value, tangent = pushed(lambda x, at=at: f(x, Interruption(at)))
+        except RuntimeError as error:
+            raised += "interrupted" in str(error)
+        else:
+            assert any(np.array_equal(value, v) and np.allclose(tangent, t, rtol=1e-13) for v, t in states), at
+        at += 23
+    assert raised
+
+
+def test_what_cannot_be_taken_back_is_told() -> None:
+    """Interrupted again while it is taken back, a write stays in the log, and whoever reads what it left raises."""
+    told = 0
+    for at in range(1, 200, 3):
+        x = cg.variable(X, "x")
+        y = x * 3
+        before = np.sum(np.sin(y) * W)
+        kept = Memory._take_back
+
+        def twice(memory: Any, write: Any, at: int = at, kept: Any = kept) -> None:
+            if Interruption(at)(lambda: kept(memory, write)):
+                raise KeyboardInterrupt
+
+        Memory._take_back = twice  # type: ignore[method-assign]
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                y[...] = Interrupting(7.0)
+        finally:
+            Memory._take_back = kept  # type: ignore[method-assign]
+        np.testing.assert_allclose(gradient(before, x)["x"], 3 * np.cos(3 * X) * W)
+        after = np.sum(y * W)
+        found = derivative(after, x)
+        if isinstance(found, str):
+            assert "interrupted" in found
+            assert "test_interrupted_writes.py" in found
+            told += 1
+            with pytest.raises(RuntimeError, match="interrupted"):
+                y[0] = 1
+            with pytest.raises(RuntimeError, match="interrupted"):
+                cg.Executor([after])
+        else:
+            assert np.array_equal(y.value, 3 * X)
+            np.testing.assert_allclose(found, 3 * W)
+    assert told > 5
+
+
+class Interrupting:
+    """A number in whose reading a signal comes."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise KeyboardInterrupt

@@ -1,0 +1,172 @@
+"""What shares memory with its operand follows what is written there, before and after: in all modes, whoever may write.
+
+The table is found, not written: every example of an operation and of a public name whose result shares memory with an
+argument, when plain NumPy runs it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import cases
+import every_name
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import grad, jvp, rule
+
+Array = np.ndarray[Any, Any]
+
+
+def parts_of(result: Any) -> list[Any]:
+    """The arrays in what an operation returned."""
+    if isinstance(result, (tuple, list)):
+        return [part for each in result for part in parts_of(each)]
+    return [result]
+
+
+def shared(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a part of the result lies in the memory of the first argument."""
+    first, *others = [np.array(a) for a in args]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = parts_of(function(first, *others))
+    return any(isinstance(part, np.ndarray) and np.shares_memory(part, first) for part in found)
+
+
+def usable(args: Sequence[Any]) -> bool:
+    """Whether there is something to fill: a real array, with an axis."""
+    return np.ndim(args[0]) > 0 and np.size(args[0]) > 0 and np.asarray(args[0]).dtype.kind == "f"
+
+
+MOST = 3
+COPIED = {"np.lib.stride_tricks.as_strided", "np.asmatrix"}  # of nodes these are copies, as their documentation says
+
+
+def sharing() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+    """The examples that share memory: a few of each operation, all of each public name."""
+    found: Counter[str] = Counter()
+    for case in (*cases.CASES, *cases.COMPOSED_CASES):
+        if found[case.opname] < MOST and usable(case.args) and shared(case.function, case.args):
+            found[case.opname] += 1
+            yield f"{case.opname} {case.label}", case.function, case.args
+    for name, examples in every_name.EXAMPLES.items():
+        for label, function, *args in examples:
+            if name not in COPIED and usable(args) and shared(function, tuple(args)):
+                yield f"{name} {label}", function, tuple(args)
+
+
+TABLE = {label: (function, args) for label, function, args in sharing()}
+PROGRAMS: dict[str, Callable[[Callable[[Any], Any], Any, Any], Any]] = {
+    "a view, then a fill": lambda view, a, x: read(view(a), fill(a, np.sin(x))),
+    "a view between two fills": lambda view, a, x: (fill(a, x), read(view(a), fill(a, np.sin(x))))[1],
+    "two fills, then a view": lambda view, a, x: (fill(a, x), fill(a, np.sin(x)), read(view(a)))[2],
+    "reads before and after": lambda view, a, x: both(view(a), lambda: fill(a, np.cos(x)), lambda: fill(a, a * x)),
+    "views of each moment": lambda view, a, x: sum(
+        [read(v) for v in (view(a), fill(a, x) or view(a), fill(a, a * a) or view(a))]
+    ),
+    "a part is filled": lambda view, a, x: read(view(a), fill(a[..., :1], np.exp(x[..., :1]))),
+}
+BUFFERS: dict[str, Callable[[Any], Any]] = {
+    "zeros_like": np.zeros_like,
+    "floor": lambda x: np.floor(x / 100 + 0.3),
+    "full_like": lambda x: np.full_like(x, 0.5),
+    "of no derivative": lambda x: np.sign(x / 100 + 0.3) * 2.0,
+    "of a derivative": lambda x: x * 2,
+}
+
+
+def fill(a: Any, value: Any) -> None:
+    """Write into all of an array."""
+    a[...] = value
+
+
+def read(view: Any, *_: None) -> Any:
+    """A number that depends on every element, by its own weight."""
+    parts = [v.real + 2 * v.imag if v.dtype.kind == "c" else v for v in parts_of(view)]
+    return sum([np.sum(np.sin(v) * np.linspace(1, 2, np.size(v)).reshape(np.shape(v))) for v in parts])
+
+
+def both(view: Any, *writes: Callable[[], None]) -> Any:
+    """What is read between writes."""
+    total = 0.0
+    for write in writes:
+        total = total + read(view)
+        write()
+    return total + 3 * read(view)
+
+
+def central(f: Callable[[Any], Any], x: Array, direction: Array, step: float) -> Any:
+    """The slope of plain NumPy."""
+    return (f(x + step * direction) - f(x - step * direction)) / (2 * step)
+
+
+def check(program: Any, blank: Any, function: Any, args: tuple[Any, ...], second: bool) -> None:
+    """Values as NumPy's, reverse and forward mode and, if asked for, second order as by differences."""
+    first, *others = [np.array(a) for a in args]
+    direction = np.cos(np.arange(first.size)).reshape(first.shape)
+
+    def f(x: Any) -> Any:
+        return program(lambda a: function(a, *others), blank(x), x)
+
+    slope = central(f, first, direction, 1e-6)
+    value, tangent = jvp(f, [first], [direction])
+    assert float(value) == float(f(first))
+    assert np.isclose(tangent, slope, rtol=1e-6, atol=1e-7)
+    assert np.isclose(np.sum(grad(f)(first) * direction), slope, rtol=1e-6, atol=1e-7)
+    if not second:
+        return
+
+    def along(x: Any) -> Any:
+        return np.sum(grad(f)(x) * direction)
+
+    curve = (f(first + 1e-4 * direction) - 2 * f(first) + f(first - 1e-4 * direction)) / 1e-8
+    assert np.isclose(np.sum(grad(along)(first) * direction), curve, rtol=1e-4, atol=1e-4)
+    assert np.isclose(jvp(along, [first], [direction])[1], curve, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("label", TABLE)
+def test_views_and_fills(label: str) -> None:
+    function, args = TABLE[label]
+    number = sum(map(ord, label))
+    for at, (name, program) in enumerate(PROGRAMS.items()):
+        buffer = list(BUFFERS)[(number + at) % len(BUFFERS)]
+        try:
+            check(program, BUFFERS[buffer], function, args, (number + at) % 3 == 0)
+        except AssertionError as error:
+            raise AssertionError(f"{name}, {buffer}: {error}") from error
+
+
+def test_the_table_is_full() -> None:
+    """What is found depends on NumPy's handing out views; these are known to."""
+    names = {label.split()[0] for label in TABLE}
+    views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
+    assert names >= views | {"np.broadcast_arrays", "np.linalg.diagonal", "np.atleast_2d", "np.asanyarray", "np.ndarray.view"}
+    read_only = [f(np.array(args[0])) for label, (f, args) in TABLE.items() if label.split()[0] == "broadcast_to"]
+    assert read_only
+    assert not any(v.flags.writeable for v in read_only)
+
+
+def test_a_constant_is_never_written() -> None:
+    """Views of what cannot change stay without derivative: nothing is asked of them."""
+    view = np.broadcast_to(cg.constant([1.0, 2.0]), (3, 2))
+    assert "Inert" in type(view).__name__
+
+
+def test_outputs_of_a_primitive_lie_apart() -> None:
+    """Of several outputs, one that is the operand itself is a copy: what is written there is not written twice."""
+    both = cg.primitive(opname="itself_and_twice")(lambda x: (x, x * 2))
+    rule(both, lambda g, out, x: (0 if g[0] is None else g[0]) + (0 if g[1] is None else 2 * g[1]))
+
+    def f(x: Any) -> Any:
+        y = x * 3
+        first, second = both(y)
+        first[...] = 5
+        return np.sum(y * y) + np.sum(first) + np.sum(second)
+
+    x = np.array([1.0, 2.0])
+    assert np.array_equal(grad(f)(x), 18 * x + 6)
