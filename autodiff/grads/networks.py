@@ -77,7 +77,7 @@ def _batch(x: Any, rank: int) -> int:
 
 def _excess(logits: Any, labels: Any) -> Any:
     """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
-    predicted = softmax(logits)
+    predicted, labels = softmax(logits), np.asanyarray(labels)
     if labels.ndim < logits.ndim:
         return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
     return predicted * np.sum(labels, axis=-1, keepdims=True) - labels
