@@ -193,6 +193,7 @@ class _Corners:
     def at(self, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         """Where they are, and the shares, of plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_plain(out)), np.asarray(to_plain(x))
+        options = {name: to_plain(value) for name, value in options.items()}
         share = np.asarray(self.shares(out, x, axis=axis, **options))
         if self.corner is not None:
             return self.corner(out, x, share, axis=axis, **options), share
