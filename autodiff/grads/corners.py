@@ -102,6 +102,8 @@ def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = 
 
     `up` makes what has the shape of `out` fit `x`; `length` makes the length 1 where it can be nothing but 0.
     """
+    if not isinstance(g, Node):  # the first derivatives of plain arrays, and tangents
+        return up(g) * quotient(x, length(up(out)), of)
     corner = np.asarray(to_plain(out)) == 0
     known, slope = _slopes(g, out, corner) if np.any(corner) else (False, None)
     if slope is None:
@@ -131,7 +133,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
     of : str
         The operation.
     """
-    if not _recorded(g, out):
+    if not isinstance(g, Node):
         return found
     at = corner()
     if not np.any(at):
@@ -147,7 +149,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
 
 def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
     """What a choice makes of a tangent, in forward mode."""
-    if not _recorded(t, found) or not np.any(corner()):
+    if not (isinstance(found, Node) or isinstance(t, Node)) or not np.any(corner()):
         return found
     return found + moving_from(t, moves(), of)
 
