@@ -85,6 +85,10 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     >>> check_graph(np.sin(cg.variable(0.5)) ** 2)
     []
     """
+    if not isinstance(node, Node):
+        raise TypeError(
+            f"check_graph takes the node where a graph ends, not a {type(node).__name__}; of a function use check_grads"
+        )
     rng = np.random.default_rng(seed)
     findings = []
     for operation in collect(node):

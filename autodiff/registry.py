@@ -525,6 +525,8 @@ class Work:
 
     def _told(self, error: str) -> str:
         opname = self.at.opname if self.at is not None else operations.opname_of(self.function)
+        if self.at is not None and "of" in self.at.options:  # it is a step in the derivative of another operation
+            opname = f"the derivative of {self.at.options['of']}"
         return (
             f"{error} in the derivative of {opname}: it is infinite or undefined at this value. Keep the value away from the "
             f"point, or leave it out of what is differentiated: np.where(safe, f(x), 0), f(x)[safe]{self._place()}"

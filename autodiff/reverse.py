@@ -37,7 +37,11 @@ class Gradients(Mapping[str, Any]):
     """Adjoints of variables, found by the variable itself or by its name. Iterates over names."""
 
     def __init__(self, adjoints: dict[Node, Any], opname: str | None) -> None:
-        self._adjoints = adjoints
+        if not isinstance(adjoints, Mapping) or not all(isinstance(node, Node) for node in adjoints):
+            raise TypeError(
+                "Gradients is what autodiff.reverse.gradient returns: adjoints by their variables, not to be made by hand"
+            )
+        self._adjoints = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
         self._named: dict[str, Node | None] = {}
         for node in adjoints:

@@ -127,6 +127,8 @@ def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[A
             parts.append(given[1 + start])
             places.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
         start += 1 + count
+    if not parts:  # what is put there depends on nothing
+        return patterns.empty(math.prod(like.shape))
     return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
 
 

@@ -81,6 +81,8 @@ def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operand
     if _carries(rule, options):
         if rule.kind == "multilinear":
             operands = tuple([np.ones(np.shape(x)) for x in operands])
+        if rule.opname in ("window", "laid"):  # where a part lies is told in bytes
+            s = s.astype(out.dtype)
         return _pulled(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":
         found = s

@@ -79,5 +79,11 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     >>> [node.opname or node.name for node in topological_order([x * x - x])]
     ['x', 'mul', 'sub']
     """
+    if isinstance(outputs, Node):
+        raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
+    outputs = list(outputs)
+    for node in outputs:
+        if not isinstance(node, (Node, Joint, Write)):
+            raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
     # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
     return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else -inf)

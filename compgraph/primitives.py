@@ -81,8 +81,14 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     >>> print(y, y.opname)
     8.0 power_of_three
     """
+    if opname is not None and not isinstance(opname, str):
+        raise TypeError(f"cg.primitive: opname is the name of the operation, a string, not {opname!r}")
     if function is None:
         return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
+    if not callable(function):
+        raise TypeError(f"cg.primitive makes an operation of a function of arrays, not of a {type(function).__name__}")
+    if opname is None and not hasattr(function, "__name__"):
+        raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
     made = Primitive(function, opname)
     known = operations.function_named(made.opname)
     if known is not None and getattr(known, "__module__", None) != function.__module__:
@@ -158,6 +164,8 @@ def _without_operands(value: Any) -> Any:
 def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments, with the first operand a node; of a sequence of operands, the first in it."""
     place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
+    if len(args) <= place:
+        raise TypeError(f"{function.__name__}: with name= the operands are given by position, and there are none")
     operand = args[place]
     if function in operations.PACKED_FUNCTIONS or function in operations.STACKING_FUNCTIONS:
         found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]

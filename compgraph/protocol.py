@@ -165,6 +165,10 @@ def _packed(packed: ops.Packed) -> Any:
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         names = parameters_of(function)
         options = {**dict(zip(names, args, strict=False)), **kwargs}
+        if names[0] not in options or set(options) - set(names):
+            strange = ", ".join(f"{name}=" for name in options if name not in names)
+            told = f"it does not know {strange}" if strange else f"{names[0]} are missing"
+            raise TypeError(f"{full_name(function)}: {told}; its arguments are {', '.join(names)}")
         operands = options.pop(names[0])
         out = options.pop("out", None)
         if out is not None:

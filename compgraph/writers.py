@@ -222,6 +222,8 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     targets = out if isinstance(out, tuple) else (out,)
     require_history(*targets)
     name = _name_of(function)
+    if not targets:
+        raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
     if not all(isinstance(t, Node) for t in targets if t is not None):
         if is_recording():
             raise _plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")

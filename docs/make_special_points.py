@@ -113,6 +113,9 @@ table:
 - At a corner the derivative is the mean of both sides; elements that are equally large share it. Exceptions: `relu` has 0 at 0,
   `np.where` has the derivative of the branch it takes, and `np.sort` keeps equal elements in their order.
 - Norms, `hypot` and `std` have the derivative 0 where their argument is 0, which is a subgradient.
+- What is made of a corner may be smooth: `np.linalg.norm(x) ** 2`, `np.abs(x) ** 2`. `hessian`, `hvp` and gradients of gradients
+  give its second derivative, 2I, found on the recorded graph. Where it does not exist, and where forward mode cannot know
+  (`jvp` of `grad`), it is `nan`, with a warning that names "the derivative of linalg_norm".
 - What is not chosen passes nothing on: the adjoint of what `np.where`, an index, a selection, `where=`, a nan-function or a
   write left out is a *structural* zero, and stays zero whatever it is multiplied by, in every order. No second `np.where`
   around the argument is needed. A zero that was computed is a number: times infinity it is `nan`.

@@ -125,6 +125,7 @@ AUTODIFF = {
     "batching": {"registry", "deferred", "broadcasting"},
     "following": {"batching", "registry", "deferred", "broadcasting", "tangents", "rewind"},
     "batched_sweep": {"batching", "following", "registry", "deferred", "broadcasting", "sweep", "structural", "supports"},
+    "limits": {"batched_sweep", "grads", "rewind", "sweep"},
     "recorded": {"batched_sweep", "trace", "tangents", "rewind", "sweep"},
     "pulled": {"carried", "detached", "recorded"},
     "coloring": set(),

@@ -281,7 +281,7 @@ def test_rule(case: Case, check: Callable[[Case], None]) -> None:
 
 # ---------------------------------------------------------------------------------------- completeness
 
-INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at"}
+INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value"}
 
 
 def test_every_rule_has_cases() -> None:

@@ -7,6 +7,7 @@ from . import folding as folding
 from . import power_series as power_series
 from . import special_scipy as special_scipy
 from .convolutions import conv_grad, cross_correlate_back_grad, cross_correlate_grad, cross_correlate_kernel_grad
+from .corners import cornered_grad, limit_value_grad, over_grad
 from .cumulative import (
     convolve_grad,
     correlate_grad,
@@ -486,6 +487,7 @@ __all__ = [
     "convolve_grad",
     "copy_grad",
     "copysign_grad",
+    "cornered_grad",
     "correlate_grad",
     "cos_grad",
     "cosh_grad",
@@ -551,6 +553,7 @@ __all__ = [
     "kron_grad",
     "laid_grad",
     "ldexp_grad",
+    "limit_value_grad",
     "linalg_cholesky_grad",
     "linalg_cond_grad",
     "linalg_det_grad",
@@ -613,6 +616,7 @@ __all__ = [
     "neg_grad",
     "nextafter_grad",
     "outer_grad",
+    "over_grad",
     "pad_grad",
     "partition_grad",
     "percentile_grad",

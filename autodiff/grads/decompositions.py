@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.nodes import Node
+from compgraph.operands import to_plain
+
 from ..registry import general, reduction
-from .matrices import _adjoint, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
+from .corners import of_lengths, quotient, with_corners
+from .matrices import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
 from .reductions import _shares
+from .repeated import zero_values
 from .spectra import _svd, _svd_tangent
 
 # ---------------------------------------------------------------------------------------- triangles
@@ -48,18 +53,36 @@ def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
     return q, r, q.shape[-1]
 
 
+def _settling(a: Any, r: Any, k: int) -> tuple[int, Any]:
+    """How many columns settle q, and the inverse of the part of r that belongs to them.
+
+    The last column of a square q is what the others leave, whatever the last of `a` is; of complex numbers, its phase is not.
+    If the columns depend on each other there is no derivative: the inverse is infinite, with NumPy's own error.
+    """
+    count = k - 1 if a.shape[-2] == k and a.dtype.kind != "c" else k
+    sizes = np.abs(_diagonal(np.asarray(to_plain(r))[..., :k]))
+    singular = np.any(sizes[..., :count] <= np.finfo(r.dtype).eps * k * np.max(sizes, axis=-1, keepdims=True), axis=-1)
+    return count, _inverse(r[..., :count, :count], singular[..., None, None])
+
+
+def _widened(x: Any, columns: int) -> Any:
+    """Matrices with columns of zeros behind."""
+    missing = columns - x.shape[-1]
+    return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1) if missing else x
+
+
 def _qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
     if not a.size:
         return np.zeros_like(a)
     gq, gr = (None, g) if mode == "r" else g
     q, r, k = _qr_parts(out, a, mode)
+    count, inverse = _settling(a, r, k)
     inner = 0 if gq is None else np.matmul(_swap(q), gq)
     turn = inner if gr is None else inner - np.matmul(gr, _swap(r))
-    back = np.matmul(np.conjugate(q), (turn - _adjoint(turn)) * _half(k) - inner)
-    back = back if gq is None else back + gq
-    total = _swap(np.linalg.solve(r[..., :k], _swap(back)))
-    if a.shape[-1] > k:
-        total = np.concatenate([total, np.zeros_like(a[..., k:])], axis=-1)
+    back = np.matmul(np.conjugate(q), (turn - _adjoint(turn)) * _half(k))
+    if gq is not None and a.shape[-2] > k:
+        back = back + gq - np.matmul(np.conjugate(q), inner)
+    total = _widened(np.matmul(back[..., :count], _swap(inverse)), a.shape[-1])
     return total if gr is None else total + np.matmul(np.conjugate(q), gr)
 
 
@@ -67,14 +90,18 @@ def _qr_tangent(t: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
     if not a.size:  # whatever else is made of nothing never changes
         return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
     q, r, k = _qr_parts(out, a, mode)
-    moved = _swap(np.linalg.solve(_swap(r[..., :k]), _swap(t[..., :k])))
-    inner = np.matmul(_adjoint(q), moved)
+    count, inverse = _settling(a, r, k)
+    moved = np.matmul(_adjoint(q), t)
+    inner = _widened(np.matmul(moved[..., :count], inverse), k)
     below = inner * np.tri(k, k=-1)
     turn = below - _adjoint(below)
     if a.dtype.kind == "c":
         turn = turn + np.multiply(1j, np.imag(inner * np.eye(k)))
-    dr = np.matmul(_adjoint(q), t) - np.matmul(turn, r)
-    return dr if mode == "r" else (np.matmul(q, turn - inner) + moved, dr)
+    dr = moved - np.matmul(turn, r)
+    if mode == "r":
+        return dr
+    dq = np.matmul(q, turn)
+    return (dq if a.shape[-2] == k else dq + np.matmul(t - np.matmul(q, moved), inverse)), dr
 
 
 linalg_qr_grad = general("linalg_qr", _qr).tangent(_qr_tangent)
@@ -82,15 +109,33 @@ linalg_qr_grad = general("linalg_qr", _qr).tangent(_qr_tangent)
 # -------------------------------------------------------------------------------------------- norms
 
 
+def _is_euclidean(axes: tuple[int, ...], ord: Any) -> bool:
+    """Whether a norm is the root of a sum of squares."""
+    return (
+        ord is None
+        or (isinstance(ord, str) and ord in ("f", "fro"))
+        or (len(axes) == 1 and not isinstance(ord, str) and ord == 2)
+    )
+
+
+def _axes_of(x: Any, axis: Any) -> tuple[int, ...]:
+    return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+
+
+def _length(x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
+    """The numbers whose length a norm is, if it is one."""
+    return np.conjugate(x) if _is_euclidean(_axes_of(x, axis), ord) else None
+
+
 def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
     """The partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
-    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if ord is None or (isinstance(ord, str) and ord in ("f", "fro")) or (len(axes) == 1 and ord == 2):
-        return np.conjugate(x) / np.where(out == 0, 1, out)
+    axes = _axes_of(x, axis)
+    if _is_euclidean(axes, ord):
+        return quotient(np.conjugate(x), out, "linalg_norm")
     if isinstance(ord, str) or (len(axes) == 2 and abs(ord) == 2):
         matrices = np.moveaxis(x, axes, (-2, -1))
         u, s, vh = np.linalg.svd(matrices, full_matrices=False)
-        weights = _swap(np.matmul(_swap(vh), _swap(u * (_winners(s, ord) * np.sign(s))[..., None, :])))
+        weights = _swap(np.matmul(_swap(vh), _swap(u * _slopes_of(s, _winners(s, ord))[..., None, :])))
         return np.moveaxis(np.conjugate(weights), (-2, -1), axes)
     sizes, signs = np.abs(x), np.conjugate(np.sign(x))
     if len(axes) == 2:
@@ -107,6 +152,14 @@ def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
     return signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
 
 
+def _slopes_of(s: Any, shares: Any) -> Any:
+    """Shares of singular values, 0 where one is 0: it has a corner there, as `abs` has."""
+    zero = zero_values(s)
+    if not isinstance(s, Node) or not np.any(zero & (np.asarray(to_plain(shares)) != 0)):
+        return np.where(zero, 0, shares)
+    return shares * quotient(s, np.where(zero, 0, s), "linalg_norm")
+
+
 def _winners(s: Any, ord: Any, axis: int = -1) -> Any:
     """Even shares for the largest numbers, for the smallest if `ord` is negative; ones for their sum, the nuclear norm."""
     if isinstance(ord, str):
@@ -115,7 +168,18 @@ def _winners(s: Any, ord: Any, axis: int = -1) -> Any:
     return _shares(s < best if ord > 0 else s > best, best, s, axis)
 
 
-linalg_norm_grad = reduction("linalg_norm", _norm)
+def _norm_corner(out: Any, x: Any, share: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
+    """Where norms by sums and by the largest have a corner: at elements that are 0, where several are the largest, at 0."""
+    axes = _axes_of(x, axis)
+    if _is_euclidean(axes, ord) or isinstance(ord, str) or len(axes) == 2 or ord == 0:
+        return np.zeros(x.shape, bool)
+    if abs(ord) == np.inf:
+        chosen = np.abs(x) == out
+        return chosen & ((np.sum(chosen, axis=axis, keepdims=True) > 1) | (out == 0))
+    return np.broadcast_to((x == 0) if ord == 1 else (out == 0), x.shape)
+
+
+linalg_norm_grad = of_lengths(with_corners(reduction("linalg_norm", _norm), _norm, _norm_corner), _length)
 
 
 def _cond(out: Any, x: Any, p: Any = None) -> Any:

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.operands import to_plain
+
 from ..registry import elementwise, general
+from .corners import along, choosing, choosing_tangent, quotient
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -66,9 +69,9 @@ def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """x^y log x, and 0 where x = 0."""
+    """x^y log x, and 0 where x = 0 and y is positive."""
     x = _in_domain(x, out)
-    return g * (out * np.log(np.where(x == 0, 1, x)))
+    return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
 
 
 pow_grad = elementwise("pow", _power_base, _power_exponent).said("b * a**(b - 1)", "a**b * log(a)")
@@ -88,11 +91,27 @@ logn_grad = elementwise(
     lambda g, out, n, x: g / (x * np.emath.log(n)),
 )
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).said("1 / (1 + a)")
+
+
+def _less_sum(x: Any, out: Any, y: Any) -> Any:
+    """x - out, the logarithm of the share of x in a sum; 0 where that is infinite for x alone."""
+    infinite = np.isinf(out)
+    return (
+        np.where(infinite & (x != y), np.where(x == out, 0, -np.inf), x - np.where(infinite & (x != y), 0, out))
+        if np.any(infinite)
+        else x - out
+    )
+
+
 logaddexp_grad = elementwise(
-    "logaddexp", lambda g, out, x, y: g * np.exp(x - out), lambda g, out, x, y: g * np.exp(y - out)
+    "logaddexp",
+    lambda g, out, x, y: g * np.exp(_less_sum(x, out, y)),
+    lambda g, out, x, y: g * np.exp(_less_sum(y, out, x)),
 ).said("exp(a - y)", "exp(b - y)")
 logaddexp2_grad = elementwise(
-    "logaddexp2", lambda g, out, x, y: g * np.exp2(x - out), lambda g, out, x, y: g * np.exp2(y - out)
+    "logaddexp2",
+    lambda g, out, x, y: g * np.exp2(_less_sum(x, out, y)),
+    lambda g, out, x, y: g * np.exp2(_less_sum(y, out, x)),
 ).said("2**(a - y)", "2**(b - y)")
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
@@ -132,11 +151,6 @@ arctan2_grad = elementwise(
 # ------------------------------------------------------------------------------------- corners and ties
 
 
-def _over(x: Any, length: Any) -> Any:
-    """x / length, and 0 where the length is 0."""
-    return x / np.where(length == 0, 1, length)
-
-
 def _if_larger(g: Any, out: Any, x: Any, y: Any) -> Any:
     """The share of x in a maximum: all, nothing, half of a tie; where one is nan, both get all of it."""
     return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
@@ -156,26 +170,71 @@ def _if_chosen_second(g: Any, out: Any, x: Any, y: Any) -> Any:
     return _if_chosen(g, out, y, x)
 
 
-def _abs(g: Any, out: Any, x: Any) -> Any:
+def _equal(x: Any, y: Any) -> Any:
+    """Where there is a tie, of plain numbers."""
+    return np.asarray(to_plain(x)) == np.asarray(to_plain(y))
+
+
+def _with_ties(opname: str, of_first: Any, of_second: Any) -> Any:
+    """A choice between two operands, whose shares jump where these are equal."""
+
+    def back(formula: Any, position: int) -> Any:
+        def of(g: Any, out: Any, x: Any, y: Any) -> Any:
+            mine = y if position else x
+            return choosing(formula(g, out, x, y), g, out, lambda: _equal(x, y), lambda: 0.5 * (mine - out), opname)
+
+        return of
+
+    def push(formula: Any) -> Any:
+        def of(t: Any, out: Any, x: Any, y: Any) -> Any:
+            return choosing_tangent(formula(t, out, x, y), t, lambda: _equal(x, y), lambda: x - y, opname)
+
+        return of
+
+    rule = elementwise(opname, back(of_first, 0), back(of_second, 1))
+    return rule.tangent(push(of_first), push(of_second)).selecting()
+
+
+def _zero(x: Any) -> Any:
+    return np.asarray(to_plain(x)) == 0
+
+
+def _abs(of: str) -> tuple[Any, Any]:
     """The sign; of a complex number the direction, which is no constant, and 0 at 0."""
-    return g * (_over(np.conjugate(x), out) if x.dtype.kind == "c" else np.sign(x))
+
+    def back(g: Any, out: Any, x: Any) -> Any:
+        if x.dtype.kind == "c":
+            return along(g, out, np.conjugate(x), of)
+        return choosing(g * np.sign(x), g, out, lambda: _zero(x), lambda: x, of)
+
+    def push(t: Any, out: Any, x: Any) -> Any:
+        if x.dtype.kind == "c":
+            return t * quotient(np.conjugate(x), out, of)
+        return choosing_tangent(t * np.sign(x), t, lambda: _zero(x), lambda: x, of)
+
+    return back, push
 
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
 heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selecting()
-abs_grad = elementwise("abs", _abs).said("sign(a)")
-fabs_grad = elementwise("fabs", lambda g, out, x: g * np.sign(x)).said("sign(a)")
+abs_grad = elementwise("abs", _abs("abs")[0]).tangent(_abs("abs")[1]).said("sign(a)")
+fabs_grad = elementwise("fabs", _abs("fabs")[0]).tangent(_abs("fabs")[1]).said("sign(a)")
 # z / abs(z): what moves along z changes only its length
-complex_sign_grad = general("complex_sign", lambda g, out, z: _over(g - np.real(g * out) * np.conjugate(out), np.abs(z))).tangent(
-    lambda t, out, z: _over(t - np.real(t * np.conjugate(out)) * out, np.abs(z))
+complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * out) * np.conjugate(out)) / np.abs(z)).tangent(
+    lambda t, out, z: (t - np.real(t * np.conjugate(out)) * out) / np.abs(z)
 )
-hypot_grad = elementwise("hypot", lambda g, out, x, y: g * _over(x, out), lambda g, out, x, y: g * _over(y, out)).said(
-    "a / y", "b / y"
+hypot_grad = (
+    elementwise("hypot", lambda g, out, x, y: along(g, out, x, "hypot"), lambda g, out, x, y: along(g, out, y, "hypot"))
+    .tangent(
+        lambda t, out, x, y: t * quotient(x, out, "hypot"),
+        lambda t, out, x, y: t * quotient(y, out, "hypot"),
+    )
+    .said("a / y", "b / y")
 )
-maximum_grad = elementwise("maximum", _if_larger, _if_smaller).selecting()
-minimum_grad = elementwise("minimum", _if_smaller, _if_larger).selecting()
-fmax_grad = elementwise("fmax", _if_chosen, _if_chosen_second).selecting()
-fmin_grad = elementwise("fmin", _if_chosen, _if_chosen_second).selecting()
+maximum_grad = _with_ties("maximum", _if_larger, _if_smaller)
+minimum_grad = _with_ties("minimum", _if_smaller, _if_larger)
+fmax_grad = _with_ties("fmax", _if_chosen, _if_chosen_second)
+fmin_grad = _with_ties("fmin", _if_chosen, _if_chosen_second)
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
 ).selecting()
@@ -204,4 +263,32 @@ def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> An
     return _if_smaller(g, None, high, raised)
 
 
-clip_grad = elementwise("clip", _clip_x, _clip_min, _clip_max).selecting()
+def _at_bound(x: Any, low: Any, high: Any) -> Any:
+    """Where the number lies on a bound."""
+    bounds = [_equal(x, bound) for bound in (low, high) if bound is not None]
+    return np.logical_or.reduce(np.broadcast_arrays(*bounds)) if bounds else np.False_
+
+
+def _at_bounds(formula: Any, position: int) -> Any:
+    def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+        mine = (x, low, high)[position]
+        found = formula(g, out, x, low, high)
+        return choosing(found, g, out, lambda: _at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
+
+    return back
+
+
+def _along_bounds(formula: Any) -> Any:
+    def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+        found = formula(t, out, x, low, high)
+        at = _at_bound(x, low, high)
+        return choosing_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_plain(x)), 1), "clip")
+
+    return push
+
+
+clip_grad = (
+    elementwise("clip", *[_at_bounds(f, i) for i, f in enumerate((_clip_x, _clip_min, _clip_max))])
+    .tangent(*map(_along_bounds, (_clip_x, _clip_min, _clip_max)))
+    .selecting()
+)

@@ -329,7 +329,7 @@ vecmat_grad = (
 def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
     """The adjoint between the transposed products of the factors before and after."""
     last = len(operands) - 1
-    factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim == 1 else x for i, x in enumerate(operands)]
+    factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim < 2 else x for i, x in enumerate(operands)]
     g = np.reshape(g, (factors[0].shape[0], factors[-1].shape[1]))
     if position:
         g = np.matmul(_product(*factors[:position]).T, g)

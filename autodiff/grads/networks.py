@@ -8,12 +8,25 @@ from typing import Any
 import numpy as np
 
 from compgraph.functions import log_softmax, sigmoid, softmax
+from compgraph.operands import to_plain
 
 from ..registry import Formula, elementwise, general, reduction
+from .corners import choosing, choosing_tangent
+
+
+def _relu(g: Any, out: Any, x: Any) -> Any:
+    """All above 0, where nan is taken to be; at 0 nothing."""
+    return choosing(g * ~(out <= 0), g, out, lambda: np.asarray(to_plain(x)) == 0, lambda: 0.5 * x, "relu")
+
+
+def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
+    """At 0 and below nothing, whatever the tangent is."""
+    return choosing_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "relu")
+
 
 relu_grad = (
-    elementwise("relu", lambda g, out, x: g * ~(out <= 0))  # which nan passes
-    .tangent(lambda t, out, x: np.where(out <= 0, 0, t))  # whatever the tangent is
+    elementwise("relu", _relu)
+    .tangent(_relu_tangent)
     .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is a number, 0
 )
 sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
@@ -64,7 +77,7 @@ def _batch(x: Any, rank: int) -> int:
 
 def _excess(logits: Any, labels: Any) -> Any:
     """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
-    predicted = softmax(logits)
+    predicted, labels = softmax(logits), np.asanyarray(labels)
     if labels.ndim < logits.ndim:
         return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
     return predicted * np.sum(labels, axis=-1, keepdims=True) - labels

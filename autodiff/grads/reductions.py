@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.operands import to_plain
+
 from ..registry import Formula, reduction
+from .corners import of_lengths, quotient, with_corners
 
 
 def _mask(where: Any) -> Any:
@@ -80,11 +83,22 @@ def _var(
     return _central(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
-def _std(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
-    """Half the variance's over the deviation; 0 where all elements are equal, also if their mean is off by a rounding."""
+def _deviation(x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
+    """Half the partial derivatives of the variance; 0 where all elements are equal, also if their mean is off by a rounding."""
     if mean is None:
         x = x - np.mean(x, axis=axis, keepdims=True, where=where)
-    return _var(out, x, axis, where=where, mean=mean, **options) / np.where(out == 0, 1, 2 * out)
+    return 0.5 * _var(None, x, axis, where=where, mean=mean, **options)
+
+
+def _spread_out(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **_: Any) -> Any:
+    """The deviation; 1 where it is that of a single element from itself, which is always 0."""
+    single = np.asarray(to_plain(_count(x, axis, where))) <= 1 if mean is None else False
+    return np.where(single, 1, out) if np.any(single) else out
+
+
+def _std(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    """Those of the variance, halved, over the deviation; 0 where that is 0."""
+    return quotient(_deviation(x, axis, **options), _spread_out(out, x, axis, **options), "std")
 
 
 def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 1, **_: Any) -> Any:
@@ -156,8 +170,8 @@ def _is_masked(node: Any) -> bool:
 
 sum_grad = reduction("sum", _sum, initial=_sum_initial).selecting(begins=_is_masked).said("1")
 mean_grad = reduction("mean", _mean).selecting(begins=_is_masked).said("1 / n")
-max_grad = reduction("max", _max, initial=_max_initial).selecting()
-min_grad = reduction("min", _min, initial=_min_initial).selecting()
+max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).selecting()
+min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selecting()
 prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_part, _is_masked).said("y / a")
 var_grad = reduction("var", _var, None, _var_mean).selecting(_part, _is_masked)
-std_grad = reduction("std", _std, None, _std_mean).selecting(_part, _is_masked)
+std_grad = of_lengths(reduction("std", _std, None, _std_mean), _deviation, _spread_out).selecting(_part, _is_masked)

@@ -87,7 +87,7 @@ def _transposed_push(tangents: Any, out: Any, x: Any, axes: Any = None) -> Any:
 
 def _later(x: Any, axis: Any) -> Any:
     """An axis, or several, of what has an axis of directions before those of `x`."""
-    return tuple([1 + a % x.ndim for a in axis]) if isinstance(axis, (tuple, list)) else 1 + axis % x.ndim
+    return tuple([1 + a % x.ndim for a in axis]) if isinstance(axis, (tuple, list, range)) else 1 + axis % x.ndim
 
 
 def _swapped_batch(position: int, g: Any, out: Any, x: Any, axis1: Any, axis2: Any) -> Any:

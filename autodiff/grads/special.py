@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.operands import to_plain
+
 from ..registry import elementwise, general
+from .corners import choosing, choosing_tangent
 from .power_series import series
 
 DEGREE = math.pi / 180
@@ -39,7 +42,17 @@ def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
     return g * ((-1j / DEGREE if deg else -1j) / z)
 
 
-copysign_grad = elementwise("copysign", lambda g, out, x, y: g * (np.sign(x) * np.copysign(1, y)), None)
+def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
+    found = g * (np.sign(x) * np.copysign(1, y))
+    return choosing(found, g, out, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "copysign")
+
+
+def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
+    found = t * (np.sign(x) * np.copysign(1, y))
+    return choosing_tangent(found, t, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "copysign")
+
+
+copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)
 ldexp_grad = elementwise("ldexp", lambda g, out, x, exponent: np.ldexp(g, exponent), None)
 frexp_grad = general(
     "frexp", lambda g, out, x: np.ldexp(g[0], -out[1]) if g[0] is not None else np.zeros_like(x)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import record
+from compgraph.nodes import Node, record
+from compgraph.operands import to_plain
 
 from ..deferred import fetched_at, scatter
 from ..registry import Formula, general, reduction
 from . import reductions
+from .corners import doubted, moving_from
 from .cumulative import without_nan
 
 # ---------------------------------------------------------------------- reductions that pass over nan
@@ -105,6 +108,17 @@ def _shares(rows: Any, values: Any) -> Any:
     return equal / np.sum(equal, axis=-1, keepdims=True)
 
 
+def _tied(rows: Any, value: Any, weight: Any) -> Any:
+    """Which elements are in the middle together with others: that changes when they part; a function that finds them."""
+
+    def find() -> Any:
+        plain, middle, shares = (np.asarray(to_plain(x)) for x in (rows, value, weight))
+        tied = (shares != 0) & (plain == middle)
+        return tied & (np.sum(tied, axis=-1, keepdims=True) > 1)
+
+    return find
+
+
 def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
     """The rule of a median or of quantiles; `function` finds it where all are numbers."""
 
@@ -112,13 +126,23 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
         weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
+        values = np.reshape(out, (len(weights), *rows.shape[:-1], 1))
         total = sum((g[k] * weight for k, weight in enumerate(weights)), start=np.zeros(rows.shape, out.dtype))
+        for k, weight in enumerate(weights):
+            total = doubted(total, g[k], _tied(rows, values[k], weight), functools.partial(np.subtract, rows, values[k]), opname)
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
     def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
         weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _rows(t, axis)[0]
         chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
+        if isinstance(x, Node):
+            elements = _rows(x, axis)[0]
+            values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
+            for k, weight in enumerate(weights):
+                tied = _tied(elements, values[k], weight)
+                moved = functools.partial(np.where, tied(), elements - values[k], 1)
+                chosen[k] = chosen[k] + np.sum(moving_from(rows, moved(), opname), axis=-1)
         return np.reshape(np.stack(chosen), out.shape)
 
     return general(opname, formula).tangent(tangent).selecting()

@@ -1,0 +1,296 @@
+"""Second derivatives at corners: of a length at 0, of ``abs`` at 0, where two numbers are equally large.
+
+The derivative of a length is a direction, which at 0 there is none of; the rules give 0, the mean of all. What is made
+of a length can be smooth all the same: the adjoint `g` of ``norm(x)`` in ``norm(x)**2`` is 0 at 0, and falls to it as
+fast as the length does. There ``g * x / length`` is ``x`` times the slope of `g` by the length. In a recorded sweep the
+graph of `g` tells that slope (see `limits`); it holds if `g` depends on nothing else. Where it does not hold, and in
+forward mode, where `g` is not known yet, the derivative of the derivative divides by zero, which warns.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.nodes import Node, record
+from compgraph.operands import to_plain
+
+from ..batching import _pull_reduction, _push_reduction, reduced_axes
+from ..broadcasting import spread
+from ..registry import Rule, elementwise, linear
+
+# limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
+Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
+_limit: list[Limit] = []
+
+
+def found_by(limit: Limit) -> None:
+    """Say how the slope of an adjoint by the value it belongs to is found."""
+    _limit[:] = [limit]
+
+
+def over(x: Any, length: Any, of: str) -> Any:
+    """``x / length``, and 0 where the length is 0; of the operation `of`."""
+    return x / np.where(length == 0, 1, length)
+
+
+def cornered(t: Any, z: Any, of: str) -> Any:
+    """Zeros, which stand for what moves when `z` leaves the corner at 0, `t` being its tangent; of the operation `of`."""
+    return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
+
+
+def limit_value(x: Any) -> Any:
+    """A slope that stands for a quotient."""
+    return x
+
+
+operations.enter(over, "over")
+operations.enter(cornered, "cornered")
+operations.enter(limit_value, "limit_value")
+over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
+
+
+def _undefined(where: Any) -> Any:
+    """Not a number, and NumPy's word on it, at some places; 0 elsewhere."""
+    return np.divide(0.0, np.where(where, 0.0, 1.0))
+
+
+def _leaves_back(h: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+    """An adjoint of 0 tells that the whole has a derivative, of which the derivative may be known, but not here."""
+    h, t, z = (np.asarray(to_plain(x)) for x in (h, t, z))
+    return _undefined((z == 0) & (t != 0) & (h == 0))
+
+
+def _leaves_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+    s, t, z = (np.asarray(to_plain(x)) for x in (s, t, z))
+    return _undefined((z == 0) & (t != 0) & (s != 0))
+
+
+cornered_grad = elementwise("cornered", None, _leaves_back).tangent(None, _leaves_along)
+limit_value_grad = linear("limit_value", lambda g, out, x: record(limit_value, (g,), {}))
+
+
+def _recorded(*values: Any) -> bool:
+    return any(isinstance(value, Node) for value in values)
+
+
+def _slopes(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
+    """Where the adjoint is 0 at a corner and how fast it falls, if that can be known."""
+    if not (isinstance(g, Node) and isinstance(out, Node)) or g.level or out.level or not _limit:
+        return False, None
+    return _limit[0](g, out, corner)
+
+
+# ------------------------------------------------------------------------------------------------- lengths
+
+
+def quotient(x: Any, length: Any, of: str) -> Any:
+    """``x / length``, and 0 where the length is 0; recorded so that a derivative there is not taken for a number."""
+    return record(over, (x, length), {"of": of}) if _recorded(x, length) else over(x, length, of)
+
+
+def _as_it_is(y: Any) -> Any:
+    return y
+
+
+def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = _as_it_is) -> Any:
+    """``g * x / out``, the adjoint of `x` from that of its length.
+
+    `up` makes what has the shape of `out` fit `x`; `length` makes the length 1 where it can be nothing but 0.
+    """
+    if not isinstance(g, Node):  # the first derivatives of plain arrays, and tangents
+        return up(g) * quotient(x, length(up(out)), of)
+    corner = np.asarray(to_plain(out)) == 0
+    known, slope = _slopes(g, out, corner) if np.any(corner) else (False, None)
+    if slope is None:
+        return up(g) * quotient(x, length(up(out)), of)
+    known = up(known)
+    return np.where(known, x * up(slope), up(g) * quotient(x, np.where(known, 1, length(up(out))), of))
+
+
+# ------------------------------------------------------------------------------------------------- choices
+
+
+def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> Any:
+    """What a choice passes on, with how that changes where two things are equal.
+
+    Parameters
+    ----------
+    found : array or Node
+        The adjoint times the share, which jumps at the corner, and there is the mean of both sides.
+    g : array or Node
+        The adjoint.
+    out : array or Node
+        The value it belongs to.
+    corner : callable
+        Where there is a corner; a plain array.
+    moves : callable
+        What is 0 at the corner, and changes by the share's deviation from its mean when it is left.
+    of : str
+        The operation.
+    """
+    if not isinstance(g, Node):
+        return found
+    at = corner()
+    if not np.any(at):
+        return found
+    flat, slope = _slopes(g, out, at)
+    if slope is not None:
+        return found + np.where(flat, slope * moves(), 0)
+    if not np.any(flat):
+        return found
+    moved = moves()
+    return found + np.where(flat, g * record(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+
+
+def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
+    """What a choice makes of a tangent, in forward mode."""
+    if not (isinstance(found, Node) or isinstance(t, Node)) or not np.any(corner()):
+        return found
+    return found + moving_from(t, moves(), of)
+
+
+def moving_from(t: Any, z: Any, of: str) -> Any:
+    """Zeros that remember that a tangent leaves the corner where `z` is 0."""
+    return record(cornered, (t, z), {"of": of})
+
+
+def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
+    """An adjoint, of which nothing is known where `g` is 0 at a corner: its own derivative divides by zero there."""
+    if not isinstance(g, Node):
+        return found
+    at = np.logical_and(corner(), np.asarray(to_plain(g)) == 0)
+    if not np.any(at):
+        return found
+    moved = moves()
+    return found + np.where(at, g * record(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+
+
+# ---------------------------------------------------------------------------------------------- reductions
+
+
+class _Corners:
+    """Where elements of a reduction are at a corner, and what their shares of the result are.
+
+    Attributes
+    ----------
+    rule : Rule
+        The reduction.
+    shares : callable
+        ``shares(out, x, axis=, **options)``, its partial derivatives, the mean of all sides at a corner.
+    corner : callable or None
+        ``corner(out, x, shares, axis=, **options)``: at which elements there is one. By default, where several elements
+        share, of which that of the largest share is one.
+    """
+
+    def __init__(self, rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None) -> None:
+        self.rule, self.shares, self.corner = rule, shares, corner
+        self.by_weights: Any = rule.formulas[0]
+        self.along_weights: Any = rule.tangents[0]
+
+    def at(self, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+        """Where they are, and the shares, of plain arrays; `out` has its reduced axes."""
+        out, x = np.asarray(to_plain(out)), np.asarray(to_plain(x))
+        options = {name: to_plain(value) for name, value in options.items()}
+        share = np.asarray(self.shares(out, x, axis=axis, **options))
+        if self.corner is not None:
+            return self.corner(out, x, share, axis=axis, **options), share
+        chosen = share != 0
+        return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
+
+    def back(self, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        """The adjoint of the elements."""
+        found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        if others or not (isinstance(g, Node) and isinstance(out, Node)):
+            return found
+        kept = spread(out, x, axis, keepdims)
+        at, share = self.at(kept, x, axis, options)
+        if not np.any(at):
+            return found
+        corner = np.reshape(np.logical_or.reduce(at, axis=axis, keepdims=True), out.shape)
+        if self.corner is not None:
+            flat, slope = corner & (g.plain == 0), None
+        else:
+            flat, slope = _slopes(g, out, corner)
+        at = at & spread(flat, x, axis, keepdims)
+        if not np.any(at):
+            return found
+        if slope is not None:
+            return found + np.where(at, spread(slope, x, axis, keepdims) * share * (x - kept), 0)
+        moved = np.where(at, x - kept, 0)
+        return found + np.where(at, spread(g, x, axis, keepdims) * quotient(moved, np.zeros_like(moved), self.rule.opname), 0)
+
+    def along(self, t: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        """The tangent of the result."""
+        found = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        if others or not _recorded(t, out, x):
+            return found
+        kept = spread(out, x, axis, keepdims)
+        at, _ = self.at(kept, x, axis, options)
+        if not np.any(at):
+            return found
+        moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_plain(x))), 1)
+        return found + np.sum(record(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+
+    def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        """Many adjoints: by the weights, unless there is a corner whose derivative is recorded."""
+        by_one = position == 0 and not others and isinstance(g, Node) and self._any(out, x, **options)
+        return NotImplemented if by_one else _pull_reduction(self.rule, position, g, out, x, *others, **options)
+
+    def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        """Many tangents."""
+        by_one = not others and _recorded(out, x) and self._any(out, x, **options)
+        return NotImplemented if by_one else _push_reduction(self.rule, tangents, out, x, *others, **options)
+
+    def _any(self, out: Any, x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
+        return bool(np.any(self.at(spread(out, x, axis, keepdims), x, axis, options)[0]))
+
+
+def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None = None) -> Rule:
+    """Say that a reduction has corners; see `_Corners`."""
+    corners = _Corners(rule, shares, corner)
+    rule.formulas = [corners.back, *rule.formulas[1:]]
+    rule.tangents = [corners.along, *rule.tangents[1:]]
+    return rule.one_by_one().batched(corners.pull, corners.push)
+
+
+def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
+    """Say that a reduction is a length: its partial derivatives are ``numerator(x, *others, axis=, **options) / out``.
+
+    The numerator is None where the options ask for something else; ``length(out, x, axis=, **options)`` is `out`, but 1 where
+    that can be nothing but 0.
+    """
+    by_weights: Any = rule.formulas[0]
+    pulled, push = rule.batch
+
+    def back(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        if _recorded(g, out):
+            parts = numerator(x, *others, axis=axis, **options)
+            if parts is not None:
+                fixed = functools.partial(length, x=x, axis=axis, **options)
+                return along(g, out, parts, rule.opname, lambda y: spread(y, x, axis, keepdims), fixed)
+        return by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+
+    def pull(
+        position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
+        parts = numerator(x, *others, axis=axis, **options) if position == 0 and _recorded(g, out) else None
+        if parts is None:
+            each = pulled or functools.partial(_pull_reduction, rule)
+            return each(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        axes = reduced_axes(x, axis)
+
+        def up(y: Any) -> Any:
+            if y.ndim <= out.ndim:
+                return spread(y, x, axis, keepdims)
+            shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])
+            return y if keepdims or not x.ndim else np.reshape(y, (y.shape[0], *shape))
+
+        return along(g, out, parts, rule.opname, up, functools.partial(length, x=x, axis=axis, **options))
+
+    rule.formulas = [back, *rule.formulas[1:]]
+    return rule.batched(pull, push)
