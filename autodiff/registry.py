@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.attached import keep, kept
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
 
@@ -315,9 +316,10 @@ makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of function of which
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
-    """Enter a rule under its opname; one of a user's function is for that function alone, whatever others are called."""
-    rules[rule.opname] = rule
-    if function is not None:
+    """Enter a rule under its opname; one of a user's function is for that function alone, which keeps it."""
+    if function is None:
+        rules[rule.opname] = rule
+    elif not keep(function, "rule", rule):
         users[function] = rule
     by_function.clear()
     return rule
@@ -434,13 +436,16 @@ def general(opname: str, *formulas: Formula | None, shared: Formula | None = Non
 # -------------------------------------------------------------------------------------------- look-up
 
 
-users: dict[Callable[..., Any], Rule] = {}  # rules of users' functions
+users: dict[Callable[..., Any], Rule] = {}  # rules of users' callables that cannot keep them themselves; see `attached`
 
 
 class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
+        own = kept(function, "rule")
+        if own is not None:
+            return own  # type: ignore[no-any-return]  # and do not hold it
         if function.__class__ in makers:
             rule = makers[function.__class__](function)
         elif isinstance(function, operations.Configured):
@@ -452,7 +457,7 @@ class _ByFunction(dict[Any, Rule]):
         else:
             opname = operations.opname_of(function)
             found = users.get(function) or rules.get(opname)
-            if found is None or (found in users.values() and function not in users):
+            if found is None:
                 raise TypeError(
                     f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
                     "passing with cg.stop_gradient"

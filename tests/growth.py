@@ -3,11 +3,12 @@
 What is counted, while the program runs:
 
 steps
-    Lines of Python that run, calls of Python functions and calls of functions in C, anywhere: in this project, in NumPy, in
-    the standard library. A loop steps through its line once a turn.
+    Lines of Python that run, and calls of Python functions, anywhere: in this project, in NumPy, in the standard library.
+    A loop steps through its line once a turn.
 bytes
-    Memory asked for, as `tracemalloc` sees it between two steps: arrays, tuples and lists of any length, whoever makes
-    them. So a single call that makes an array of n zeros, or copies n arguments, is seen although it is one step.
+    Memory asked for, as `tracemalloc` sees it between two lines, calls or returns (also of functions in C): arrays, tuples and
+    lists of any length, whoever makes them. So a single call that makes an array of n zeros, or copies n arguments, is
+    seen although it is one step. Of what is asked for and given back in between the most at one time counts.
 
 Not seen is what works on memory that is there already within one step, such as the sum of a list of numbers. Both numbers
 are the same in every run on one Python, to a few steps: nothing depends on the machine, nor on what else it does.
@@ -44,26 +45,29 @@ def work_of(program: Callable[[], object]) -> Work:
     before = 0
     traced, reset = tracemalloc.get_traced_memory, tracemalloc.reset_peak
 
-    def step(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal steps, total, before
-        now, peak = traced()
+    def line(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal steps
         steps += 1
+        call(frame, event, argument)
+        return line
+
+    def call(frame: Any, event: str, argument: Any) -> None:
+        nonlocal total, before
+        now, peak = traced()
         if peak > before:
             total += peak - before
         reset()
         before = now
-        return step
 
     enabled = gc.isenabled()
     tracing, profiling = sys.gettrace(), sys.getprofile()
-    gc.collect()
     gc.disable()
     tracemalloc.start()
     try:
         before = traced()[0]
         reset()
-        sys.setprofile(step)
-        sys.settrace(step)
+        sys.setprofile(call)
+        sys.settrace(line)
         program()
     finally:
         sys.settrace(tracing)
@@ -91,5 +95,5 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth
 
 
 def _exponent(a: int, b: int, c: int) -> float:
-    """The p of ``k + m * n**p``: what does not depend on the size drops out of the differences."""
-    return math.log2(max(c - b, 1) / max(b - a, 1)) if c > b else 0.0
+    """The p of ``k + m * n**p``: what does not depend on the size drops out of the differences; 0 if they are nothing."""
+    return math.log2((c - b) / max(b - a, 1)) if c - a > 0.1 * a else 0.0
