@@ -18,7 +18,7 @@ from .batching import batch_like
 from .broadcasting import conform_batch
 from .deferred import DEFERRED
 from .following import as_seen, of_operands, pull_batch, pushed_on
-from .registry import Work
+from .registry import Shared, Work
 from .structural import holds_nan, known_zeros, swept
 from .supports import as_support, kept, pushed_support
 from .sweep import _depending_on, _sum
@@ -81,11 +81,18 @@ def _over_nodes(
         rule = rules[node.function]
         out, operands = as_seen(node, create_graph)
         before = next_tick() if create_graph else 0
+        formulas: Any = rule.formulas
+        answers = None
+        if formulas.__class__ is Shared and formulas.stacked:
+            formulas = answers = formulas.answers(node, needed, adjoint, out, operands)
         for position in node.edges:
             operand = node.args[position]
-            if operand not in needed or rule.formulas[position] is None:
+            if operand not in needed or formulas[position] is None:
                 continue
-            contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
+            if answers is not None:
+                contribution = answers(adjoint, out)
+            else:
+                contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             earlier = adjoints.get(operand)

@@ -12,7 +12,6 @@ with respect to u. A call that knows a shorter way has a third method, ``push(po
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from compgraph.nodes import Node
 
 from .operators import vjp
-from .registry import Rule, Variadic, makers
+from .registry import Rule, Shared, Variadic, makers
 
 
 class Opaque:
@@ -40,30 +39,10 @@ class Opaque:
         return call.compute(*operands)
 
 
-class _Slot(threading.local):
-    """What the last call of a `pull` has returned and the sweep has not asked for yet.
-
-    A sweep asks for the operands of a node one by one, in order; one call of `pull` answers for all of them.
-    """
-
-    call: Any = None
-    adjoint: Any = None
-    left: dict[int, Any]
-
-
-_slot = _Slot()
-
-
-def _formula(position: int, adjoint: Any, out: Any, *operands: Any, call: Any) -> Any:
-    if _slot.call is not call or _slot.adjoint is not adjoint or position not in _slot.left:
-        found = call.pull(adjoint, out, *operands)
-        _slot.call, _slot.adjoint, _slot.left = call, adjoint, dict(enumerate(found))
-    contribution = _slot.left.pop(position)
-    for passed in [p for p in _slot.left if p < position]:  # the sweep does not need them
-        del _slot.left[passed]
-    if not _slot.left:
-        _slot.call = _slot.adjoint = None
-    return contribution
+def _pulled(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
+    """The adjoints of several operands, from one call of `pull`."""
+    found = call.pull(adjoint, out, *operands)
+    return [found[position] for position in positions]
 
 
 def _tangent(position: int, tangent: Any, out: Any, *operands: Any, call: Any) -> Any:
@@ -90,7 +69,7 @@ def transposed(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-makers[Opaque] = lambda function: Rule(function.__name__, "general", Variadic(_formula), Variadic(_tangent))
+makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_pulled), Variadic(_tangent))
 
 
 def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:

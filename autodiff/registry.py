@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.attached import keep, kept
 from compgraph.contexts import apart
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
@@ -237,6 +238,68 @@ class Variadic(Sequence[Formula | None]):
         return lambda adjoint, out, *operands, **options: self.formula(position, adjoint, out, *operands, **options)
 
 
+class Shared(Variadic):
+    """Formulas of an operation with any number of operands, made from one that answers for several operands in one call.
+
+    Asked one by one, each call would be handed all n operands, and find out anew where its own stands: n * n steps.
+
+    Parameters
+    ----------
+    formula : callable
+        ``(positions, adjoint, out, *operands, **options)`` returns a list with one contribution for each position. (Of
+        tangents, ``(tangents, out, *operands, **options)`` returns the tangent of the output; see `tangents.push`.)
+    fixed : int
+        How many operands, the first, have no derivative.
+    stacked : bool
+        Whether the adjoint may have an axis of directions before its own.
+    """
+
+    def __init__(self, formula: Formula, fixed: int = 0, stacked: bool = False) -> None:
+        super().__init__(formula, fixed)
+        self.stacked = stacked
+
+    def __getitem__(self, position: Any) -> Any:
+        if position < self.fixed:
+            return None
+        return lambda adjoint, out, *operands, **options: self.formula([position], adjoint, out, *operands, **options)[0]
+
+    def answers(self, node: Any, needed: Any, adjoint: Any, out: Any, operands: Any) -> Answers:
+        """What stands for these formulas while a sweep is at one node; the formula is asked once.
+
+        Parameters
+        ----------
+        node : Node or Joint
+            Where the sweep is.
+        needed : container of Node
+            The operands it asks for.
+        adjoint, out, operands
+            What the formula is given.
+        """
+        args = node.args
+        positions = [p for p in node.edges if p >= self.fixed and args[p] in needed]
+        found = self.formula(positions, adjoint, out, *operands, **node.options) if positions else []
+        return Answers(dict(zip(positions, found, strict=True)))
+
+
+class Answers:
+    """The contributions of one node, in the place of formulas: each is handed out once."""
+
+    __slots__ = ("_asked", "_found")
+
+    def __init__(self, found: dict[int, Any]) -> None:
+        self._found = found
+        self._asked = -1
+
+    def __getitem__(self, position: int) -> Any:
+        if position not in self._found:
+            return None
+        self._asked = position
+        return self
+
+    def __call__(self, adjoint: Any, out: Any) -> Any:
+        return self._found.pop(self._asked)
+
+
 def plain_operands(node: Any) -> list[Any]:
     """The operands of a node as plain arrays, as they were when it was computed."""
     return [seen_by(node, a) for a in node.args]
@@ -254,9 +317,10 @@ makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of function of which
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
-    """Enter a rule under its opname; one of a user's function is for that function alone, whatever others are called."""
-    rules[rule.opname] = rule
-    if function is not None:
+    """Enter a rule under its opname; one of a user's function is for that function alone, which keeps it."""
+    if function is None:
+        rules[rule.opname] = rule
+    elif not keep(function, "rule", rule):
         users[function] = rule
     by_function.clear()
     return rule
@@ -267,9 +331,9 @@ def elementwise(opname: str, *formulas: Formula | None) -> Rule:
     return declare(Rule(opname, "elementwise", formulas, formulas))
 
 
-def linear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
-    """Declare an operation that is linear in all its operands together."""
-    return declare(Rule(opname, "linear", Variadic(variadic) if variadic else formulas, ()).following())
+def linear(opname: str, *formulas: Formula | None, shared: Formula | None = None) -> Rule:
+    """Declare an operation that is linear in all its operands together; see `Shared`."""
+    return declare(Rule(opname, "linear", Shared(shared, stacked=True) if shared else formulas, ()).following())
 
 
 def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
@@ -365,21 +429,24 @@ def gather(opname: str, positions: Formula) -> Rule:
     return declare(rule.selecting())
 
 
-def general(opname: str, *formulas: Formula | None, variadic: Formula | None = None, fixed: int = 0) -> Rule:
-    """Declare any other operation; its tangent formulas follow by ``.tangent(...)``."""
-    return declare(Rule(opname, "general", Variadic(variadic, fixed) if variadic else formulas, ()).following())
+def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:
+    """Declare any other operation; its tangent formulas follow by ``.tangent(...)``. See `Shared`."""
+    return declare(Rule(opname, "general", Shared(shared, fixed, True) if shared else formulas, ()).following())
 
 
 # -------------------------------------------------------------------------------------------- look-up
 
 
-users: dict[Callable[..., Any], Rule] = {}  # rules of users' functions
+users: dict[Callable[..., Any], Rule] = {}  # rules of users' callables that cannot keep them themselves; see `attached`
 
 
 class _ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
+        own = kept(function, "rule")
+        if own is not None:
+            return own  # type: ignore[no-any-return]  # and do not hold it
         if function.__class__ in makers:
             rule = makers[function.__class__](function)
         elif isinstance(function, operations.Configured):
@@ -391,7 +458,7 @@ class _ByFunction(dict[Any, Rule]):
         else:
             opname = operations.opname_of(function)
             found = users.get(function) or rules.get(opname)
-            if found is None or (found in users.values() and function not in users):
+            if found is None:
                 raise TypeError(
                     f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
                     "passing with cg.stop_gradient"

@@ -193,11 +193,13 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
         return [n for n in reversed(nodes) if n.__class__ is VariableNode]
     asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
     present = set(nodes)
+    called: dict[str, list[Any]] | None = None
     found: list[Any] = []
     for key in asked:
         require_history(key)
         if isinstance(key, str):
-            named = [n for n in nodes if n.__class__ is VariableNode and n.name == key]
+            called = _by_name(nodes) if called is None else called
+            named = called.get(key, [])
             if len(named) > 1:
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
             if not named:
@@ -213,6 +215,15 @@ def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
         else:
             found.append(key)
     return found
+
+
+def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
+    """The variables of a graph, by their names."""
+    called: dict[str, list[Any]] = {}
+    for node in nodes:
+        if node.__class__ is VariableNode:
+            called.setdefault(node.name, []).append(node)
+    return called
 
 
 def _seed(node: Any, adjoint: Any) -> Any:

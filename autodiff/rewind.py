@@ -16,12 +16,12 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import Memory, Twin, Write, collector, last_places, overlaps_itself, root_of
 from compgraph.modes import watched
-from compgraph.nodes import INERT, Joint, Node, VariableNode, attach, snapshot
+from compgraph.nodes import INERT, NO_OPTIONS, Joint, Node, VariableNode, attach, snapshot
 
 from .broadcasting import conform
 from .deferred import DEFERRED, Scatter
 from .gone import Gone
-from .registry import Work
+from .registry import Shared, Work
 from .shadow import Shadow
 
 ndarray = np.ndarray
@@ -149,13 +149,18 @@ class Past:
         if watch is not None:
             watch.unchanged(node)
         out = node.plain if out is None else out
+        options = node.options
+        if formulas.__class__ is Shared:
+            asked = {node.args[p] for p in node.edges if node.args[p].__class__ not in INERT}
+            asked = asked if needed is None else asked & needed
+            formulas, operands, options = formulas.answers(node, asked, adjoint, out, operands), [], NO_OPTIONS
         for position in node.edges:
             operand = node.args[position]
             if operand.__class__ in INERT or (needed is not None and operand not in needed):
                 continue
             formula = formulas[position]
             if formula is not None:
-                contribution = formula(adjoint, out, *operands, **node.options)
+                contribution = formula(adjoint, out, *operands, **options)
                 if self.work.log is not None:
                     self.work.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
                 if watch is not None and contribution.__class__ not in DEFERRED:

@@ -4,7 +4,7 @@ The coefficients of a result follow from those of its operands: a linear operati
 sum of products, a quotient is solved for. For all others the tangent rule is a differential equation: from
 ``out' = rule(x'; out, x)`` the coefficient of order k is that of the right-hand side of order k - 1, divided by k. What a
 rule computes is recorded once, and is a graph through which series are carried in the same way. So nothing is declared
-twice, and the work grows as a power of the order, where nested forward mode takes 2 ** order.
+twice, and the work grows as the square of the order, where nested forward mode takes 2 ** order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from .registry import by_function
 from .rewind import Events
 from .sweep import collect, goes_on
 from .tangents import push
+from .tracing import gathered
 from .trees import flatten, unflatten
 
 Function = Callable[..., Any]
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
+SMALL = 8  # up to which powers are taken for polynomials
 
 
 def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
@@ -66,9 +68,10 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 
     Notes
     -----
-    The coefficients are exact. `f` runs once. The time grows about as the cube of the order: the formulas for products
+    The coefficients are exact. `f` runs once. The time grows about as the square of the order: the formulas for products
     and quotients are those of A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 13; other
-    operations are solved as differential equations, as there, from their tangent rules. A function that writes in
+    operations are solved as differential equations, as there, from their tangent rules. (Of an operation whose rule leads
+    to ever new functions, such as gamma, it grows as the cube.) A function that writes in
     place, uses operations with several outputs, or has a checkpoint that uses nodes from outside, takes nested forward
     mode: 2 ** order times the function.
 
@@ -139,10 +142,13 @@ def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
 
 def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     """The graph of several results, youngest first."""
-    graphs = [collect(out, stop=inputs) for out in outs]
-    for nodes in graphs:
-        _require_simple(nodes)
-    return sorted({node for nodes in graphs for node in nodes}, key=lambda node: -node.tick) if len(graphs) > 1 else graphs[0]
+    if not outs:
+        return []
+    nodes = collect(gathered(outs), stop=inputs)
+    if nodes.__class__ is not Events:
+        nodes = nodes[1:]  # without what holds them together
+    _require_simple(nodes)
+    return nodes
 
 
 class NotSimple(Exception):  # noqa: N818
@@ -195,17 +201,44 @@ class Expansion:
         Whether coefficients are nodes, that can be differentiated.
     """
 
-    def __init__(self, nodes: Sequence[Any], given: dict[Any, Coefficients], live: bool) -> None:
+    def __init__(
+        self, nodes: Sequence[Any], given: dict[Any, Coefficients], live: bool, known: dict[Any, Equation] | None = None
+    ) -> None:
         self.live = live
         self.series: dict[Any, Coefficients] = dict(given)
         self.steps: list[Any] = []
         self.equations: dict[Any, Equation] = {}
+        self.known: dict[Any, Equation] = {} if known is None else known
+        self.reached = 0
         for node in reversed(nodes):
             if node.__class__ in INERT or node in given or node.plain.dtype.kind not in "fc":
                 continue
             if any(node.args[i] in self.series for i in node.edges):
                 self.steps.append(node)
-                self.series[node] = [self.value(node)]
+                self.series[node] = self._begun(node)
+
+    def _begun(self, node: Any) -> Coefficients:
+        """The series of a node: that of an equal one, if there is an equation for it already."""
+        key = self._key(node)
+        equation = None if key is None else self.known.get(key)
+        if equation is None:
+            return [self.value(node)]
+        self.equations[node] = equation
+        return equation.series
+
+    def _key(self, node: Any) -> Any:
+        """The same for two nodes that are the same function of the same series; None if that cannot be told."""
+        if node.options:
+            return None
+        parts: list[Any] = []
+        for operand in node.args:
+            if isinstance(operand, Node) and operand in self.series:
+                parts.append(id(self.series[operand]))
+            elif operand is None or operand.__class__ in (int, float, bool):
+                parts.append((operand.__class__, repr(operand)))
+            else:
+                return None
+        return (node.function, node.plain.dtype, node.plain.shape, *parts)
 
     def value(self, operand: Any) -> Any:
         """An operand, or its plain value."""
@@ -215,13 +248,18 @@ class Expansion:
         """The coefficients of a node, up to an order."""
         if out not in self.series:
             return [self.value(out), *[None] * order]
-        for k in range(1, order + 1):
+        self.carry_to(order)
+        found = self.series[out]
+        return [*found[: order + 1], *[None] * (order + 1 - len(found))]
+
+    def carry_to(self, order: int) -> None:
+        """Let the coefficients of all nodes be known up to an order."""
+        for k in range(self.reached + 1, order + 1):
             for node in self.steps:
                 if len(self.series[node]) == k:
                     coefficient = self.coefficient(node, k)
                     self.series[node].append(None if coefficient is None else conform(coefficient, node.plain))
-        found = self.series[out]
-        return [*found[: order + 1], *[None] * (order + 1 - len(found))]
+            self.reached = k
 
     def coefficient(self, node: Any, k: int) -> Any:
         """The coefficient of order k of a node, from those of its operands."""
@@ -234,8 +272,9 @@ class Expansion:
         if rule.opname == "div":
             return self._quotient(node, operands, k)
         if node not in self.equations:
-            self.equations[node] = Equation(self, node, operands)
-        return self.equations[node].coefficient(k)
+            self.equations[node] = Equation(self, node, operands, self._key(node))
+        equation = self.equations[node]
+        return self._linear(node, [_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
 
     def _linear(self, node: Any, coefficients: list[Any]) -> Any:
         if all(c is None for c in coefficients):
@@ -269,6 +308,30 @@ class Expansion:
                 left = -(a * b) if left is None else left - a * b
         return None if left is None else left / self.value(node.args[1])
 
+    def slope(self, node: Any, operands: list[Any]) -> Function:
+        """What gives the slope of a node, from ``(tangents, out, operands)``: its tangent rule, but for powers."""
+        rule = by_function[node.function]
+        if rule.opname == "pow" and not self.live and not self._goes_down(node, operands[1]):
+            first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
+            if np.all(first != 0):
+                return _slope_of_power
+        return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
+
+    def _goes_down(self, node: Any, exponents: Any) -> bool:
+        """Whether a power has a small integer for exponent: its rule, which takes 1 from it, comes to 0, and leaves exact zeros."""
+        if exponents is not None:
+            return False
+        exponent = self.value(node.args[1])
+        return bool(np.all((exponent == np.round(exponent)) & (exponent >= 0) & (exponent <= SMALL)))
+
+
+def _slope_of_power(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
+    """The slope of ``x**y`` by itself, where x is not 0; the rule, by ``x**(y - 1)``, would lead to ever lower powers."""
+    x, y = primals
+    of_x = None if tangents[0] is None else y * tangents[0] / x
+    of_y = None if tangents[1] is None else tangents[1] * np.log(x)
+    return out * (of_y if of_x is None else of_x if of_y is None else of_x + of_y)
+
 
 def _at(series: Any, k: int) -> Any:
     """The coefficient of order k; None where it is zero, or there is no series."""
@@ -278,7 +341,11 @@ def _at(series: Any, k: int) -> Any:
 class Equation:
     """The differential equation ``out' = rule(x'; out, x)`` of one node, as a graph of its own."""
 
-    def __init__(self, outer: Expansion, node: Any, operands: list[Any]) -> None:
+    def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: Any) -> None:
+        self.series = outer.series[node]
+        if key is not None:
+            outer.known[key] = self
+        self.operands = operands  # they live as long as the key that knows them by their identity
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         given: dict[Any, Coefficients] = {}
 
@@ -297,14 +364,17 @@ class Equation:
                 slope: Coefficients = []
                 tangents[i] = stand_in(slope, first)
                 self.slopes.append((slope, series))
-        self.right = push(by_function[node.function], tangents, inner, node.function, tuple(primals), node.options)
+        self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
         self.expansion = None
+        self.is_linear = False
         if isinstance(self.right, Node):
             nodes = collect(self.right, stop=list(given))
             _require_simple(nodes)
             for slope, series in self.slopes:
                 slope.append(_at(series, 1))
-            self.expansion = Expansion(nodes, given, outer.live)
+            points = {inner, *[x for x in primals if isinstance(x, Node) and x in given]}
+            self.is_linear = points.isdisjoint(nodes)  # the slopes alone matter: each coefficient goes its own way
+            self.expansion = None if self.is_linear else Expansion(nodes, given, outer.live, outer.known)
 
     def coefficient(self, k: int) -> Any:
         """The coefficient of order k of the node, when those below are known."""
@@ -314,5 +384,8 @@ class Equation:
             for j in range(len(slope), k):
                 c = _at(series, j + 1)
                 slope.append(None if c is None else (j + 1) * c)
-        found = self.expansion.up_to(k - 1, self.right)[k - 1]
+        if self.right not in self.expansion.series:
+            return self.right if k == 1 else None
+        self.expansion.carry_to(k - 1)
+        found = _at(self.expansion.series[self.right], k - 1)
         return None if found is None else found / k

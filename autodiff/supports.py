@@ -29,7 +29,7 @@ from .batching import padded, reduced_axes
 from .broadcasting import spread
 from .deferred import DEFERRED
 from .following import pull_batch, pushed_on
-from .registry import Formula, Rule, Work, _ByFunction, _with_keywords, by_function
+from .registry import Formula, Rule, Shared, Work, _ByFunction, _with_keywords, by_function
 
 
 def as_support(value: Any) -> Any:
@@ -165,10 +165,12 @@ class _Each(Sequence[Formula | None]):
         return None if self.rule.formulas[position] is None else self.make(position)
 
 
-def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula) -> Rule:
-    """A rule for the operands of another."""
-    made = Rule(rule.opname, "general", _Each(rule, single), ())
-    return made.batched(batch)
+def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
+    """A rule for the operands of another; `several` answers for several of them together, where that does."""
+    theirs = rule.formulas
+    if theirs.__class__ is Shared:
+        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.stacked), ()).batched(batch)  # type: ignore[attr-defined]
+    return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 
 class _OfSupports(_ByFunction):
@@ -183,7 +185,12 @@ class _OfSupports(_ByFunction):
             def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
                 return _passed(rule, position, True, s, out, *operands, **options)
 
-            made = _like(rule, lambda position: functools.partial(_passed, rule, position, False), batch)
+            def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+                if _carries(rule, options):
+                    return rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
+                return [_passed(rule, position, False, s, out, *operands, **options) for position in positions]
+
+            made = _like(rule, lambda position: functools.partial(_passed, rule, position, False), batch, several)
         self[function] = made
         return made
 
@@ -226,7 +233,13 @@ class Through(dict[Any, Rule]):
             touched = _touched(by_function[function], position, True, s, out, operands, options)
             return self._noted(pull_batch(rule, position, s, out, list(operands), options), touched)
 
-        self[function] = made = _like(rule, single, batch)
+        def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            s = self._of_node(s)
+            touched = Starting(s) if _sweeps_itself(options) else None  # what is shared is no product
+            found = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
+            return [self._noted(each, touched) for each in found]
+
+        self[function] = made = _like(rule, single, batch, several)
         return made
 
     def _of_node(self, s: Any) -> Any:
@@ -270,19 +283,31 @@ class Within(dict[Any, Rule]):
                 return NotImplemented
             return self._kept(lambda *xs: pull_batch(rule, position, g, out, list(xs), options), operands, position, 1)
 
-        self[function] = made = _like(rule, single, batch)
+        def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            zeros = [self.next() for _ in positions]
+            before = len(self.work.met or ())
+            with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
+                found = rule.formulas.formula(positions, g, out, *operands, **options)  # type: ignore[attr-defined]
+            axes = np.ndim(g) - np.ndim(out) if rule.formulas.stacked else 0  # type: ignore[attr-defined]
+            return [self._masked(each, support, axes, before) for each, (support, _) in zip(found, zeros, strict=True)]
+
+        self[function] = made = _like(rule, single, batch, several)
         return made
 
     def _kept(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
         """What a formula gives, and zero outside the support; errors met there alone are none."""
         support, touched = self.next()
-        met: Any = self.work.met
-        before = len(met)
+        before = len(self.work.met or ())
         with touched if isinstance(touched, Starting) else nullcontext():
             found = formula(*operands)
         changed = False
         if touched is not None and not isinstance(touched, Starting):
             found, changed = np.where(touched != 0, found, formula(*_cleaned(operands, position))), True
+        return self._masked(found, support, axes, before, changed)
+
+    def _masked(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
+        """What a formula gave, and zero outside the support; errors met since `before` are none if only zeros met them."""
+        met: Any = self.work.met
         if support is not None and (isinstance(support, Node) or not np.all(support)):
             missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
             if axes and missing > 0:

@@ -20,6 +20,7 @@ from compgraph.modes import watched
 from compgraph.nodes import (
     ACTIVE,
     INERT,
+    NO_OPTIONS,
     USED,
     InertPlaceholderNode,
     InputNode,
@@ -32,7 +33,7 @@ from compgraph.nodes import (
 
 from .broadcasting import conform
 from .deferred import DEFERRED
-from .registry import Work
+from .registry import Shared, Work
 from .rewind import Events, as_node, events_of
 from .rewind import sweep_back as _over_events
 from .structural import Pass, supported, swept
@@ -162,6 +163,8 @@ def _over_nodes(
         else:
             out = node.plain
             operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
+        if formulas.__class__ is Shared:
+            formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
         for position in node.edges:
             operand = args[position]
             if operand not in needed:

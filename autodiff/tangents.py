@@ -32,7 +32,7 @@ from compgraph.nodes import (
 from compgraph.writing import put, require_writeable, store
 
 from .broadcasting import conform
-from .registry import Rule, Work, by_function
+from .registry import Rule, Shared, Work, by_function
 from .shadow import Shadow
 
 next_level = itertools.count(1).__next__
@@ -277,6 +277,8 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
         count = len(primals) - len(function.counts) if isinstance(function, operations.Keyworded) else len(primals)
         moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
         return record(function, (*moved, *primals[count:]), options)
+    if rule.tangents.__class__ is Shared:
+        return rule.tangents.formula(tangents, out, *primals, **options)  # type: ignore[attr-defined]
     total = None
     for position, tangent in enumerate(tangents):
         if tangent is None:

@@ -17,7 +17,7 @@ from compgraph.nodes import ACTIVE, InputNode, Joint, Node, attach, leaf, next_t
 from compgraph.operations import copy_as_laid, input_of
 
 from .deferred import Parts
-from .registry import Rule, Variadic, makers
+from .registry import Rule, Shared, makers
 from .sweep import collect, connected_zeros, owned, sweep, sweep_supports
 from .trees import flatten
 
@@ -156,11 +156,11 @@ def gathered(outs: Sequence[Any]) -> Joint:
     return joint
 
 
-def _part(position: int, adjoints: Any, outs: Any, *operands: Any) -> Any:
-    adjoint = adjoints[position]
-    return np.zeros(operands[position].shape, operands[position].dtype)[()] if adjoint is None else adjoint
+def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:
+    found = [(adjoints[p], operands[p]) for p in positions]
+    return [np.zeros(x.shape, x.dtype)[()] if adjoint is None else adjoint for adjoint, x in found]
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", Variadic(_part), ()).moving()
+makers[_Together] = lambda function: Rule("together", "linear", Shared(_parts_of), ()).moving()
 operations.OPNAMES[together] = "together"

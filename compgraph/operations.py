@@ -11,6 +11,7 @@ import functools
 import operator
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from .adapters import power as power
 from .adapters import stop_gradient as stop_gradient
 from .adapters import ufunc_method as ufunc_method
 from .adapters import view as view
+from .attached import keep, kept
 from .policies import FAMILIES
 
 # --------------------------------------------------------------------------------------------- ufuncs
@@ -294,7 +296,7 @@ OPNAMES: dict[Any, str] = {
 
 def opname_of(function: Any) -> str:
     """The opname under which a function is recorded."""
-    opname = OPNAMES.get(function)
+    opname = OPNAMES.get(function) or kept(function, "opname")
     if opname is not None:
         return opname
     if isinstance(function, (Keyworded, Configured)):
@@ -305,6 +307,7 @@ def opname_of(function: Any) -> str:
 
 
 _by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
+_users: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users; each keeps its opname itself
 
 
 # Functions of several steps that may be run on nodes as well, so that their steps can be shared with others.
@@ -313,13 +316,22 @@ INLINED: set[Any] = set()
 
 def function_named(opname: str) -> Any:
     """The recorded function of an opname, or None."""
-    return _by_opname.get(opname)
+    found = _by_opname.get(opname)
+    return _users.get(opname) if found is None else found
 
 
 def enter(function: Any, opname: str) -> None:
     """Let a function of arrays be recorded under an opname."""
     OPNAMES[function] = opname
     _by_opname[opname] = function
+
+
+def enter_users(function: Any, opname: str) -> None:
+    """Let a function of a user be recorded under an opname, which is free again when the function is gone."""
+    if keep(function, "opname", opname):
+        _users[opname] = function
+    else:
+        enter(function, opname)
 
 
 def enter_piecewise(function: Any, opname: str) -> None:

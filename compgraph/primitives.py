@@ -93,7 +93,7 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     known = operations.function_named(made.opname)
     if known is not None and getattr(known, "__module__", None) != function.__module__:
         raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
-    operations.enter(function, made.opname)
+    operations.enter_users(function, made.opname)
     return made
 
 

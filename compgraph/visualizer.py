@@ -121,7 +121,9 @@ def visualize_at(
         From left to right, or from top to bottom.
     limit : int or None
         How many nodes to draw, those nearest to `node` first; the others are one entry that counts them, because
-        the layout of large graphs takes minutes. None draws them all.
+        the layout of large graphs takes minutes. It bounds all else that is drawn as well: more than 8 arrows from one
+        entry to another (also from those that are left out) are one that counts them, there are at most 8 arrows for each
+        node, and as many boxes as nodes. None draws them all.
     mark : Node, optional
         A node to draw with a red frame.
     values, shapes, dtypes, lines : bool

@@ -153,15 +153,11 @@ def test_a_text_that_is_wrong_is_not_shown() -> None:
     def cube(x: Any) -> Any:
         return x**3
 
-    try:
-        rule = autodiff.rule(cube, lambda g, out, x: 3 * x * x * g, kind="elementwise")
-        for text, shown in (("3 * a**2", True), ("2 * a**2", False), ("g * 3 * a**2", True), ("a @ a", False)):
-            rule.said(text)
-            (step,) = backward(cube(variable(2.0, "x")), None, None).steps
-            assert (step.text == text) is shown
-    finally:
-        del rules["cube"]
-        by_function.clear()
+    rule = autodiff.rule(cube, lambda g, out, x: 3 * x * x * g, kind="elementwise")
+    for text, shown in (("3 * a**2", True), ("2 * a**2", False), ("g * 3 * a**2", True), ("a @ a", False)):
+        rule.said(text)
+        (step,) = backward(cube(variable(2.0, "x")), None, None).steps
+        assert (step.text == text) is shown
 
 
 # ------------------------------------------------------------------------------------------ the equations

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.nodes import record
 from compgraph.operands import to_plain
 from compgraph.operations import UfuncMethod
 
+from ..deferred import scatter
 from ..registry import Rule, by_function, makers
 
 _NONE: Any = np._NoValue
@@ -195,12 +197,12 @@ def _segment(rule: Rule, f: Any, elements: Any, by_numpy: Any) -> Fold:
 def _reduceat(rule: Rule, f: Any) -> tuple[Any, Any]:
     def back(g: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
-        total = np.zeros(steps.shape, out.dtype)
+        pieces: list[Any] = []
         for i, part in enumerate(_segments(indices, len(steps))):
             fold = _segment(rule, f, steps[part], results[i])
-            middle = np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1])
-            before, after = (np.zeros_like(steps[at], out.dtype) for at in (slice(part.start), slice(part.stop, None)))
-            total = total + np.concatenate([before, middle, after])
+            pieces += [np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1]), part]
+        like = np.zeros(steps.shape, out.dtype)
+        total = record(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
         return np.moveaxis(total, 0, axis)
 
     def along(t: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:

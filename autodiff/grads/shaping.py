@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import Any
@@ -13,7 +12,7 @@ from compgraph.nodes import record
 
 from ..batching import found_at, put_at, zeros_like_batch
 from ..deferred import Scatter, fetched_at, scatter
-from ..registry import Variadic, general, linear
+from ..registry import Shared, general, linear
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -35,16 +34,23 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
-def _part(position: int, out: Any, operands: Any, axis: Any) -> tuple[slice, ...]:
-    """Where one operand stands in a concatenation."""
+# Of operations with any number of operands (`Shared`). The adjoint may have an axis of directions before its own.
+
+
+def _joined(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+    """The parts of a concatenation's adjoint that belong to operands."""
+    shapes = [np.shape(x) for x in operands]
     along = 0 if axis is None else axis % out.ndim
-    sizes = [math.prod(np.shape(x)) if axis is None else np.shape(x)[along] for x in operands[: position + 1]]
-    return (slice(None),) * along + (slice(sum(sizes[:-1]), sum(sizes)),)
+    ends = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
+    several = g.shape[: g.ndim - out.ndim]
+    before = (slice(None),) * (len(several) + along)
+    return [np.reshape(g[(*before, slice(ends[p], ends[p + 1]))], (*several, *shapes[p])) for p in positions]
 
 
-def _joined(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
-    """The part of a concatenation's adjoint that belongs to one operand."""
-    return np.reshape(g[_part(position, out, operands, axis)], operands[position].shape)
+def _stacked(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+    """The parts of a stack's adjoint that belong to operands."""
+    before = (slice(None),) * (g.ndim - out.ndim + axis % out.ndim)
+    return [g[(*before, p)] for p in positions]
 
 
 # Of many directions, stacked along a first axis:
@@ -98,11 +104,6 @@ def _moved_batch(position: int, g: Any, out: Any, x: Any, source: Any, destinati
     return np.moveaxis(g, _later(x, destination), _later(x, source))
 
 
-def _joined_batch(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
-    part = g[(slice(None), *_part(position, out, operands, axis))]
-    return np.reshape(part, (g.shape[0], *operands[position].shape))
-
-
 def _zeros_for(tangents: Any, operands: Any) -> list[Any]:
     """The tangents of all operands, zeros where there are none."""
     like = next(t for t in tangents if t is not None)
@@ -116,10 +117,6 @@ def _joined_push(tangents: Any, out: Any, *operands: Any, axis: Any = 0, **_: An
     if axis is None:
         parts = [np.reshape(t, (t.shape[0], math.prod(t.shape[1:]))) for t in parts]
     return np.concatenate(parts, axis=1 if axis is None else 1 + axis % out.ndim)
-
-
-def _stacked_part(position: int, g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
-    return g[(slice(None),) * (1 + axis % out.ndim) + (position,)]
 
 
 def _stacked_push(tangents: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> Any:
@@ -154,12 +151,8 @@ moveaxis_grad = (
         lambda tangents, out, x, source, destination: np.moveaxis(tangents[0], _later(x, source), _later(x, destination)),
     )
 )
-concatenate_grad = linear("concatenate", variadic=_joined).moving().batched(_joined_batch, _joined_push)
-stack_grad = (
-    linear("stack", variadic=lambda position, g, out, *operands, axis=0, **_: g[(slice(None),) * (axis % out.ndim) + (position,)])
-    .moving()
-    .batched(_stacked_part, _stacked_push)
-)
+concatenate_grad = linear("concatenate", shared=_joined).moving().batched(push=_joined_push)
+stack_grad = linear("stack", shared=_stacked).moving().batched(push=_stacked_push)
 
 # ------------------------------------------------------------------------------------------- indexing
 
@@ -205,30 +198,27 @@ getitem_grad = (
 )
 
 
-@functools.lru_cache(maxsize=16)
-def _places_of_pieces(layout: tuple[int, ...]) -> dict[int, int]:
-    """Where each piece stands among the operands, and how many parts its index has."""
-    return dict(zip(itertools.accumulate([1, *[count + 1 for count in layout[:-1]]]), layout, strict=True))
+def _indices_at(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
+    """Where, in `flat`, the indices of the pieces at the positions stand."""
+    places = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
+    lengths = dict(zip(places, layout, strict=True))
+    return [slice(p, p + lengths[p]) for p in positions]
 
 
-def _parts_at(position: int, layout: tuple[int, ...]) -> int:
-    """How many parts the index of the piece at a position has."""
-    return _places_of_pieces(layout)[position]
+def _scattered(positions: list[int], g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> list[Any]:
+    """The parts of the adjoint of a scatter that belong to pieces: what their indices find."""
+    found: Any = fetched_at if g.ndim == out.ndim else lambda g, *index: _items(g, like, index)
+    return [found(g, *flat[place]) for place in _indices_at(positions, layout)]
 
 
-def _scattered(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    """The part of the adjoint of a scatter that belongs to one piece: what its index finds."""
-    return fetched_at(g, *flat[position : position + _parts_at(position, layout)])
-
-
-def _scattered_tangent(position: int, t: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    """One piece's tangent, scattered alone."""
-    count = _parts_at(position, layout)
-    return record(scatter, (like, t, *flat[position : position + count]), {"layout": (count,)})
-
-
-def _scattered_batch(position: int, g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    return _items(g, like, flat[position : position + _parts_at(position, layout)])
+def _scattered_tangent(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """The tangents of the pieces, scattered."""
+    positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
+    if not positions:
+        return None
+    indices = [flat[place] for place in _indices_at(positions, layout)]
+    parts = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
+    return record(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
 
 
 def _scattered_push(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
@@ -236,10 +226,9 @@ def _scattered_push(tangents: Any, out: Any, like: Any, *flat: Any, layout: tupl
     flat_b: list[Any] = []
     parts: list[int] = []
     further = None
-    for position, t in enumerate(tangents):
-        if t is None or position == 0:
-            continue
-        index = flat[position : position + _parts_at(position, layout)]
+    positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
+    for position, place in zip(positions, _indices_at(positions, layout), strict=True):
+        t, index = tangents[position], flat[place]
         if _keeps_order(index):
             flat_b += [t, *_with_all(index)]
             parts.append(len(_with_all(index)))
@@ -254,5 +243,5 @@ def _scattered_push(tangents: Any, out: Any, like: Any, *flat: Any, layout: tupl
 
 
 # The first operand of scatter only gives the shape.
-scatter_grad = general("scatter", variadic=_scattered, fixed=1).moving().batched(_scattered_batch, _scattered_push)
-scatter_grad.tangents = Variadic(_scattered_tangent, fixed=1)
+scatter_grad = general("scatter", shared=_scattered, fixed=1).moving().batched(push=_scattered_push)
+scatter_grad.tangents = Shared(_scattered_tangent, fixed=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import breadth_first
+from compgraph.graph import breadth_first, operands_of
 
 from ..detached import require_differentiable
 from . import page, pictures
@@ -21,6 +21,7 @@ from .steps import Pass, backward, forward
 
 DIRECTIONS = ("LR", "TB")
 FORMATS = ("html", "gif")
+USES = 4  # uses of operands that an animation shows, for each node it may have
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,14 @@ def animate(
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     require_differentiable("animate", node)
-    size = len(breadth_first(node))  # type: ignore[arg-type]
+    found = breadth_first(node)  # type: ignore[arg-type]
+    size = len(found)
+    uses = sum([len(operands_of(each)) for each in found])
+    if size <= limit < uses / USES:
+        raise ValueError(
+            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most {USES} a node, "
+            f"{USES * limit} for limit={limit}; animate a smaller case, or say limit=; visualize_at draws large graphs"
+        )
     if size > limit:
         raise ValueError(
             f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "

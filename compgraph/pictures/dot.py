@@ -45,8 +45,8 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     names = _names(drawing)
     _add_inside(dot, drawing, None, theme, 0)
-    if drawing.rest:
-        dot.node("rest", f"… {drawing.rest} more", shape="plaintext", style="", fontcolor=theme.text)
+    if drawing.more:
+        dot.node("rest", drawing.more, shape="plaintext", style="", fontcolor=theme.text)
     for source, target, attributes in _edges(drawing, names):
         dot.edge(source, target, **attributes)
     return str(dot.source)

@@ -5,6 +5,8 @@ A drawing holds texts and no nodes: it shows the graph as it was when the drawin
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,6 +19,8 @@ from .folding import Fold, Uses, folds_of, shared
 
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
 REST = -1  # in the place of an entry: the nodes that are not drawn
+SIDE_BY_SIDE = 8  # arrows from one entry to another; more become one that counts them
+ARROWS = 8  # at most so many for each node that may be drawn: a dense graph has as many as the square of its nodes
 
 Path: TypeAlias = tuple[str | int, ...]  # names of scopes; the number of a fold stands for its box
 
@@ -64,12 +68,20 @@ class Box:
 
 @dataclass
 class Drawing:
-    """The whole picture; `rest` counts the nodes that are left out."""
+    """The whole picture; `rest` counts the nodes that are left out, `unseen` the arrows between those that are drawn."""
 
     entries: list[Entry] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
     rest: int = 0
+    unseen: int = 0
+
+    @property
+    def more(self) -> str:
+        """What is said of all that is left out."""
+        parts = [f"{self.rest} more"] if self.rest else []
+        parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
+        return "… " + ", ".join(parts) if parts else ""
 
 
 @dataclass
@@ -103,8 +115,8 @@ def traced_drawing(
     drawing = Drawing(rest=len(visible) - len(places))
     drawing.entries = _entries(places, uses, shown, mark, _first_leaves(folds, parts, uses))
     paths = _paths(places, folds, parts)
-    _add_boxes(drawing, paths, folds, _closed(scopes, visible))
-    arrows = _add_arrows(drawing, uses, places, images, folds)
+    _add_boxes(drawing, paths, folds, _closed(scopes, visible), limit)
+    arrows = _add_arrows(drawing, uses, places, images, folds, limit)
     if adjoints is not None:
         _add_adjoints(drawing, uses, places, arrows, adjoints)
     return Traced(drawing, places, arrows)
@@ -190,13 +202,16 @@ def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[Gra
     return paths
 
 
-def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool) -> None:
-    """Number the boxes, outer ones before inner ones, and put the entries into them."""
+def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool, limit: int | None) -> None:
+    """Number the boxes, outer ones before inner ones, and put the entries into them; at most as many as nodes, the outer ones."""
     numbers: dict[Path, int] = {}
     for place, path in sorted(paths.items()):
         for depth in range(1, len(path) + 1):
             if path[:depth] in numbers:
                 continue
+            if limit is not None and len(numbers) >= limit:
+                path = path[: depth - 1]
+                break
             last, parent = path[depth - 1], numbers.get(path[: depth - 1])
             numbers[path[:depth]] = len(drawing.boxes)
             if isinstance(last, int):
@@ -205,7 +220,7 @@ def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], clos
             else:
                 name = "/".join(each for each in path[:depth] if isinstance(each, str))
                 drawing.boxes.append(Box(last, parent, closed=closed if isinstance(closed, bool) else name in closed))
-        drawing.entries[place].box = numbers[path]
+        drawing.entries[place].box = numbers.get(path)
 
 
 def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] | bool:
@@ -228,18 +243,30 @@ def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] |
 
 
 def _add_arrows(
-    drawing: Drawing, uses: Uses, places: dict[GraphNode, int], images: dict[GraphNode, GraphNode], folds: list[Fold]
+    drawing: Drawing,
+    uses: Uses,
+    places: dict[GraphNode, int],
+    images: dict[GraphNode, GraphNode],
+    folds: list[Fold],
+    limit: int | None,
 ) -> dict[tuple[GraphNode, int], int]:
     """One arrow for each use; those of the parts that are not drawn lead to and from the part that is, each once."""
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
     arrows: dict[tuple[GraphNode, int], int] = {}
     known: set[tuple[int, int, bool]] = set()
+    most = math.inf if limit is None else ARROWS * limit
     for node, place in places.items():
-        for position, operand in enumerate(uses[node]):
-            arrow = _arrow(node, operand, place, places, images, part_of)
-            arrows[node, position] = len(drawing.arrows)
-            drawing.arrows.append(arrow)
+        found = [_arrow(node, operand, place, places, images, part_of) for operand in uses[node]]
+        numbers: dict[int, int] = {}
+        for position, arrow in enumerate(found if limit is None else _side_by_side(found)):
             known.add((arrow.source, arrow.target, arrow.again))
+            if id(arrow) in numbers:
+                arrows[node, position] = numbers[id(arrow)]
+            elif len(drawing.arrows) < most:
+                arrows[node, position] = numbers[id(arrow)] = len(drawing.arrows)
+                drawing.arrows.append(arrow)
+            else:
+                drawing.unseen += 1
     for node, image in images.items():
         for operand in uses[node] if image in places else ():
             if operand in part_of and part_of[operand] == part_of[node]:
@@ -247,8 +274,22 @@ def _add_arrows(
             arrow = _arrow(node, operand, places[image], places, images, part_of)
             if (arrow.source, arrow.target, arrow.again) not in known:
                 known.add((arrow.source, arrow.target, arrow.again))
-                drawing.arrows.append(arrow)
+                if len(drawing.arrows) < most:
+                    drawing.arrows.append(arrow)
+                else:
+                    drawing.unseen += 1
     return arrows
+
+
+def _side_by_side(found: list[Arrow]) -> list[Arrow]:
+    """The arrows to one entry; for many from one other (the nodes that are not drawn, say) the same one, which counts them."""
+    counts = Counter((arrow.source, arrow.again) for arrow in found)
+    one: dict[tuple[int, bool], Arrow] = {}
+    for arrow in found:
+        way = arrow.source, arrow.again
+        if counts[way] > SIDE_BY_SIDE:
+            one.setdefault(way, arrow).label = f"× {counts[way]}"
+    return [one.get((arrow.source, arrow.again), arrow) for arrow in found]
 
 
 def _arrow(

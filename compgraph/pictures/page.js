@@ -88,7 +88,7 @@ function compose() {
     const hiding = boxesAround(entry.box).find((each) => data.boxes[each].closed);
     return hiding === undefined ? into(holder(entry.box), entryItem(number)) : boxItems[hiding];
   });
-  const rest = data.rest ? into(root, sized({ id: "rest", rest: true, lines: [`… ${data.rest} more`] }, 110, 34)) : null;
+  const rest = data.more ? into(root, sized({ id: "rest", rest: true, lines: [data.more] }, Math.max(110, widthOf(data.more) + 24), 34)) : null;
   const known = new Set();
   links = [];
   data.arrows.forEach((arrow, number) => {
@@ -331,7 +331,7 @@ function mark() {
 }
 
 function titleOf(number) {
-  return number === REST ? `… ${data.rest} more` : data.entries[number].label.split("\n").slice(0, data.entries[number].details.opname ? 2 : 1).join(" ");
+  return number === REST ? data.more : data.entries[number].label.split("\n").slice(0, data.entries[number].details.opname ? 2 : 1).join(" ");
 }
 
 function links_to(numbers) {

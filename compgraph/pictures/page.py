@@ -30,7 +30,7 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
         "THEME": "" if theme is None else f' data-theme="{theme}"',
         "COLORS": _colors(),
         "STYLE": _part("page.css"),
-        "DATA": _as_script({**asdict(drawing), "direction": direction}),
+        "DATA": _as_script({**asdict(drawing), "more": drawing.more, "direction": direction}),
         "LAYOUT": _part("layout.js"),
         "SCRIPT": _part("page.js"),
     }

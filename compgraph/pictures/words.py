@@ -23,6 +23,8 @@ GREEK = {
 SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 WITH_SUBSCRIPT = re.compile(r"([^\W\d_]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_([0-9aehijklmnoprstuvx]+)")
 
+MOST = 12  # operands that a formula names
+
 INFIX = {
     "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@",
     "greater": ">", "greater_equal": "≥", "less": "<", "less_equal": "≤", "equal": "=", "not_equal": "≠",
@@ -60,7 +62,8 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
         return f"[…] = {_operand(operands[0])}"
     if node.opname is None:
         return ""
-    names = [_operand(operand) for operand in operands if not isinstance(operand, Write)]
+    operands = tuple([operand for operand in operands if not isinstance(operand, Write)])
+    names = [_operand(operand) for operand in operands[:MOST]] + ["…"] * (len(operands) > MOST)
     name = node.opname
     if name == "pow" and len(names) == 2:
         whole = re.fullmatch(r"−?\d+", names[1])
@@ -71,7 +74,10 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
         return PREFIX[name] + names[0]
     if name == "getitem" and names:
         return f"{names[0]}[{', '.join(names[1:]) or '…'}]"
-    options = [f"{key}={value!r}" for key, value in node.options.items() if isinstance(value, (int, float, str, tuple))]
+    given = {key: value for key, value in node.options.items() if isinstance(value, (int, float, str, tuple))}
+    options = [
+        f"{key}={value!r}" for key, value in given.items() if not isinstance(value, (str, tuple)) or len(value) <= 4 * MOST
+    ]
     return f"{name}({', '.join(names + options)})"
 
 

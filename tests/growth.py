@@ -1,0 +1,99 @@
+"""How the work of a program grows with its size, counted and not timed.
+
+What is counted, while the program runs:
+
+steps
+    Lines of Python that run, and calls of Python functions, anywhere: in this project, in NumPy, in the standard library.
+    A loop steps through its line once a turn.
+bytes
+    Memory asked for, as `tracemalloc` sees it between two lines, calls or returns (also of functions in C): arrays, tuples and
+    lists of any length, whoever makes them. So a single call that makes an array of n zeros, or copies n arguments, is
+    seen although it is one step. Of what is asked for and given back in between the most at one time counts.
+
+Not seen is what works on memory that is there already within one step, such as the sum of a list of numbers. Both numbers
+are the same in every run on one Python, to a few steps: nothing depends on the machine, nor on what else it does.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Work(NamedTuple):
+    """What a program did."""
+
+    steps: int
+    bytes: int
+
+
+class Growth(NamedTuple):
+    """The exponents with which the work of a program grows from 2n to 4n, and what it was for n, 2n and 4n."""
+
+    steps: float
+    bytes: float
+    counted: tuple[Work, ...]
+
+
+def work_of(program: Callable[[], object]) -> Work:
+    """Run a program, and count what it does."""
+    steps = total = 0
+    before = 0
+    traced, reset = tracemalloc.get_traced_memory, tracemalloc.reset_peak
+
+    def line(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        call(frame, event, argument)
+        return line
+
+    def call(frame: Any, event: str, argument: Any) -> None:
+        nonlocal total, before
+        now, peak = traced()
+        if peak > before:
+            total += peak - before
+        reset()
+        before = now
+
+    enabled = gc.isenabled()
+    tracing, profiling = sys.gettrace(), sys.getprofile()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        before = traced()[0]
+        reset()
+        sys.setprofile(call)
+        sys.settrace(line)
+        program()
+    finally:
+        sys.settrace(tracing)
+        sys.setprofile(profiling)
+        tracemalloc.stop()
+        if enabled:
+            gc.enable()
+    return Work(steps, total)
+
+
+def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth:
+    """How the work of a program grows.
+
+    Parameters
+    ----------
+    prepared : callable
+        Of a size, the program of that size.
+    n : int
+        The smallest of three sizes, n, 2n and 4n.
+    """
+    for _ in range(2):
+        prepared(max(n // 8, 2))()  # what is found, or compiled, at first use
+    a, b, c = counted = tuple([work_of(prepared(k * n)) for k in (1, 2, 4)])
+    return Growth(*[_exponent(x, y, z) for x, y, z in zip(a, b, c, strict=True)], counted)
+
+
+def _exponent(a: int, b: int, c: int) -> float:
+    """The p of ``k + m * n**p``: what does not depend on the size drops out of the differences; 0 if they are nothing."""
+    return math.log2((c - b) / max(b - a, 1)) if c - a > 0.1 * a else 0.0

@@ -1,0 +1,394 @@
+"""How work grows with size: linear, or as the mathematics says, in every pattern of use. See `growth` for what is counted."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from growth import Growth, growth_of, work_of
+
+import autodiff as ad
+import compgraph as cg
+from autodiff import reverse
+from autodiff.reverse import gradient
+from autodiff.visualize import animate
+
+Program = Callable[[], object]
+
+
+def total(y: Any) -> Any:
+    return np.sum(y * y)
+
+
+def points(n: int) -> Any:
+    return np.linspace(0.1, 1.0, n)
+
+
+# How a function of one array is used.
+USES: dict[str, Callable[[Any, Any], Program]] = {
+    "gradient": lambda f, x: lambda: ad.grad(f)(x),
+    "jvp": lambda f, x: lambda: ad.jvp(f, (x,), (np.ones_like(x),)),
+    "hvp": lambda f, x: lambda: ad.hvp(f)(x, np.ones_like(x)),
+    "twice": lambda f, x: lambda: ad.grad(lambda x: np.sum(ad.grad(f)(x)))(x),
+    "taylor": lambda f, x: lambda: ad.taylor(f, x, 2),
+    "jacrev": lambda f, x: lambda: ad.jacrev(lambda x: np.stack([f(x)] * 5))(x),
+    "masked": lambda f, x: lambda: ad.grad(lambda x: np.sum(np.where(x > 0.05, np.sqrt(x) * f(x), 0.0)))(x * (x != x[-1])),
+}
+
+# Operations of any number of operands, in two families: n times one array, and n numbers.
+JOINED: dict[str, Callable[[list[Any]], Any]] = {
+    "concatenate": np.concatenate,
+    "concatenate, axis None": lambda xs: np.concatenate(xs, axis=None),
+    "concatenate, axis 1": lambda xs: np.concatenate([x[None] for x in xs], axis=1),
+    "hstack": np.hstack,
+    "vstack": np.vstack,
+    "dstack": np.dstack,
+    "column_stack": np.column_stack,
+    "stack": np.stack,
+    "stack, last axis": lambda xs: np.stack(xs, axis=-1),
+    "block": np.block,
+    "append": lambda xs: np.append(xs[0], xs),
+    "array": cg.array,
+    "array of arrays": lambda xs: cg.array([[x] for x in xs]),
+    "asarray": cg.asarray,
+    "r_": lambda xs: cg.r_[tuple(xs)],
+    "bmat": lambda xs: cg.bmat([xs]),
+    "broadcast_arrays": lambda xs: np.stack(np.broadcast_arrays(*xs)),
+}
+# Operations of any number of results, and what is used any number of times.
+TAKEN: dict[str, Callable[[Any, int], Any]] = {
+    "elements": lambda x, n: sum(v * v for v in x[:n]),
+    "rows": lambda x, n: sum(total(v) for v in np.reshape(x, (n, 2))),
+    "elements of a matrix": lambda x, n: sum(np.reshape(x, (n, 2))[i, 0] * x[i] for i in range(n)),
+    "slices": lambda x, n: sum([total(x[i : i + 2]) for i in range(n)], np.float64(0)),
+    "indices": lambda x, n: sum(total(x[[i, 0]]) for i in range(n)),
+    "split": lambda x, n: sum(total(v) for v in np.split(x, n)),
+    "array_split": lambda x, n: sum(total(v) for v in np.array_split(x, n)),
+    "unstack": lambda x, n: sum(total(v) for v in np.unstack(np.reshape(x, (n, 2)))),
+    "fan-out": lambda x, n: total(sum(x[:2] for _ in range(n))),
+    "a chain": lambda x, n: total(chain(x[:2], n)),
+    "scopes in scopes": lambda x, n: total(in_scopes(x[:2], n)),
+    "checkpoint": lambda x, n: ad.checkpoint(lambda *xs: sum(v * v for v in xs))(*x[:n]),
+    "checkpoint of n results": lambda x, n: sum(ad.checkpoint(lambda x: [v * v for v in x])(list(x[:n]))),
+    "custom_gradient": lambda x, n: squares(*x[:n]),
+    "a running sum": lambda x, n: total(np.stack(running(x, n))),
+}
+
+
+def chain(x: Any, n: int) -> Any:
+    for _ in range(n):
+        x = np.sin(x) * 1.5
+    return x
+
+
+def in_scopes(x: Any, n: int) -> Any:
+    for k in range(n):
+        with cg.scope(f"s{k}"):
+            x = np.sin(x)
+    return x
+
+
+def running(x: Any, n: int) -> list[Any]:
+    sums = [x[0]]
+    for k in range(1, n):
+        sums.append(sums[-1] + x[k])
+    return sums
+
+
+@ad.custom_gradient
+def squares(*xs: Any) -> Any:
+    return sum(x * x for x in xs), lambda g: [2 * x * g for x in xs]
+
+
+def variables(n: int) -> list[Any]:
+    return [cg.variable(1.0 + k / n, f"v{k}") for k in range(n)]
+
+
+def sum_of(xs: Any) -> Any:
+    return sum(x * x for x in xs)
+
+
+def tree(n: int) -> dict[str, Any]:
+    return {f"k{k}": np.array([1.0 + k / n, 2.0]) for k in range(n)}
+
+
+def of_tree(leaves: dict[str, Any]) -> Any:
+    return sum(total(x) for x in leaves.values())
+
+
+def squared(leaves: dict[str, Any]) -> dict[str, Any]:
+    return {key: x * x for key, x in leaves.items()}
+
+
+# Calls with any number of variables or leaves, each as the program of a size, and the exponent it may have.
+CALLS: dict[str, tuple[Callable[[int], Program], float]] = {
+    "gradient by names": (lambda n: lambda: gradient(sum_of(variables(n)), wrt=[f"v{k}" for k in range(n)]), 1),
+    "gradient by nodes": (lambda n: lambda: (lambda vs: gradient(sum_of(vs), wrt=vs))(variables(n)), 1),
+    "gradients looked up by names": (lambda n: lambda: looked_up(variables(n)), 1),
+    "unused variables": (lambda n: lambda: gradient(cg.variable(1.0) * 2.0, variables(n), unused="zero"), 1),
+    "gradients as nodes": (lambda n: lambda: (lambda vs: reverse.gradients(sum_of(vs), vs))(variables(n)), 1),
+    "jacobian of one number": (lambda n: lambda: (lambda vs: reverse.jacobian(sum_of(vs), vs))(variables(n)), 1),
+    "several variables": (lambda n: lambda: reverse.variables(*[1.0] * n, names=[f"a{k}" for k in range(n)]), 1),
+    "value_and_grad of a dict": (lambda n: lambda: ad.value_and_grad(of_tree)(tree(n)), 1),
+    "grad of n arguments": (lambda n: lambda: ad.grad(lambda *xs: sum_of(xs), argnums=tuple(range(n)))(*points(n)), 1),
+    "vjp of n results": (lambda n: lambda: ad.vjp(squared, tree(n))[1](tree(n)), 1),
+    "vjp of n results, again": (lambda n: lambda: ad.grad(lambda t: of_tree(ad.vjp(squared, t)[1](t)[0]))(tree(n)), 1),
+    "jvp of n leaves": (lambda n: lambda: ad.jvp(squared, (tree(n),), (tree(n),)), 1),
+    "hvp of n leaves": (lambda n: lambda: ad.hvp(of_tree)(tree(n), tree(n)), 1),
+    "jacrev of n leaves": (lambda n: lambda: ad.jacrev(of_tree)(tree(n)), 1),
+    "linearize of n leaves": (lambda n: lambda: ad.linearize(of_tree, tree(n))[1](tree(n)), 1),
+    "taylor of n leaves": (lambda n: lambda: ad.taylor(squared, tree(n), 2), 1),
+    # forward mode passes the whole function once for each leaf
+    "jacfwd of n leaves": (lambda n: lambda: ad.jacfwd(of_tree)(tree(n // 2)), 2),
+    "pickle": (lambda n: lambda: pickle.loads(pickle.dumps(np.stack(variables(n)))), 1),
+    "deepcopy": (lambda n: lambda: copy.deepcopy(sum_of(variables(n))), 1),
+    "a picture of all": (lambda n: lambda: cg.visualize_at(sum_of(variables(n)), limit=None, fold=False), 1),
+    "matrix_power": (lambda n: lambda: ad.grad(lambda x: np.sum(np.linalg.matrix_power(x, n)))(np.eye(2)), 0),
+}
+
+
+# Of a vector of n numbers, in one call: the bytes.
+VECTORS: dict[str, Callable[[Any], Any]] = {
+    "cumprod": np.cumprod,
+    "cumsum": np.cumsum,
+    "prod": np.prod,
+    "convolve": lambda x: np.convolve(x, x[:3]),
+    "interp": lambda x: np.interp(x, np.linspace(0, 1, x.size), np.linspace(0, 1, x.size) ** 2),
+    "interp, the values": lambda x: np.interp(points(x.size), np.linspace(0, 1, x.size), x),
+    "bincount": lambda x: np.bincount(np.arange(x.size) // 2, weights=x),
+    "histogram": lambda x: np.histogram(np.arange(x.size), bins=x.size, weights=x)[0],
+    "sort": np.sort,
+    "median": np.median,
+    "diff": np.diff,
+    "gradient": np.gradient,
+    "take": lambda x: np.take(x, np.arange(x.size)[::-1]),
+    "indices": lambda x: x[np.arange(x.size)[::-1]],
+    "repeat": lambda x: np.repeat(x, 2),
+    "pad": lambda x: np.pad(x, 2),
+    "fft": lambda x: np.abs(np.fft.fft(x)),
+    "unwrap": np.unwrap,
+    "trapezoid": np.trapezoid,
+    "reduceat": lambda x: np.add.reduceat(x, np.arange(0, x.size, 2)),
+    "products between": lambda x: np.multiply.reduceat(x, np.arange(0, x.size, 2)),
+    "the largest so far": np.maximum.accumulate,
+}
+
+# The series of these is to grow as the square of the order: products of series.
+SERIES: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "a root": lambda x: (1 + x) ** 0.5,
+    "a power": lambda x: (1 + x) ** x,
+    "sin of cos of exp": lambda x: np.sin(np.cos(np.exp(x))),
+    "a program": lambda x: np.sin(x) * np.exp(x) / (1 + x * x),
+    "parts": lambda x: np.sum(np.stack([np.sin(x), np.cos(x)])[:1] * x),
+}
+
+
+def looked_up(vs: list[Any]) -> list[Any]:
+    found = gradient(sum_of(vs))
+    return [found[v.name] for v in vs]
+
+
+def check(growth: Growth, exponent: float, of: str, uneven: float = 0.8) -> None:
+    """Both numbers grow as they may.
+
+    A list, or a table of hashes, that grows is copied now and then, by which the bytes of small programs are uneven. What
+    the bytes alone tell of is looked at in larger ones.
+    """
+    for what, room in {"steps": 0.1, "bytes": uneven}.items():
+        found = getattr(growth, what)
+        assert found < exponent + room, f"{what} of {of} grow as n**{found:.2f}, not n**{exponent}: {growth.counted}"
+
+
+@pytest.mark.parametrize(
+    ("joined", "use"), [(joined, use) for joined in JOINED for use in (USES if joined == "concatenate" else ["gradient"])]
+)
+def test_any_number_of_operands(joined: str, use: str) -> None:
+    def program(n: int) -> Program:
+        parts: Callable[[Any], list[Any]] = lambda x: [x[k] if joined == "stack" else x[k : k + 1] for k in range(n)]  # noqa: E731
+        return USES[use](lambda x: total(JOINED[joined](parts(x))), points(n))
+
+    check(growth_of(program, 8), 1, joined)
+
+
+@pytest.mark.parametrize("joined", ["concatenate", "stack"])
+def test_one_call_that_is_handed_all_operands(joined: str) -> None:
+    """For each of n operands n were copied, in one step: only the bytes tell, and only if little else is done."""
+    check(growth_of(lambda n: USES["gradient"](lambda x: total(JOINED[joined]([x] * n)), points(2)), 120), 1, joined, 0.2)
+
+
+@pytest.mark.parametrize("use", ["gradient", "hvp"])
+@pytest.mark.parametrize("taken", TAKEN)
+def test_any_number_of_results_and_of_uses(taken: str, use: str) -> None:
+    size = 8 if use == "gradient" else 4
+    check(growth_of(lambda n: USES[use](lambda x: TAKEN[taken](x, n), points(2 * n)), size), 1, taken)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_any_number_of_variables_and_leaves(call: str) -> None:
+    prepared, exponent = CALLS[call]
+    check(growth_of(prepared, 8), exponent, call)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(name: str) -> None:
+    size = 12 if name in ("reduceat", "products between", "the largest so far") else 2000  # these are folded step by step
+    check(growth_of(lambda n: USES["gradient"](lambda x: total(VECTORS[name](x)), points(n)), size), 1, name, 0.2)
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_series_of_order_n(name: str) -> None:
+    check(growth_of(lambda n: lambda: ad.taylor(SERIES[name], 0.5, n), 4), 2, name)
+
+
+# ---------------------------------------------------------------------------------------------- the measure itself
+
+
+def by_steps(n: int) -> Program:
+    return lambda: [k for _ in range(n) for k in range(n)]
+
+
+def within_one_step(n: int) -> Program:
+    def program() -> None:
+        for _ in range(n):
+            np.zeros(n)
+
+    return program
+
+
+def of_copied_operands(n: int) -> Program:
+    def taken(*operands: Any) -> int:
+        return len(operands)
+
+    return lambda: [taken(*range(n)) for _ in range(n)]
+
+
+@pytest.mark.parametrize("program", [by_steps, within_one_step, of_copied_operands])
+def test_what_is_quadratic_is_seen(program: Callable[[int], Program]) -> None:
+    growth = growth_of(program, 100)
+    assert max(growth.steps, growth.bytes) > 1.6
+
+
+def test_the_measure_is_that_of_the_program() -> None:
+    once, again = (work_of(lambda: ad.grad(lambda x: total(chain(x, 50)))(points(3))) for _ in range(2))
+    assert abs(once.steps - again.steps) < 0.05 * once.steps
+    assert abs(once.bytes - again.bytes) < 0.05 * once.bytes
+
+
+# ------------------------------------------------------------------------------------------------ what is drawn
+
+
+def written(n: int) -> Any:
+    x, b = cg.variable([1.0, 2.0], "x"), cg.zeros(n)
+    for k in range(n):
+        b[k] = x[0]
+    return np.sum(b)
+
+
+def read_by_all(n: int) -> Any:
+    nodes = [cg.variable(1.0)]
+    for _ in range(n):
+        nodes.append(np.sum(np.stack(nodes)))
+    return nodes[-1]
+
+
+def deep_in_scopes(n: int) -> Any:
+    return in_scopes(cg.variable([1.0, 2.0]), n)
+
+
+DRAWN: dict[str, Callable[[int], Any]] = {
+    "writes": written,
+    "one operand, n times": lambda n: np.concatenate([cg.variable([1.0], "x")] * n),
+    "n operands": lambda n: np.stack([cg.variable(1.0) * k for k in range(n)]),
+    "each reads all before": read_by_all,
+    "scopes in scopes": deep_in_scopes,
+    "an adjoint of a scatter": lambda n: gradient(sum_of(cg.variable(points(n), "x")), create_graph=True)["x"],
+}
+
+
+@pytest.mark.parametrize("fold", [False, None])
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_the_limit_bounds_all_that_is_drawn(drawn: str, fold: bool | None) -> None:
+    limit = 10
+    for n in (40, 160):
+        node = DRAWN[drawn](n)
+        for scopes in ("open", "closed"):
+            picture = cg.visualize_at(node, limit=limit, fold=fold, scopes=scopes, values=True, shapes=True, lines=True)
+            assert picture.source.count(" -> ") <= 8 * limit
+            assert picture.source.count("subgraph") <= limit
+            assert len(picture.source) < 16_000
+            nothing = len(cg.visualize_at(cg.variable(1.0)).html())
+            assert len(picture.html()) - nothing < 25_000
+
+
+def test_arrows_side_by_side_are_counted() -> None:
+    node = written(100)
+    assert 'label="× 9' in cg.visualize_at(node, limit=8, fold=False).source
+    everything = cg.visualize_at(node, limit=None, fold=False).source
+    assert "×" not in everything
+    assert everything.count(" -> ") > 300
+    assert "more arrows" in cg.visualize_at(read_by_all(40), limit=85, fold=False).source
+
+
+def test_an_animation_shows_no_more_uses_than_it_may() -> None:
+    with pytest.raises(ValueError, match="uses them 301 times"):
+        animate(np.sum(np.concatenate([cg.variable([1.0])] * 300)))
+
+
+# ------------------------------------------------------------------------------------------- what is left behind
+
+
+def made_in_a_step(opname: str, factor: float) -> tuple[Any, Any]:
+    """A node of a primitive that nobody else has, and a weak reference to its function."""
+
+    @cg.primitive(opname=opname)
+    def square(x: Any) -> Any:
+        return factor * x * x
+
+    ad.rule(square, lambda g, out, x: 2 * factor * x * g, tangents=[lambda t, out, x: 2 * factor * x * t])
+    return square(cg.variable(3.0, "x")), weakref.ref(square.function)
+
+
+@pytest.mark.parametrize("names", ["one name", "new names"])
+def test_a_primitive_and_its_rule_go_with_the_last_that_uses_them(names: str) -> None:
+    found = []
+    for k in range(20):
+        node, function = made_in_a_step("growing" if names == "one name" else f"growing_{k}", k)
+        assert gradient(node)["x"] == 6 * k
+        found.append((node, function))
+    gc.collect()
+    for k, (node, function) in enumerate(found):  # the graph alone keeps what it needs
+        assert node.opname.startswith("growing")
+        assert gradient(node)["x"] == 6 * k
+        assert gradient(gradient(node, create_graph=True)["x"])["x"] == 2 * k
+        assert function() is not None
+    functions = [function for _, function in found]
+    del node, function, found
+    gc.collect()
+    assert [function() for function in functions] == [None] * 20
+    assert cg.operations.function_named("growing") is cg.operations.function_named("growing_7") is None
+
+
+def test_a_function_that_takes_over_attributes_takes_over_no_rule() -> None:
+    def square(x: Any) -> Any:
+        return x * x
+
+    ad.rule(cg.primitive(opname="squared_for_growth")(square), lambda g, out, x: 2 * x * g)
+
+    @functools.wraps(square)
+    def cube(x: Any) -> Any:
+        return x**3
+
+    other = cg.primitive(opname="cubed_for_growth")(cube)
+    assert other(cg.variable(2.0)).opname == "cubed_for_growth"
+    with pytest.raises(TypeError, match="cubed_for_growth has no derivative rule"):
+        gradient(other(cg.variable(2.0)))
