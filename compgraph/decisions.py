@@ -1,9 +1,8 @@
 """What Python decided while a graph was recorded, so that a graph that is run again can decide again.
 
 ``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
-that may hang on them. Each is noted with its answer, and with how to ask again: a `Question`, which holds the nodes it is
-about weakly and the few operations behind them as a recipe, so that what was only computed to decide is free to die. The
-log is short and shared by all threads; whoever runs a graph again asks those questions that are about its nodes.
+that may hang on them. Each is noted with its answer, with how to ask again, and with recipes of the nodes it is about, in
+the log of the leaves behind them (`recipes`); whoever runs a graph again asks those questions that are about its nodes.
 
 ``float(x)`` and kin are noted without a question: what Python does with a number cannot be asked again.
 """
@@ -15,8 +14,7 @@ import hashlib
 import operator
 import sys
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -25,33 +23,13 @@ import numpy as np
 
 from . import interpreter, lines
 from .graph import breadth_first
+from .memory import by_tick
 from .modes import is_recording
 from .names import restart_names
-from .nodes import (
-    ConstantNode,
-    InputNode,
-    Joint,
-    Node,
-    PlaceholderNode,
-    attach,
-    describe,
-    next_tick,
-    require_history,
-)
+from .nodes import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
+from .recipes import Log, enter
 
-KEPT = 10_000  # decisions that are remembered
-DEPTH = 4  # how many operations deep a recipe goes
-SMALL = 1024  # bytes of a raw operand that a recipe may hold
-
-
-class Recipe(NamedTuple):
-    """How a node was computed, in case it dies before anybody asks."""
-
-    node: Callable[[], Any]
-    function: Any
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    tick: int
+TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
 
 
 class Decision(NamedTuple):
@@ -64,7 +42,7 @@ class Decision(NamedTuple):
     ask : callable or None
         The question, a function of the plain values of `about`; None if the answer cannot be asked for again.
     about : tuple
-        Nodes as recipes or weak references, and plain values.
+        Nodes as recipes, and plain values.
     answer : object
         What it gave.
     code, instruction : code object, int
@@ -84,32 +62,35 @@ class Decision(NamedTuple):
     @property
     def is_used(self) -> bool:
         """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
-        return not self.what.startswith(".") or self.ask is not None
+        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(tuple(f".{name}" for name in _ASKS))
 
     def __str__(self) -> str:
         place = lines.described(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"
 
 
-class GoneError(Exception):
-    """A node that a decision was about is no more: a leaf, or one that nobody knows how it was computed."""
-
-    def __init__(self, was_computed: bool) -> None:
-        self.was_computed = was_computed
-
-
-_log: deque[Decision] = deque(maxlen=KEPT)
 _forgetting: ContextVar[bool | None] = ContextVar("forgetting", default=False)
+_reset_at = 0  # what was decided before is forgotten
 
 
 def note(
     what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
 ) -> None:
     """Remember an answer, given now or at a tick, on the line at work in a frame."""
-    if _forgetting.get() or all(a.__class__ is ConstantNode for a in about if isinstance(a, Node)):
+    if _forgetting.get():
         return
-    kept = tuple([_kept(a, DEPTH) for a in about])
-    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick))
+    about = tuple(map(_innermost, about))
+    if any(isinstance(a, Node) for a in about):
+        code, instruction = frame.f_code, frame.f_lasti
+        moment = next_tick() if tick is None else tick
+        enter(about, lambda recipes: Decision(what, ask, recipes, answer, code, instruction, moment))
+
+
+def _innermost(operand: Any) -> Any:
+    """A node without the tangents that it carries."""
+    while isinstance(operand, Node) and operand.level:
+        operand = operand.primal  # type: ignore[attr-defined]
+    return operand
 
 
 def frozen(value: Any, what: str) -> Any:
@@ -129,67 +110,6 @@ def fingerprint(array: Any) -> tuple[Any, ...]:
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
-def _kept(operand: Any, depth: int) -> Any:
-    """An operand as a decision holds it."""
-    if isinstance(operand, Joint):
-        return Recipe(_nothing, operand.function, _all_kept(operand.args, depth - 1), operand.options, operand.tick)
-    if not isinstance(operand, Node):
-        heavy = operand.__class__ is np.ndarray and operand.nbytes > SMALL
-        return weakref.ref(operand) if heavy else operand
-    node = weakref.ref(operand)
-    if operand.function is None:
-        return node
-    if depth <= 0:
-        return Recipe(node, None, (), {}, operand.tick)
-    return Recipe(node, operand.function, _all_kept(operand.args, depth - 1), operand.options, operand.tick)
-
-
-def _all_kept(operands: tuple[Any, ...], depth: int) -> tuple[Any, ...]:
-    return tuple([_kept(a, depth) for a in operands])
-
-
-def _nothing() -> None:
-    return None
-
-
-def revived(kept: Any) -> Any:
-    """An operand of a decision: the node itself if it lives, else one computed again from what does."""
-    if isinstance(kept, weakref.ref):
-        found = kept()
-        if found is None:
-            raise GoneError(False)
-        return found
-    if not isinstance(kept, Recipe):
-        return kept
-    alive = kept.node()
-    if alive is not None:
-        return alive
-    if kept.function is None:
-        raise GoneError(True)
-    args = tuple([_joint(a) if isinstance(a, Recipe) and a.node is _nothing else revived(a) for a in kept.args])
-    return _made(kept, args)
-
-
-def _joint(kept: Recipe) -> Any:
-    joint = Joint()
-    joint.args = tuple(map(revived, kept.args))
-    joint.plain = tuple(kept.function(*map(_plain, joint.args), **kept.options))
-    joint.function, joint.options, joint.tick, joint._operands = kept.function, kept.options, kept.tick, None
-    joint.edges = tuple([i for i, a in enumerate(joint.args) if isinstance(a, Node)])
-    joint.code, joint.instruction = None, 0
-    return joint
-
-
-def _made(kept: Recipe, args: tuple[Any, ...]) -> Any:
-    made = attach(kept.function(*map(_plain, args), **kept.options), kept.function, args, kept.options)
-    made.tick = kept.tick
-    return made
-
-
-def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, (Node, Joint)) else value
-
-
 def reset() -> None:
     """Start the counts of automatic names anew, and forget what was decided so far.
 
@@ -203,13 +123,31 @@ def reset() -> None:
     >>> cg.variable(1.0).name, cg.variable(1.0).name
     ('var_0', 'var_1')
     """
+    global _reset_at
     restart_names()
-    _log.clear()
+    _reset_at = next_tick()
 
 
-def noted() -> tuple[Decision, ...]:
-    """All decisions that are remembered, oldest first."""
-    return tuple(_log)
+def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
+    """The logs of some leaves, each with those it belongs to."""
+    found: dict[Log, list[Any]] = {}
+    for leaf in leaves:
+        recipe = getattr(leaf, "recipe", None)
+        if recipe is not None:
+            found.setdefault(recipe.log.found(), []).append(leaf)
+    return found
+
+
+def noted(logs: Iterable[Log], since: float = 0) -> list[Decision]:
+    """All decisions in some logs that are remembered, made after a tick, the oldest first."""
+    since = max(since, _reset_at)
+    found = [decision for log in logs for _, decision in tuple(log.decisions) if decision.tick > since]
+    return sorted(found, key=by_tick)
+
+
+def is_forgetful(log: Log, begun: float) -> bool:
+    """Whether a log may have forgotten what a graph hangs on, the first node of which was made at a tick."""
+    return log.forgotten > max(_reset_at, begun)
 
 
 # ------------------------------------------------------------------------------------------------- shapes

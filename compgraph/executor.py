@@ -14,7 +14,8 @@ from .memory import by_tick
 from .modes import guarding, watcher
 from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
 from .program import Program
-from .replay import GuardError, OtherProgramError, origin_of, origins_of, questions_about, recipe, replay
+from .questions import questions_about
+from .replay import GuardError, OtherProgramError, origin_of, origins_of, recipe, replay
 from .simplification import simplify as smaller_graph
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
@@ -91,7 +92,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(map(str, lost)))
+        self.escapes = list(dict.fromkeys(lost))
         self._warn(strict)
 
     def _warn(self, strict: bool) -> None:
@@ -200,7 +201,7 @@ class Executor:
         made = self._recorded_again(feeds)
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
-        questions = [q.on(tuple([made[a] if isinstance(a, Node) else a for a in q.args])) for q in self._questions]
+        questions = [made[question] for question in self._questions]
         items = recipe([*outputs, *questions], stop=inputs)
         found, _ = questions_about(items, since)
         items = recipe([*outputs, *questions, *found], stop=inputs)

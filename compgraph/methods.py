@@ -218,7 +218,13 @@ def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, 
 
 
 def _contains(self: Node, element: Any) -> bool:
-    return bool(np.any(to_plain(self) == to_plain(element)))
+    answer = _holds(to_plain(self), to_plain(element))
+    note("in", _holds, (self, element), answer, lines.users_frame(2))
+    return answer
+
+
+def _holds(array: Any, element: Any) -> bool:
+    return bool(np.any(array == element))
 
 
 def _round(self: Node, digits: int | None = None) -> Any:

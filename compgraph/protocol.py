@@ -205,8 +205,9 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _SAVING and is_recording():
         notice_saved(full_name(function))
     answer = function(*to_plain(args), **to_plain(kwargs))
-    if is_recording() and function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
-        note(f"{full_name(function)}()", functools.partial(_asked, function, kwargs), args, answer, lines.users_frame(2))
+    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
+        ask = functools.partial(_asked, function, tuple(kwargs), len(args))
+        note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, lines.users_frame(2))
     return answer
 
 
@@ -214,9 +215,9 @@ _SHAPES = frozenset({np.shape, np.size})
 _DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
 
 
-def _asked(function: Any, kwargs: dict[str, Any], *args: Any) -> Any:
-    """The answer of a plain function, to be asked for again."""
-    return function(*args, **to_plain(kwargs))
+def _asked(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
+    """The answer of a plain function, to be asked for again; the last arguments have names."""
+    return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
 
 _SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .decisions import Decision, GoneError, fingerprint, noted, remembering, revived
-from .graph import breadth_first
+from .decisions import Decision, fingerprint, remembering
 from .memory import Write, root_of, value_at, window
 from .modes import recording_on
-from .nodes import Joint, Node, OperationalNode, Origin, PlaceholderNode, VariableNode, attach, leaf, record
+from .nodes import Joint, Node, OperationalNode, Origin, attach, leaf, next_tick, record
 from .writing import store
 
 
@@ -32,7 +31,7 @@ class Question:
     args : tuple
         What it was about: nodes, and plain values.
     tick : float
-        When; it stands among the nodes in that order.
+        When it is asked: it stands among the nodes, and the writes, in that order.
     derived : bool
         Whether it was decided by a rule while the program was written: another answer means another program.
     """
@@ -43,10 +42,10 @@ class Question:
         self.decision, self.args, self.derived = decision, args, derived
         self.tick: float = decision.tick
 
-    def on(self, args: tuple[Any, ...]) -> Question:
+    def on(self, args: tuple[Any, ...], tick: float) -> Question:
         """The same question about other nodes."""
         question = Question(self.decision, args, self.derived)
-        question.tick = max((a.tick for a in args if isinstance(a, Node)), default=0) + 0.5
+        question.tick = tick
         return question
 
     def ask(self, *values: Any) -> None:
@@ -108,33 +107,6 @@ def _moment(item: Any) -> float:
     return float(item.tick) if item.args else -inf
 
 
-def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Question], list[Decision]]:
-    """The decisions on which the recording of some nodes hangs: those that can be asked again, and those that cannot."""
-    known = {item for item in items if isinstance(item, Node)}
-    ticks = [item.tick for item in items if item.args]
-    first, last = min(ticks, default=inf), max(ticks, default=-inf)
-    asked: list[Question] = []
-    lost: list[Decision] = []
-    for decision in noted():
-        if not since < decision.tick <= last:
-            continue
-        try:
-            args = tuple(map(revived, decision.about))
-        except GoneError as gone:
-            if gone.was_computed and decision.is_used and decision.tick > first and since == -inf:
-                lost.append(decision)
-            continue
-        behind = breadth_first(*[a for a in args if isinstance(a, Node)])
-        given = [node for node in behind if node in known and isinstance(node, (VariableNode, PlaceholderNode))]
-        if not given or any(node.tick > decision.tick for node in given):  # it was about an earlier value
-            continue
-        if decision.ask is None:
-            lost.append(decision)
-        else:
-            asked.append(Question(decision, args, since != -inf))
-    return asked, lost
-
-
 def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     """Record a graph again.
 
@@ -148,7 +120,7 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     Returns
     -------
     dict
-        For each node of `items` the one that took its place.
+        For each node and question of `items` the one that took its place.
 
     Raises
     ------
@@ -159,7 +131,9 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     with recording_on(), remembering():
         for item in items:
             if isinstance(item, Question):
-                item.ask(*[again.made[a].plain if isinstance(a, Node) else a for a in item.args])
+                args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
+                item.ask(*[a.plain if isinstance(a, Node) else a for a in args])
+                again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
                 again.write(item)
             else:

@@ -26,7 +26,8 @@ COMPGRAPH = {
     "refusals": {"copies", "interpreter", "lines"},
     "hollow": {"copies", "refusals"},
     "nodes": {"copies", "hollow", "lazy", "operations", "names", "modes", "lines", "memory", "refusals"},
-    "decisions": {"graph", "interpreter", "lines", "modes", "names", "nodes"},
+    "recipes": {"memory", "nodes"},
+    "decisions": {"graph", "interpreter", "lines", "memory", "modes", "names", "nodes", "recipes"},
     "escapes": {"decisions", "hollow", "interpreter", "operations", "lines", "modes", "nodes", "refusals"},
     "leaves": {"lazy", "decisions", "modes", "names", "nodes"},
     "operands": {"lazy", "operations", "nodes"},
@@ -68,12 +69,13 @@ COMPGRAPH = {
     "pictures": {"operations", "memory", "nodes", "graph"},
     "visualizer": {"memory", "nodes", "graph", "pictures"},
     "debugging": {"hollow", "operations", "memory", "modes", "nodes", "visualizer"},
-    "replay": {"decisions", "graph", "memory", "modes", "nodes", "operations", "writing"},
+    "replay": {"decisions", "memory", "modes", "nodes", "operations", "writing"},
+    "questions": {"decisions", "nodes", "recipes", "replay"},
     "simplification": {"memory", "modes", "nodes", "operations", "replay"},
     "storage": {"memory", "nodes", "replay"},
     "fusing": {"memory", "nodes", "replay", "storage"},
     "program": {"fusing", "memory", "nodes", "operations", "replay", "storage"},
-    "executor": {"lazy", "graph", "memory", "modes", "nodes", "program", "replay", "simplification"},
+    "executor": {"lazy", "graph", "memory", "modes", "nodes", "program", "questions", "replay", "simplification"},
 }
 REGISTRY = {"deferred", "broadcasting", "gone"}
 AUTODIFF = {
