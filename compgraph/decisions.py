@@ -23,12 +23,13 @@ import numpy as np
 
 from . import interpreter, lines
 from .graph import breadth_first
-from .memory import by_tick
+from .memory import by_tick, owner_of
 from .modes import is_recording
 from .names import restart_names
 from .nodes import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
 from .recipes import Log, enter
 
+_OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
 TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
 
 
@@ -62,7 +63,7 @@ class Decision(NamedTuple):
     @property
     def is_used(self) -> bool:
         """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
-        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(tuple(f".{name}" for name in _ASKS))
+        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
 
     def __str__(self) -> str:
         place = lines.described(self.code, self.instruction)
@@ -185,6 +186,37 @@ def freezes_nothing(frame: Any) -> bool:
     return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
 
 
+def note_length(node: Any, what: str = "its size") -> None:
+    """Take note of the shape of a node that decides where the elements are that a call of ours reads or writes."""
+    if _living:
+        note(what, np.shape, (node,), node.plain.shape, lines.users_frame(2))
+
+
+def note_layout(node: Any, what: str) -> None:
+    """Take note of how a node lies in memory, on which hangs what is read, or whether it is copied."""
+    note(what, layout, (node,), layout(node.plain), lines.users_frame(2))
+
+
+def note_copy(node: Any) -> None:
+    """Take note that a result which is written into is a copy, where another array would have given a view."""
+    operand = node.args[0]
+    if isinstance(operand, Node):
+        ask = functools.partial(is_copy, node.function, node.options)
+        note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, lines.users_frame(2))
+
+
+def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
+    """Whether a function gives memory of its own."""
+    return owner_of(function(array, **options)) is not owner_of(array)
+
+
+def layout(array: Any) -> tuple[Any, ...]:
+    """How an array lies in memory: whether its elements stand in C or Fortran order, and the axes from the widest step on."""
+    flags, strides = np.asarray(array).flags, np.asarray(array).strides
+    axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable, axes
+
+
 def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
     """Take note of the shapes of placeholders and arguments behind nodes, for what is recorded, from a tick on, for these alone.
 
@@ -235,6 +267,31 @@ def _noticed_rows(self: Node) -> Any:
     if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain") and self.ndim:
         note("a loop over rows", len, (self,), np.ndarray.__len__(self), lines.users_frame(2))
     return np.ndarray.__iter__(self)
+
+
+def _noticing_layout(name: str, read: Callable[[Any], Any], ask: Callable[[Any], Any]) -> property:
+    """A property that tells how an array lies in memory, and takes note of what it told to code that is not ours."""
+
+    def tell(self: Node) -> Any:
+        answer = read(self)
+        if hasattr(self, "plain") and not lines.is_ours(sys._getframe(1).f_code.co_filename):
+            note(f".{name}", ask, (self,), ask(self.plain), lines.users_frame(2))
+        return answer
+
+    def refuse(self: Node, value: Any) -> None:
+        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
+
+    return property(tell, refuse)
+
+
+def noticing_strides(read: Callable[[Any], Any]) -> property:
+    """``x.strides``."""
+    return _noticing_layout("strides", read, lambda array: np.asarray(array).strides)
+
+
+def noticing_flags(read: Callable[[Any], Any]) -> property:
+    """``x.flags``."""
+    return _noticing_layout("flags", read, layout)
 
 
 _NOTICING = {**{name: _noticing(name) for name in _ASKS}, "__len__": _noticed_length, "__iter__": _noticed_rows}

@@ -17,7 +17,7 @@ import numpy as np
 from . import escapes, lines, writers
 from . import operations as ops
 from .binding import settled_order
-from .decisions import note
+from .decisions import note, noticing_flags, noticing_strides
 from .flat import Flat
 from .memory import root_of
 from .modes import is_quick
@@ -366,8 +366,9 @@ def _install_methods() -> None:
         "imag": property(_imag, _set_imag),
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
-        **{name: _attribute(_of_value(name), name) for name in ("dtype", "strides", "itemsize", "nbytes")},
-        "flags": _attribute(_flags, "flags"),
+        **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
+        "strides": noticing_strides(_of_value("strides")),
+        "flags": noticing_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node

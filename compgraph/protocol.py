@@ -13,7 +13,7 @@ from . import lines
 from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .creation import MADE_LIKE
-from .decisions import freezes_nothing, note
+from .decisions import freezes_nothing, note, note_length
 from .escapes import notice_saved
 from .modes import is_quick, is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, has_history, next_tick, operation, record, recover
@@ -208,6 +208,8 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, lines.users_frame(2))
+    if function in ops.INDICES_OF_SHAPE:
+        note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Node)), f"the shape, by {full_name(function)},")
     return answer
 
 

@@ -115,7 +115,7 @@ class Log:
         while log._into is not None:
             log = log._into
         while self is not log:
-            self._into, self = log, self._into  # type: ignore[assignment]
+            self._into, self = log, self._into
         return log
 
     def join(self, other: Log) -> Log:

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import operations
 from .decisions import Decision, fingerprint, remembering
-from .memory import Write, root_of, value_at, window
+from .memory import Write, memory_of, root_of, value_at, viewed_by, window
 from .modes import recording_on
 from .nodes import Joint, Node, OperationalNode, Origin, attach, leaf, next_tick, record
 from .writing import store
@@ -177,7 +177,10 @@ class _Replay:
         if isinstance(item.function, operations.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, Joint):
-            return record(item.function, args, item.options)
+            made = record(item.function, args, item.options)
+            if item.function in operations.VIEWS_IF_THEY_CAN:
+                _require_copy(item, made)
+            return made
         parts = record(item.function, args, item.options)
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
@@ -199,6 +202,15 @@ class _Replay:
         target = root_of(target)
         last = target.memory.log[-1]
         last.code, last.instruction = item.code, item.instruction
+
+
+def _require_copy(item: Any, made: Any) -> None:
+    """Raise if a copy, of what was written into, is a view now, in which the writes would be seen."""
+    if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
+        raise GuardError(
+            f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
+            "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"
+        )
 
 
 def place_in(buffer: Any, view: Any) -> dict[str, Any]:
