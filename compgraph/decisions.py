@@ -106,6 +106,20 @@ def frozen(value: Any, what: str) -> Any:
     return value.plain
 
 
+def decided(what: str, ask: Callable[[Any], Any], value: Any) -> Any:
+    """What `ask` says of plain values, where a rule goes on from it without recording it; it is asked again in later runs."""
+    if not isinstance(value, Node):
+        return ask(value)
+    answer = ask(value.plain)
+    if is_recording():
+        note(what, functools.partial(_said, ask), (value,), fingerprint(np.asarray(answer)), lines.users_frame(2))
+    return answer
+
+
+def _said(ask: Callable[[Any], Any], value: Any) -> Any:
+    return fingerprint(np.asarray(ask(value)))
+
+
 def fingerprint(array: Any) -> tuple[Any, ...]:
     """What tells an array from others, in few bytes."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()

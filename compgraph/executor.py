@@ -152,7 +152,7 @@ class Executor:
                 self._keep(key, program)
         try:
             results = program(values)
-        except OtherProgramError:
+        except (OtherProgramError, ValueError, IndexError, TypeError):  # also where a length hangs on values, and does not fit
             feeds = self._fed(feed)
             program, values = self._compiled(feeds), list(feeds.values())
             self._programs.pop(key, None)

@@ -26,7 +26,15 @@ from .storage import Storage
 
 _FILE = "<executor {}>"
 # Functions whose result is as long as the values of their operands say.
-COUNTING = frozenset({np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, operations.function_named("unique")})
+COUNTING = frozenset(
+    {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
+    | {operations.function_named("unique")}
+)
+# Functions whose result is complex where the values say so.
+TYPED = frozenset(
+    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
+    | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
+)
 
 
 # What these functions come down to, for arrays.
@@ -43,6 +51,12 @@ def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any
 def require_shape(found: Any, shape: tuple[int, ...]) -> None:
     """Raise unless a result has the shape that all that follows was written for."""
     if np.shape(found) != shape:
+        raise OtherProgramError
+
+
+def require_dtype(found: Any, dtype: Any) -> None:
+    """Raise unless a result has the dtype that all that follows was written for."""
+    if found.dtype != dtype:
         raise OtherProgramError
 
 
@@ -186,6 +200,10 @@ class Program:
             self._emit_same(item)
         if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
             return
+        if operation.function in TYPED or getattr(operation.function, "function", None) in TYPED:
+            self._lines.append(
+                f"{self._bound(require_dtype, 'require_dtype_')}({self._names[item]}, {self._bound(item.dtype, 'd')})"
+            )
         chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
         if chosen or operation.function in COUNTING:
             self._lines.append(f"{self._bound(require_shape, 'require_shape_')}({self._names[item]}, {item.plain.shape})")

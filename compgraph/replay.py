@@ -17,7 +17,7 @@ from . import operations
 from .decisions import Decision, fingerprint, remembering
 from .memory import Write, memory_of, root_of, value_at, viewed_by, window
 from .modes import recording_on
-from .nodes import Joint, Node, OperationalNode, Origin, attach, leaf, next_tick, record
+from .nodes import Joint, Node, OperationalNode, Origin, PlaceholderNode, attach, describe, leaf, next_tick, record
 from .writing import store
 
 
@@ -128,6 +128,8 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
         If Python would have decided otherwise.
     """
     again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
+    # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
+    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
     with recording_on(), remembering():
         for item in items:
             if isinstance(item, Question):
@@ -145,7 +147,7 @@ class _Replay:
     """What has been recorded again so far."""
 
     def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
-        self.feeds, self.roots = feeds, roots
+        self.feeds, self.roots, self.is_fixed = feeds, roots, False
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
         self.derived: dict[int, list[Any]] = {}
@@ -153,11 +155,24 @@ class _Replay:
     def record(self, item: Any) -> None:
         """Record a node or joint."""
         made = self._again(item)
+        if isinstance(item, Node) and made is not item:
+            self._require_kind(item, made)
         if made is not item:
             made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
             if isinstance(item, Node):
                 made._name = item._name
         self.made[item] = made
+
+    def _require_kind(self, item: Any, made: Any) -> None:
+        """Raise if a result has another dtype, or another shape though all that was fed has its own: values decided of that."""
+        is_other = made.dtype != item.dtype
+        if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
+            was = item.dtype if is_other else f"of shape {item.plain.shape}"
+            raise GuardError(
+                f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
+                f"{made.dtype if is_other else f'of shape {made.plain.shape}'}, and what Python did after that may be another. "
+                "Record the graph again with such values"
+            )
 
     def _again(self, item: Any) -> Any:
         if not item.args:
