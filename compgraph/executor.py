@@ -56,7 +56,8 @@ class Executor:
     The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
     `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls, `source`; the following
     runs just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``, ``x.shape[0]``) is
-    checked in each run.
+    checked in each run, also what was decided after the last operation, until the executor is made. A plain array that was
+    indexed by a node (``K[np.argsort(x)]``) asks nobody: write ``cg.constant(K)[np.argsort(x)]``.
 
     Variables that are not fed have the value they have when the graph is run, so one that is updated in place counts at
     once. An executor may be shared by threads; runs wait for each other.

@@ -342,3 +342,30 @@ def test_names_of_operations_hide_no_others(name: str) -> None:
             v = x.value * factor
             want = np.exp(-(v * 2.0)) * np.min(v, initial=5.0) + np.max(v * 2) + np.abs(np.min(v)) + (v * 2.0)[0] + min_of(v)
             np.testing.assert_allclose(run({x: v}), want, rtol=1e-13)
+
+
+LENGTHS: dict[str, Callable[[Any], Any]] = {
+    "loop over flat": lambda x: sum(v for v in (x * 2).flat),
+    "len of flat": lambda x: np.sum(x) / len(x.flat),
+    "part of flat": lambda x: np.sum(x.flat[1:] * 2),
+    "triu": lambda x: np.sum((o := np.outer(x, x))[np.triu_indices_from(o)]),
+    "tril": lambda x: np.sum((o := np.outer(x, x))[np.tril_indices_from(o)]),
+    "diag": lambda x: np.sum((o := np.outer(x, x))[np.diag_indices_from(o)]),
+    "strides": lambda x: np.sum(x) * x.strides[0] * len(x),
+    "trim_zeros": lambda x: np.sum(np.trim_zeros(np.maximum(x, 0)) ** 2),
+    "mean of trim_zeros": lambda x: np.sum(t := np.trim_zeros(np.maximum(x, 0))) / (1 + len(t)),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_of_another_array_are_guarded(name: str) -> None:
+    program = LENGTHS[name]
+    for example in ([1.0, 2.0], [0.0, 0.0]):
+        x = cg.placeholder((None,), name="x", example=example)
+        executor = cg.Executor(program(x))
+        for point in ([1.0, 2.0], [3.0, -1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 5.0], [4.0]):
+            try:
+                found = executor.run({x: np.array(point)})
+            except GuardError:
+                continue
+            np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
