@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph.decisions import note_lengths
-from compgraph.modes import recording_on
-from compgraph.nodes import ConstantNode, Node, watched
+from compgraph.modes import recording_on, watched
+from compgraph.nodes import ConstantNode, Node
 
 from .batched_rewind import pull_events
 from .batched_sweep import pull_together, push_together

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import operations as ops
+from .decisions import note_layout
 from .nodes import NO_OPTIONS, Node, record
 from .operands import as_operands, full_name, gathered, leaves_of
 from .writers import write_out
@@ -99,6 +100,8 @@ def settled_order(node: Any, order: str) -> tuple[Any, str]:
 
     A tangent or an adjoint may lie otherwise in memory than the value, so what is recorded must not depend on it.
     """
+    if order in ("A", "K") and isinstance(node, Node) and not node.level and node.ndim > 1:
+        note_layout(node, f"the order in memory, which order={order!r} follows,")
     if order == "A":
         return node, "F" if node.flags.fnc else "C"
     if order == "K":

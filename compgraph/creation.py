@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from . import operations
 from .buffers import buffer
+from .decisions import note_layout
 from .lazy import require_computed
 from .modes import of_numbers
 from .nodes import Node, record, require_history
@@ -173,6 +174,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
         raise TypeError("require: a plain array, as 'E' asks for, has no graph; leave it out, or give node.value")
     order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
     node = array(node, dtype, copy=None, order=order)
+    note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     kept = all(node.value.flags[name] for name in wanted)
     return node if kept else record(operations.copy, (node,), {"order": order})
 
@@ -328,6 +330,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     if not isinstance(x, Node):
         return np.lib.stride_tricks.as_strided(x, shape, strides)
     require_history(x)
+    note_layout(x, "the order in memory, in which as_strided takes steps,")
     shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
     if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
         raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")
@@ -346,6 +349,8 @@ def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
 def _laid_out(node: Any, order: str) -> Any:
     """The node in an order of memory, copied if it lies otherwise."""
     flags = node.flags
+    if order in ("C", "F"):
+        note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
         return record(operations.copy, (node,), {"order": order})
     return node

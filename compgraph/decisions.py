@@ -1,9 +1,8 @@
 """What Python decided while a graph was recorded, so that a graph that is run again can decide again.
 
 ``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
-that may hang on them. Each is noted with its answer, and with how to ask again: a `Question`, which holds the nodes it is
-about weakly and the few operations behind them as a recipe, so that what was only computed to decide is free to die. The
-log is short and shared by all threads; whoever runs a graph again asks those questions that are about its nodes.
+that may hang on them. Each is noted with its answer, with how to ask again, and with recipes of the nodes it is about, in
+the log of the leaves behind them (`recipes`); whoever runs a graph again asks those questions that are about its nodes.
 
 ``float(x)`` and kin are noted without a question: what Python does with a number cannot be asked again.
 """
@@ -15,8 +14,7 @@ import hashlib
 import operator
 import sys
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -25,33 +23,14 @@ import numpy as np
 
 from . import interpreter, lines
 from .graph import breadth_first
+from .memory import by_tick, owner_of
 from .modes import is_recording
 from .names import restart_names
-from .nodes import (
-    ConstantNode,
-    InputNode,
-    Joint,
-    Node,
-    PlaceholderNode,
-    attach,
-    describe,
-    next_tick,
-    require_history,
-)
+from .nodes import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
+from .recipes import Log, enter
 
-KEPT = 10_000  # decisions that are remembered
-DEPTH = 4  # how many operations deep a recipe goes
-SMALL = 1024  # bytes of a raw operand that a recipe may hold
-
-
-class Recipe(NamedTuple):
-    """How a node was computed, in case it dies before anybody asks."""
-
-    node: Callable[[], Any]
-    function: Any
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    tick: int
+_OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
+TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
 
 
 class Decision(NamedTuple):
@@ -64,7 +43,7 @@ class Decision(NamedTuple):
     ask : callable or None
         The question, a function of the plain values of `about`; None if the answer cannot be asked for again.
     about : tuple
-        Nodes as recipes or weak references, and plain values.
+        Nodes as recipes, and plain values.
     answer : object
         What it gave.
     code, instruction : code object, int
@@ -84,32 +63,35 @@ class Decision(NamedTuple):
     @property
     def is_used(self) -> bool:
         """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
-        return not self.what.startswith(".") or self.ask is not None
+        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
 
     def __str__(self) -> str:
         place = lines.described(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"
 
 
-class GoneError(Exception):
-    """A node that a decision was about is no more: a leaf, or one that nobody knows how it was computed."""
-
-    def __init__(self, was_computed: bool) -> None:
-        self.was_computed = was_computed
-
-
-_log: deque[Decision] = deque(maxlen=KEPT)
 _forgetting: ContextVar[bool | None] = ContextVar("forgetting", default=False)
+_reset_at = 0  # what was decided before is forgotten
 
 
 def note(
     what: str, ask: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
 ) -> None:
     """Remember an answer, given now or at a tick, on the line at work in a frame."""
-    if _forgetting.get() or all(a.__class__ is ConstantNode for a in about if isinstance(a, Node)):
+    if _forgetting.get():
         return
-    kept = tuple([_kept(a, DEPTH) for a in about])
-    _log.append(Decision(what, ask, kept, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick))
+    about = tuple(map(_innermost, about))
+    if any(isinstance(a, Node) for a in about):
+        code, instruction = frame.f_code, frame.f_lasti
+        moment = next_tick() if tick is None else tick
+        enter(about, lambda recipes: Decision(what, ask, recipes, answer, code, instruction, moment))
+
+
+def _innermost(operand: Any) -> Any:
+    """A node without the tangents that it carries."""
+    while isinstance(operand, Node) and operand.level:
+        operand = operand.primal  # type: ignore[attr-defined]
+    return operand
 
 
 def frozen(value: Any, what: str) -> Any:
@@ -124,70 +106,23 @@ def frozen(value: Any, what: str) -> Any:
     return value.plain
 
 
+def decided(what: str, ask: Callable[[Any], Any], value: Any) -> Any:
+    """What `ask` says of plain values, where a rule goes on from it without recording it; it is asked again in later runs."""
+    if not isinstance(value, Node):
+        return ask(value)
+    answer = ask(value.plain)
+    if is_recording():
+        note(what, functools.partial(_said, ask), (value,), fingerprint(np.asarray(answer)), lines.users_frame(2))
+    return answer
+
+
+def _said(ask: Callable[[Any], Any], value: Any) -> Any:
+    return fingerprint(np.asarray(ask(value)))
+
+
 def fingerprint(array: Any) -> tuple[Any, ...]:
     """What tells an array from others, in few bytes."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
-
-
-def _kept(operand: Any, depth: int) -> Any:
-    """An operand as a decision holds it."""
-    if isinstance(operand, Joint):
-        return Recipe(_nothing, operand.function, _all_kept(operand.args, depth - 1), operand.options, operand.tick)
-    if not isinstance(operand, Node):
-        heavy = operand.__class__ is np.ndarray and operand.nbytes > SMALL
-        return weakref.ref(operand) if heavy else operand
-    node = weakref.ref(operand)
-    if operand.function is None:
-        return node
-    if depth <= 0:
-        return Recipe(node, None, (), {}, operand.tick)
-    return Recipe(node, operand.function, _all_kept(operand.args, depth - 1), operand.options, operand.tick)
-
-
-def _all_kept(operands: tuple[Any, ...], depth: int) -> tuple[Any, ...]:
-    return tuple([_kept(a, depth) for a in operands])
-
-
-def _nothing() -> None:
-    return None
-
-
-def revived(kept: Any) -> Any:
-    """An operand of a decision: the node itself if it lives, else one computed again from what does."""
-    if isinstance(kept, weakref.ref):
-        found = kept()
-        if found is None:
-            raise GoneError(False)
-        return found
-    if not isinstance(kept, Recipe):
-        return kept
-    alive = kept.node()
-    if alive is not None:
-        return alive
-    if kept.function is None:
-        raise GoneError(True)
-    args = tuple([_joint(a) if isinstance(a, Recipe) and a.node is _nothing else revived(a) for a in kept.args])
-    return _made(kept, args)
-
-
-def _joint(kept: Recipe) -> Any:
-    joint = Joint()
-    joint.args = tuple(map(revived, kept.args))
-    joint.plain = tuple(kept.function(*map(_plain, joint.args), **kept.options))
-    joint.function, joint.options, joint.tick, joint._operands = kept.function, kept.options, kept.tick, None
-    joint.edges = tuple([i for i, a in enumerate(joint.args) if isinstance(a, Node)])
-    joint.code, joint.instruction = None, 0
-    return joint
-
-
-def _made(kept: Recipe, args: tuple[Any, ...]) -> Any:
-    made = attach(kept.function(*map(_plain, args), **kept.options), kept.function, args, kept.options)
-    made.tick = kept.tick
-    return made
-
-
-def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, (Node, Joint)) else value
 
 
 def reset() -> None:
@@ -203,13 +138,31 @@ def reset() -> None:
     >>> cg.variable(1.0).name, cg.variable(1.0).name
     ('var_0', 'var_1')
     """
+    global _reset_at
     restart_names()
-    _log.clear()
+    _reset_at = next_tick()
 
 
-def noted() -> tuple[Decision, ...]:
-    """All decisions that are remembered, oldest first."""
-    return tuple(_log)
+def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
+    """The logs of some leaves, each with those it belongs to."""
+    found: dict[Log, list[Any]] = {}
+    for leaf in leaves:
+        recipe = getattr(leaf, "recipe", None)
+        if recipe is not None:
+            found.setdefault(recipe.log.found(), []).append(leaf)
+    return found
+
+
+def noted(logs: Iterable[Log], since: float = 0) -> list[Decision]:
+    """All decisions in some logs that are remembered, made after a tick, the oldest first."""
+    since = max(since, _reset_at)
+    found = [decision for log in logs for _, decision in tuple(log.decisions) if decision.tick > since]
+    return sorted(found, key=by_tick)
+
+
+def is_forgetful(log: Log, begun: float) -> bool:
+    """Whether a log may have forgotten what a graph hangs on, the first node of which was made at a tick."""
+    return log.forgotten > max(_reset_at, begun)
 
 
 # ------------------------------------------------------------------------------------------------- shapes
@@ -245,6 +198,37 @@ def freezes_nothing(frame: Any) -> bool:
     """Whether the code that asks for a shape is ours and keeps none: all but compositions, which do as NumPy's own code."""
     filename = frame.f_code.co_filename
     return not _living or (lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
+
+
+def note_length(node: Any, what: str = "its size") -> None:
+    """Take note of the shape of a node that decides where the elements are that a call of ours reads or writes."""
+    if _living:
+        note(what, np.shape, (node,), node.plain.shape, lines.users_frame(2))
+
+
+def note_layout(node: Any, what: str) -> None:
+    """Take note of how a node lies in memory, on which hangs what is read, or whether it is copied."""
+    note(what, layout, (node,), layout(node.plain), lines.users_frame(2))
+
+
+def note_copy(node: Any) -> None:
+    """Take note that a result which is written into is a copy, where another array would have given a view."""
+    operand = node.args[0]
+    if isinstance(operand, Node):
+        ask = functools.partial(is_copy, node.function, node.options)
+        note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, lines.users_frame(2))
+
+
+def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
+    """Whether a function gives memory of its own."""
+    return owner_of(function(array, **options)) is not owner_of(array)
+
+
+def layout(array: Any) -> tuple[Any, ...]:
+    """How an array lies in memory: whether its elements stand in C or Fortran order, and the axes from the widest step on."""
+    flags, strides = np.asarray(array).flags, np.asarray(array).strides
+    axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable, axes
 
 
 def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
@@ -297,6 +281,31 @@ def _noticed_rows(self: Node) -> Any:
     if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain") and self.ndim:
         note("a loop over rows", len, (self,), np.ndarray.__len__(self), lines.users_frame(2))
     return np.ndarray.__iter__(self)
+
+
+def _noticing_layout(name: str, read: Callable[[Any], Any], ask: Callable[[Any], Any]) -> property:
+    """A property that tells how an array lies in memory, and takes note of what it told to code that is not ours."""
+
+    def tell(self: Node) -> Any:
+        answer = read(self)
+        if hasattr(self, "plain") and not lines.is_ours(sys._getframe(1).f_code.co_filename):
+            note(f".{name}", ask, (self,), ask(self.plain), lines.users_frame(2))
+        return answer
+
+    def refuse(self: Node, value: Any) -> None:
+        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
+
+    return property(tell, refuse)
+
+
+def noticing_strides(read: Callable[[Any], Any]) -> property:
+    """``x.strides``."""
+    return _noticing_layout("strides", read, lambda array: np.asarray(array).strides)
+
+
+def noticing_flags(read: Callable[[Any], Any]) -> property:
+    """``x.flags``."""
+    return _noticing_layout("flags", read, layout)
 
 
 _NOTICING = {**{name: _noticing(name) for name in _ASKS}, "__len__": _noticed_length, "__iter__": _noticed_rows}

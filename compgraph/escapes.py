@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import interpreter, lines, operations
-from .decisions import note
+from .decisions import TAKEN, fingerprint, note
 from .hollow import bodies
 from .modes import is_recording
-from .nodes import ACTIVE, INERT, USED, ConstantNode, Node, PlaceholderNode, describe, is_hollow, require_history, use
+from .nodes import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
 from .refusals import LOGS, refused
 
 KEPT = 100  # escapes that are remembered
@@ -196,8 +196,7 @@ def _conversion(name: str) -> Any:
             _ask(self, what, frame)
         else:
             notice(what)
-        if not self.level:
-            note(what, QUESTIONS.get(name), (self,), number, lines.users_frame(2))
+        note(what, QUESTIONS.get(name), (self,), number, lines.users_frame(2))
         return number
 
     return convert
@@ -210,7 +209,7 @@ def _inert_conversion(name: str) -> Any:
 
     def convert(self: Node) -> Any:
         number = by_numpy(_solid(self))
-        if self.__class__ is not ConstantNode and is_recording():
+        if ask is not None or is_recording():  # a decision is one where nothing is recorded, too
             note(what, ask, (self,), number, lines.users_frame(2))
         return number
 
@@ -219,9 +218,12 @@ def _inert_conversion(name: str) -> Any:
 
 def _note_number(node: Node, what: str) -> None:
     """Remember that the user's code was given numbers, of which nobody knows what it did."""
-    frame = sys._getframe(2)
-    if (node.args or isinstance(node, PlaceholderNode)) and not node.level and not lines.is_ours(frame.f_code.co_filename):
-        note(what, None, (node,), None, lines.users_frame(3))
+    is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # the value of a variable is for updates, too
+    if is_number and not lines.is_ours(sys._getframe(2).f_code.co_filename):
+        if node.__class__ in INERT:  # counts, places, truth values: few have a reason to be others
+            note(what, fingerprint, (node,), fingerprint(node.plain), lines.users_frame(3))
+        else:
+            note(what, None, (node,), None, lines.users_frame(3))
 
 
 def _plain_method(name: str) -> Any:
@@ -232,6 +234,7 @@ def _plain_method(name: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
             _take(self, what, sys._getframe(1))
+        if hasattr(self, "plain"):
             _note_number(self, what)
         return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
 
@@ -259,6 +262,7 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
         notice(".value")
+    if is_recording():
         _note_number(self, ".value")
     if self.__class__ in USED and not self.plain.any():  # who has it may fill it, and says that plain numbers are meant
         use(self)

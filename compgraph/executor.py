@@ -15,7 +15,8 @@ from .memory import by_tick
 from .modes import guarded, watched
 from .nodes import Node, PlaceholderNode, describe, next_tick, require_history
 from .program import Program
-from .replay import GuardError, OtherProgramError, origin_of, origins_of, questions_about, recipe, replay
+from .questions import questions_about
+from .replay import GuardError, OtherProgramError, origin_of, origins_of, recipe, replay
 from .simplification import simplify as smaller_graph
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
@@ -56,7 +57,8 @@ class Executor:
     The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
     `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls, `source`; the following
     runs just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``, ``x.shape[0]``) is
-    checked in each run.
+    checked in each run, also what was decided after the last operation, until the executor is made. A plain array that was
+    indexed by a node (``K[np.argsort(x)]``) asks nobody: write ``cg.constant(K)[np.argsort(x)]``.
 
     Variables that are not fed have the value they have when the graph is run, so one that is updated in place counts at
     once. An executor may be shared by threads; runs wait for each other.
@@ -92,7 +94,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(map(str, lost)))
+        self.escapes = list(dict.fromkeys(lost))
         self._warn(strict)
 
     def _warn(self, strict: bool) -> None:
@@ -152,7 +154,7 @@ class Executor:
                 self._keep(key, program)
         try:
             results = program(values)
-        except OtherProgramError:
+        except (OtherProgramError, ValueError, IndexError, TypeError):  # also where a length hangs on values, and does not fit
             feeds = self._fed(feed)
             program, values = self._compiled(feeds), list(feeds.values())
             self._programs.pop(key, None)
@@ -201,7 +203,7 @@ class Executor:
         made = self._recorded_again(feeds)
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
-        questions = [q.on(tuple([made[a] if isinstance(a, Node) else a for a in q.args])) for q in self._questions]
+        questions = [made[question] for question in self._questions]
         items = recipe([*outputs, *questions], stop=inputs)
         found, _ = questions_about(items, since)
         items = recipe([*outputs, *questions, *found], stop=inputs)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .decisions import note_length
 from .nodes import Node, require_history
 from .operands import as_operand
 from .overlapping import move, overlap
@@ -36,12 +37,15 @@ class Flat:
         self._next = 0
 
     def __len__(self) -> int:
+        note_length(self.base, "len() of .flat")
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        if not self._next:
+            note_length(self.base, "a loop over .flat")
         if self._next >= self.base.size:
             raise StopIteration
         element = self.base[self.coords]
@@ -56,16 +60,19 @@ class Flat:
     @property
     def coords(self) -> tuple[int, ...]:
         """The index, in the array, of the element that comes next."""
+        note_length(self.base, ".flat.coords")
         shape = self.base.shape
         return tuple(map(int, np.unravel_index(self._next, shape))) if shape else ()
 
     def __getitem__(self, index: Any) -> Any:
+        note_length(self.base, "the shape, in which .flat finds elements,")
         places = np.arange(self.base.size)[index]
         if not self.base.ndim:
             return np.ravel(self.base)[places]  # a copy, if it is no single one
         return self.base[np.unravel_index(places, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        note_length(self.base, "the shape, in which .flat finds elements,")
         value = as_operand(value)
         if overlap(self.base, value):
             require_history(self.base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +15,7 @@ from .replay import Question, sources_of
 from .storage import has_buffer, is_elementwise
 
 BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
-REACH = 2000  # how many items further on are looked at
+REACH = 2000  # how many items an operation is moved at most
 
 
 class Group(list[Any]):
@@ -34,12 +35,12 @@ class Group(list[Any]):
         Which of these blocks holds a node.
     """
 
-    def __init__(self, nodes: list[Any], needed: set[Any]) -> None:
+    def __init__(self, nodes: list[Any], needed: set[Any], inputs: frozenset[Any]) -> None:
         super().__init__(nodes)
         own = set(nodes)
         self.size = nodes[0].size
         operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Node) and a not in own)
-        self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a) is None]
+        self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a, inputs) is None]
         self.kept = dict.fromkeys(node for node in nodes if node in needed)
         self.scratch: list[Any] = []
         self.place: dict[Any, int] = {}
@@ -58,10 +59,10 @@ class Group(list[Any]):
                 self.place[node] = free[node.dtype].pop()
 
 
-def repeated(operand: Any) -> Any:
-    """The one number that a constant repeats in all its elements, or None."""
+def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
+    """The one number that a constant repeats in all its elements, or None; what is given from outside is none."""
     plain = operand.plain if isinstance(operand, Node) else operand
-    if isinstance(operand, Node) and operand.args:
+    if isinstance(operand, Node) and (operand.args or operand in inputs):
         return None
     if plain.__class__ is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
         return plain[(0,) * plain.ndim]
@@ -70,15 +71,7 @@ def repeated(operand: Any) -> Any:
 
 def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> list[list[Any]]:
     """The items in an order in which groups stand together; all that is not in a group by itself."""
-    waiting = list(items)
-    chosen: list[list[Any]] = []
-    while waiting:
-        first, *waiting = waiting
-        if first in inputs or not _fits(first, first):
-            chosen.append([first])
-            continue
-        together, waiting = _gathered(first, waiting, inputs)
-        chosen.append(together)
+    chosen = _gathered(items, inputs)
     users: dict[Any, set[int]] = defaultdict(set)
     for place, unit in enumerate(chosen):
         for item in unit:
@@ -86,42 +79,45 @@ def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> l
                 users[source].add(place)
     ends = set(outputs)
     return [
-        Group(unit, {node for node in unit if node in ends or users[node] - {place}}) if len(unit) > 1 else unit
+        Group(unit, {node for node in unit if node in ends or users[node] - {place}}, inputs) if len(unit) > 1 else unit
         for place, unit in enumerate(chosen)
     ]
 
 
-def _gathered(first: Any, waiting: list[Any], inputs: frozenset[Any]) -> tuple[list[Any], list[Any]]:
-    """What can be computed together with a node, and what is left."""
-    together: list[Any] = [first]
-    left: list[Any] = []
-    behind: set[Any] = set()
-    for place, item in enumerate(waiting):
-        if isinstance(item, (Write, Question)) or place > REACH:
-            return together, left + waiting[place:]
-        if item not in inputs and _fits(item, first) and behind.isdisjoint(sources_of(item)):
-            together.append(item)
-        else:
-            left.append(item)
-            behind.add(item)
-    return together, left
+def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
+    """The items in units: each operation element by element in the first of its shape that has all it reads before it."""
+    units: list[list[Any]] = []
+    there: dict[Any, int] = {}  # the unit of each item
+    opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # by shape: units, and the places of their first items
+    for place, item in enumerate(items):
+        if isinstance(item, (Write, Question)):
+            opened.clear()
+        elif item not in inputs and _fits(item, inputs):
+            earliest = max([there.get(source, -1) for source in sources_of(item)], default=-1)
+            together = opened[item.plain.shape]
+            while together and place - together[0][1] > REACH:
+                del together[0]
+            k = bisect_left(together, (earliest, -1))
+            if k < len(together):
+                there[item] = together[k][0]
+                units[there[item]].append(item)
+                continue
+            together.append((len(units), place))
+        there[item] = len(units)
+        units.append([item])
+    return units
 
 
-def _fits(item: Any, first: Any) -> bool:
-    """Whether an item is an operation element by element on whole, contiguous arrays of the shape of another, or numbers."""
-    if isinstance(item, (Write, Question, Joint)) or not item.args or not is_elementwise(item) or not has_buffer(item):
+def _fits(item: Any, inputs: frozenset[Any]) -> bool:
+    """Whether an item is an operation element by element on whole, contiguous arrays of its own shape, or numbers."""
+    if isinstance(item, Joint) or not item.args or not is_elementwise(item) or not has_buffer(item):
         return False
     shape = item.plain.shape
-    return (
-        item.size >= 2 * BLOCK
-        and shape == first.plain.shape
-        and item.plain.flags.c_contiguous
-        and all(_is_simple(a, shape) for a in item.args)
-    )
+    return item.size >= 2 * BLOCK and item.plain.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
 
 
-def _is_simple(operand: Any, shape: tuple[int, ...]) -> bool:
+def _is_simple(operand: Any, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
     if not isinstance(operand, Node):
         return np.ndim(operand) == 0
     plain = operand.plain
-    return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand) is not None))
+    return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand, inputs) is not None))

@@ -18,7 +18,7 @@ from . import escapes, lines, writers
 from . import operations as ops
 from .binding import settled_order
 from .contexts import is_quick
-from .decisions import note
+from .decisions import note, noticing_flags, noticing_strides
 from .flat import Flat
 from .memory import root_of
 from .nodes import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, has_history, operation, record, recover, require_history
@@ -218,7 +218,13 @@ def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, 
 
 
 def _contains(self: Node, element: Any) -> bool:
-    return bool(np.any(to_plain(self) == to_plain(element)))
+    answer = _holds(to_plain(self), to_plain(element))
+    note("in", _holds, (self, element), answer, lines.users_frame(2))
+    return answer
+
+
+def _holds(array: Any, element: Any) -> bool:
+    return bool(np.any(array == element))
 
 
 def _round(self: Node, digits: int | None = None) -> Any:
@@ -360,8 +366,9 @@ def _install_methods() -> None:
         "imag": property(_imag, _set_imag),
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
-        **{name: _attribute(_of_value(name), name) for name in ("dtype", "strides", "itemsize", "nbytes")},
-        "flags": _attribute(_flags, "flags"),
+        **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
+        "strides": noticing_strides(_of_value("strides")),
+        "flags": noticing_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node

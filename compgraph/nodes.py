@@ -77,11 +77,15 @@ class Node(np.ndarray):
         Where the node was made; see `line`.
     origin : Origin
         Of a derivative, how it was asked for; for other nodes the slot is empty.
+    recipe : Recipe
+        How the node is computed again, if something was decided about it; see `recipes`.
+    taken : int
+        When numbers of the node first went into operations that were not recorded, if they did.
     """
 
     __slots__ = (
         "_name", "_operands", "_scope",
-        "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "tick",
+        "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "recipe", "taken", "tick",
     )  # fmt: skip
 
     level: int = 0
@@ -98,6 +102,8 @@ class Node(np.ndarray):
     code: Any
     instruction: int
     origin: Origin
+    recipe: Any
+    taken: int
     _name: str | None
     _scope: tuple[str, ...]  # unset where no scope was open
 
@@ -361,7 +367,10 @@ class InertBlankNode(InertNode):
 class Joint:
     """The record of an operation with several outputs; each output is an `Output` of it."""
 
-    __slots__ = ("_operands", "_scope", "args", "code", "edges", "function", "instruction", "options", "plain", "tick")
+    __slots__ = (
+        "__weakref__", "_operands", "_scope",
+        "args", "code", "edges", "function", "instruction", "options", "plain", "recipe", "tick",
+    )  # fmt: skip
     level = 0
     memory = None
 
@@ -376,6 +385,7 @@ class Joint:
     args: tuple[Any, ...]
     options: dict[str, Any]
     edges: tuple[int, ...]
+    recipe: Any
     tick: int
 
     @property
@@ -481,6 +491,8 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
         return type(top).carry(top.level, function, args, options)
     value = function(*values, **options)
     if not edges or not is_recording():
+        for position in edges:
+            take(args[position])
         return value
     active = active and function not in operations.PIECEWISE
     if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
@@ -498,6 +510,16 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
 def _attach_hollow(*operation: Any) -> Any:
     with Hollowing():
         return _attach(*operation)
+
+
+def take(node: Any) -> None:
+    """Remember that numbers of a node, as they are now, go where nothing is recorded."""
+    try:
+        is_known = node.taken > node.tick
+    except AttributeError:
+        is_known = False
+    if not is_known:
+        node.taken = next_tick()
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:

@@ -205,6 +205,12 @@ PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
     }.union(*[family.plain for family in FAMILIES])
 )  # fmt: skip
 
+# Of these, the ones that give indices as the shape of their operand says.
+INDICES_OF_SHAPE: frozenset[Any] = frozenset({np.diag_indices_from, np.tril_indices_from, np.triu_indices_from})
+
+# They give a view where the array lies so in memory that they can, else a copy.
+VIEWS_IF_THEY_CAN: frozenset[Any] = frozenset({np.reshape, np.ravel})
+
 # They write into their first argument.
 WRITING_FUNCTIONS: frozenset[Any] = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 

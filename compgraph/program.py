@@ -6,7 +6,11 @@ Nothing is traced, looked up or decided while it runs; the text is what one woul
 
 from __future__ import annotations
 
+import builtins
+import itertools
+import keyword
 import linecache
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +26,15 @@ from .storage import Storage
 
 _FILE = "<executor {}>"
 # Functions whose result is as long as the values of their operands say.
-COUNTING = frozenset({np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, operations.function_named("unique")})
+COUNTING = frozenset(
+    {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
+    | {operations.function_named("unique")}
+)
+# Functions whose result is complex where the values say so.
+TYPED = frozenset(
+    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
+    | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
+)
 
 
 # What these functions come down to, for arrays.
@@ -39,6 +51,12 @@ def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any
 def require_shape(found: Any, shape: tuple[int, ...]) -> None:
     """Raise unless a result has the shape that all that follows was written for."""
     if np.shape(found) != shape:
+        raise OtherProgramError
+
+
+def require_dtype(found: Any, dtype: Any) -> None:
+    """Raise unless a result has the dtype that all that follows was written for."""
+    if found.dtype != dtype:
         raise OtherProgramError
 
 
@@ -71,6 +89,7 @@ class Program:
     def __init__(self, items: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], fuse: bool) -> None:
         self._names: dict[Any, str] = {}
         self._objects: dict[str, Any] = {"np": np}
+        self._numbers = itertools.count()
         self._lines: list[str] = []
         self._inputs = list(inputs)
         self._given = frozenset(inputs)
@@ -117,17 +136,17 @@ class Program:
         """The name under which the function finds an object."""
         if value is None or value.__class__ in (bool, int, str) or (value.__class__ is float and np.isfinite(value)):
             return repr(value)
-        name = f"{prefix}{len(self._objects)}"
+        name = f"{prefix}{next(self._numbers)}"
         self._objects[name] = value
         return name
 
     def _function(self, function: Any) -> str:
+        """The name of a function in the text: that which NumPy has for it, or a number of its own after its name."""
         ufunc = getattr(function, "__self__", None)
         if isinstance(ufunc, np.ufunc):
-            return self._bound(function, f"{ufunc.__name__}_{function.__name__}_")
-        name = getattr(function, "__name__", "function")
-        name = name if name.isidentifier() else "function"
-        if getattr(np, name, None) is not function:
+            return self._bound(function, f"{_readable(ufunc)}_{_readable(function)}_")
+        name = _readable(function)
+        if getattr(np, name, None) is not function or name in _TAKEN or _NUMBERED.fullmatch(name):
             return self._bound(function, f"{name}_")
         self._objects[name] = function
         return name
@@ -181,6 +200,10 @@ class Program:
             self._emit_same(item)
         if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
             return
+        if operation.function in TYPED or getattr(operation.function, "function", None) in TYPED:
+            self._lines.append(
+                f"{self._bound(require_dtype, 'require_dtype_')}({self._names[item]}, {self._bound(item.dtype, 'd')})"
+            )
         chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
         if chosen or operation.function in COUNTING:
             self._lines.append(f"{self._bound(require_shape, 'require_shape_')}({self._names[item]}, {item.plain.shape})")
@@ -241,13 +264,24 @@ class Program:
     def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
         if isinstance(operand, Node) and operand in there:
             return there[operand]
-        number = repeated(operand) if isinstance(operand, Node) else None
+        number = repeated(operand, self._given) if isinstance(operand, Node) else None
         return self._name(operand) if number is None else self._bound(number, "c")
 
     def _emit_freed(self, place: int) -> None:
         names = [self._names[node] for node in self._storage.freed.get(place, ()) if self._names.get(node, "").startswith("v")]
         if names:
             self._lines.append(f"del {', '.join(names)}")
+
+
+# Names that the text has for other things: of its own, of Python, and those that are a letter and a number.
+_TAKEN = frozenset({"np", "run", "start", "stop", *dir(builtins), *keyword.kwlist})
+_NUMBERED = re.compile(r"[a-z]+\d+_?")
+
+
+def _readable(function: Any) -> str:
+    """The name of a function, if it can stand in the text: Python takes some letters for others there."""
+    name = getattr(function, "__name__", "")
+    return name if isinstance(name, str) and name.isidentifier() and name.isascii() else "function"
 
 
 def _is_fresh(node: Any) -> bool:

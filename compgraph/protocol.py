@@ -14,7 +14,7 @@ from . import operations as ops
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 from .contexts import is_quick
 from .creation import MADE_LIKE
-from .decisions import freezes_nothing, note
+from .decisions import freezes_nothing, note, note_length
 from .escapes import notice_saved
 from .modes import is_recording
 from .nodes import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, has_history, next_tick, operation, record, recover
@@ -210,8 +210,11 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _SAVING and is_recording():
         notice_saved(full_name(function))
     answer = function(*to_plain(args), **to_plain(kwargs))
-    if is_recording() and function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
-        note(f"{full_name(function)}()", functools.partial(_asked, function, kwargs), args, answer, lines.users_frame(2))
+    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
+        ask = functools.partial(_asked, function, tuple(kwargs), len(args))
+        note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, lines.users_frame(2))
+    if function in ops.INDICES_OF_SHAPE:
+        note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Node)), f"the shape, by {full_name(function)},")
     return answer
 
 
@@ -219,9 +222,9 @@ _SHAPES = frozenset({np.shape, np.size})
 _DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
 
 
-def _asked(function: Any, kwargs: dict[str, Any], *args: Any) -> Any:
-    """The answer of a plain function, to be asked for again."""
-    return function(*args, **to_plain(kwargs))
+def _asked(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
+    """The answer of a plain function, to be asked for again; the last arguments have names."""
+    return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
 
 _SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import operations
-from .decisions import Decision, GoneError, fingerprint, noted, remembering, revived
-from .graph import breadth_first
-from .memory import Write, root_of, value_at, window
+from .decisions import Decision, fingerprint, remembering
+from .memory import Write, memory_of, root_of, value_at, viewed_by, window
 from .modes import recording_on
-from .nodes import Joint, Node, OperationalNode, Origin, PlaceholderNode, VariableNode, attach, leaf, record
+from .nodes import Joint, Node, OperationalNode, Origin, PlaceholderNode, attach, describe, leaf, next_tick, record
 from .writing import store
 
 
@@ -32,7 +31,7 @@ class Question:
     args : tuple
         What it was about: nodes, and plain values.
     tick : float
-        When; it stands among the nodes in that order.
+        When it is asked: it stands among the nodes, and the writes, in that order.
     derived : bool
         Whether it was decided by a rule while the program was written: another answer means another program.
     """
@@ -43,10 +42,10 @@ class Question:
         self.decision, self.args, self.derived = decision, args, derived
         self.tick: float = decision.tick
 
-    def on(self, args: tuple[Any, ...]) -> Question:
+    def on(self, args: tuple[Any, ...], tick: float) -> Question:
         """The same question about other nodes."""
         question = Question(self.decision, args, self.derived)
-        question.tick = max((a.tick for a in args if isinstance(a, Node)), default=0) + 0.5
+        question.tick = tick
         return question
 
     def ask(self, *values: Any) -> None:
@@ -111,33 +110,6 @@ def _moment(item: Any) -> float:
     return float(item.tick) if item.args else -inf
 
 
-def questions_about(items: list[Any], since: float = -inf) -> tuple[list[Question], list[Decision]]:
-    """The decisions on which the recording of some nodes hangs: those that can be asked again, and those that cannot."""
-    known = {item for item in items if isinstance(item, Node)}
-    ticks = [item.tick for item in items if item.args]
-    first, last = min(ticks, default=inf), max(ticks, default=-inf)
-    asked: list[Question] = []
-    lost: list[Decision] = []
-    for decision in noted():
-        if not since < decision.tick <= last:
-            continue
-        try:
-            args = tuple(map(revived, decision.about))
-        except GoneError as gone:
-            if gone.was_computed and decision.is_used and decision.tick > first and since == -inf:
-                lost.append(decision)
-            continue
-        behind = breadth_first(*[a for a in args if isinstance(a, Node)])
-        given = [node for node in behind if node in known and isinstance(node, (VariableNode, PlaceholderNode))]
-        if not given or any(node.tick > decision.tick for node in given):  # it was about an earlier value
-            continue
-        if decision.ask is None:
-            lost.append(decision)
-        else:
-            asked.append(Question(decision, args, since != -inf))
-    return asked, lost
-
-
 def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     """Record a graph again.
 
@@ -151,7 +123,7 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     Returns
     -------
     dict
-        For each node of `items` the one that took its place.
+        For each node and question of `items` the one that took its place.
 
     Raises
     ------
@@ -159,10 +131,14 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
         If Python would have decided otherwise.
     """
     again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
+    # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
+    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
     with recording_on(), remembering():
         for item in items:
             if isinstance(item, Question):
-                item.ask(*[again.made[a].plain if isinstance(a, Node) else a for a in item.args])
+                args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
+                item.ask(*[a.plain if isinstance(a, Node) else a for a in args])
+                again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
                 again.write(item)
             else:
@@ -174,7 +150,7 @@ class _Replay:
     """What has been recorded again so far."""
 
     def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
-        self.feeds, self.roots = feeds, roots
+        self.feeds, self.roots, self.is_fixed = feeds, roots, False
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
         self.derived: dict[int, list[Any]] = {}
@@ -182,11 +158,24 @@ class _Replay:
     def record(self, item: Any) -> None:
         """Record a node or joint."""
         made = self._again(item)
+        if isinstance(item, Node) and made is not item:
+            self._require_kind(item, made)
         if made is not item:
             made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
             if isinstance(item, Node):
                 made._name = item._name
         self.made[item] = made
+
+    def _require_kind(self, item: Any, made: Any) -> None:
+        """Raise if a result has another dtype, or another shape though all that was fed has its own: values decided of that."""
+        is_other = made.dtype != item.dtype
+        if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
+            was = item.dtype if is_other else f"of shape {item.plain.shape}"
+            raise GuardError(
+                f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
+                f"{made.dtype if is_other else f'of shape {made.plain.shape}'}, and what Python did after that may be another. "
+                "Record the graph again with such values"
+            )
 
     def _again(self, item: Any) -> Any:
         if not item.args:
@@ -206,7 +195,10 @@ class _Replay:
         if isinstance(item.function, operations.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, Joint):
-            return record(item.function, args, item.options)
+            made = record(item.function, args, item.options)
+            if item.function in operations.VIEWS_IF_THEY_CAN:
+                _require_copy(item, made)
+            return made
         parts = record(item.function, args, item.options)
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
@@ -228,6 +220,15 @@ class _Replay:
         target = root_of(target)
         last = target.memory.log[-1]
         last.code, last.instruction = item.code, item.instruction
+
+
+def _require_copy(item: Any, made: Any) -> None:
+    """Raise if a copy, of what was written into, is a view now, in which the writes would be seen."""
+    if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
+        raise GuardError(
+            f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
+            "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"
+        )
 
 
 def place_in(buffer: Any, view: Any) -> dict[str, Any]:

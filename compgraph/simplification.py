@@ -75,7 +75,7 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_
     for item in _inlined(items, inputs, made):
         args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
         if isinstance(item, Question):
-            made[item] = item.on(args)
+            made[item] = item.on(args, item.tick)
         elif isinstance(item, Write):
             made[item] = _written(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
@@ -87,7 +87,9 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_
             made[item] = _like(item, args)
             if isinstance(item, Node) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
-        elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(_is_constant(args[position]) for position in item.edges):
+        elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(
+            item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges
+        ):
             made[item] = _constant(item, args)
             if not isinstance(item, Joint):
                 made[item] = known.setdefault(_key_of_value(item.plain), made[item])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import lines, operations
+from .decisions import note_copy
 from .lazy import require_computed
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import is_recording, open_scopes
@@ -125,6 +126,8 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
 
 def _open(root: Any) -> None:
     """Begin the log of a buffer."""
+    if root.function in operations.VIEWS_IF_THEY_CAN:
+        note_copy(root)
     if isinstance(root.function, operations.Output):  # the record of all outputs keeps what they were made with
         joint, place = root.args[0], root.function.index
         joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])

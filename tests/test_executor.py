@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-import warnings
 from typing import Any
 
 import numpy as np
@@ -253,14 +252,30 @@ def test_numbers_that_left_the_graph() -> None:
     assert cg.Executor(y * 2, strict=True).escapes == []
 
 
-def test_what_is_decided_after_the_graph_does_not_matter() -> None:
+def test_what_is_decided_after_the_last_operation_may_choose_what_is_handed_out() -> None:
+    x = cg.variable(2.0, "x")
+    out, other = x * 3, x * -1
+    out = out if out > 0 else other
+    executor = cg.Executor(out)
+    assert executor.run({x: 1.0}) == 3
+    with pytest.raises(cg.GuardError, match="out if out > 0"):
+        executor.run({x: -2.0})
+    assert float(out) == 6
+    with pytest.warns(RuntimeWarning, match=r"float\(\)"):
+        cg.Executor(out)
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_what_is_decided_after_the_executor_does_not_matter(is_reset: bool) -> None:
     x = cg.variable(2.0, "x")
     out = x * 3
+    executor = cg.Executor(out)
     assert out > 0
     assert float(out) == 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert cg.Executor(out).run({x: -2.0}) == -6
+    if is_reset:
+        cg.reset()
+        executor = cg.Executor(out, strict=True)
+    assert executor.run({x: -2.0}) == -6
 
 
 def test_eager_loops_leave_nothing_behind() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operands import to_plain
+from compgraph.decisions import decided
 
 from ..broadcasting import unbroadcast
 from ..registry import Formula, general, linear
@@ -218,9 +218,13 @@ def _padded(p: Any, length: int) -> Any:
 def _without_zeros(p: Any) -> tuple[int, Any]:
     """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
     p = np.ravel(p)
-    found = np.flatnonzero(np.asarray(to_plain(p)))
-    lead = int(found[0]) if found.size else len(p) - 1
+    lead = decided("how many leading zeros a polynomial has", _leading_zeros, p)
     return lead, p[lead:]
+
+
+def _leading_zeros(p: Any) -> int:
+    found = np.flatnonzero(p)
+    return int(found[0]) if found.size else len(p) - 1
 
 
 def _polymul_a(g: Any, out: Any, a: Any, b: Any) -> Any:

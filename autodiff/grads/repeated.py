@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
+from compgraph.decisions import decided
 from compgraph.nodes import record
 from compgraph.operands import to_plain
 
@@ -33,16 +34,20 @@ def _rounding(w: Any) -> Any:
 
 def equal_pairs(w: Any) -> Any:
     """Which values are equal within rounding: a table of all pairs."""
-    w = np.asarray(to_plain(w))
-    equal: Any = np.abs(w[..., None, :] - w[..., :, None]) <= _rounding(w)[..., None]
-    return equal
+    return decided("which values of a decomposition are equal", _equal, w)
+
+
+def _equal(w: Any) -> Any:
+    return np.abs(w[..., None, :] - w[..., :, None]) <= _rounding(w)[..., None]
 
 
 def zero_values(w: Any) -> Any:
     """Which values are zero within rounding."""
-    w = np.asarray(to_plain(w))
-    zero: Any = np.abs(w) <= _rounding(w)
-    return zero
+    return decided("which values of a decomposition are zero", _zero, w)
+
+
+def _zero(w: Any) -> Any:
+    return np.abs(w) <= _rounding(w)
 
 
 def _others(w: Any) -> Any:
@@ -131,6 +136,7 @@ operations.enter(diagonal_matrix, "diagonal_matrix")
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
     """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
+    equal_pairs(w)  # which are equal is all that its rule asks
     return record(diagonal_matrix, (values, np.asarray(to_plain(w))), {"of": of})
 
 

@@ -177,9 +177,10 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     x = as_array(filt)
     np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # NumPy knows what may be asked for
     axes = range(x.ndim) if axis is None else [i % x.ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    found = [np.flatnonzero(np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i]))) for i in axes]
+    kept = [np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i])) for i in axes]
     index: list[Any] = [slice(None)] * x.ndim
-    for i, places in zip(axes, found, strict=True):
-        first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+    for i, mask in zip(axes, kept, strict=True):
+        places = np.flatnonzero(mask)
+        first, last = (int(places[0]), int(places[-1]) + 1) if np.any(mask) else (0, 0)
         index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
     return x[(..., *index)]

@@ -1,0 +1,93 @@
+"""Executors of many decisions, and of many operations done together, cost as much as there is: counted, not timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+
+
+def calls(work: Callable[[], Any]) -> int:
+    """How many functions are called and left, those in C among them."""
+    count = 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def deciding(n: int) -> Any:
+    """A chain with a decision about each of its values, which is gone afterwards."""
+    x = cg.variable(np.ones(3), "x")
+    y = x
+    for _ in range(n):
+        y = y * 1.0001
+        if np.sum(y) > 0:
+            y = y + 0.001
+    return y
+
+
+def far(n: int) -> Any:
+    """Decisions about values that grow out of each other and are gone afterwards."""
+    x = cg.variable(1.0, "x")
+    s, count = x, 0
+    for _ in range(n):
+        s = s * 1.0001
+        if s > 0:
+            count += 1
+    return x * count
+
+
+def smooth(n: int) -> Any:
+    x = cg.variable(np.ones(20_000), "x")
+    y = x
+    for _ in range(n):
+        y = np.sin(y)
+    return y
+
+
+def branching(n: int) -> Any:
+    """Operations element by element, none of which can stand beside the one before, between others."""
+    x = cg.variable(np.ones(20_000), "x")
+    y = x
+    for _ in range(n // 2):
+        y = np.sin(y) * np.mean(y)
+    return y
+
+
+@pytest.mark.parametrize("build", [deciding, far])
+def test_decisions_cost_as_much_as_there_are(build: Callable[[int], Any]) -> None:
+    found = []
+    for n in (50, 100, 200):
+        out = build(n)
+        found.append(calls(lambda out=out: cg.Executor(out).run({"x": np.ones(out.shape) * 2})))  # type: ignore[misc]
+    assert found[1] < 2.2 * found[0]
+    assert found[2] < 2.2 * found[1]
+
+
+@pytest.mark.parametrize("build", [smooth, branching])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_operations_done_together_cost_as_much_as_there_are(build: Callable[[int], Any], fuse: bool) -> None:
+    found = []
+    for n in (100, 200, 400):
+        executor = cg.Executor(build(n), fuse=fuse)
+        found.append(calls(lambda executor=executor: executor.source({"x": np.ones(20_000)})))  # type: ignore[misc]
+    assert found[1] < 2.2 * found[0]
+    assert found[2] < 2.2 * found[1]
+
+
+def test_recording_a_decision_walks_each_node_once() -> None:
+    found = [calls(lambda n=n: far(n)) for n in (50, 100, 200)]  # type: ignore[misc]
+    assert found[2] < 2.2 * found[1]

@@ -1,0 +1,371 @@
+"""What Python decided while a graph was recorded: asked again in each run, or known to be lost, whatever was decided about."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from compgraph import GuardError, recipes
+
+POINT = np.array([1.0, 2.0, 3.0])
+FEEDS = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [3.0, 2.0, 1.0], [-1.0, 5.0, 0.1], [1.0, 2.0, -9.0], [0.1, 0.2, 0.05]]
+PROGRAMS: dict[str, Callable[[Any], Any]] = {}
+
+
+def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Enter a program into the table."""
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def either(decided: Any, x: Any) -> Any:
+    return x * 2 if decided else x * 3
+
+
+@program
+def chosen_after_the_last_operation(x: Any) -> Any:
+    a, b = x * 2, x * 3
+    return a if np.sum(x) > 0 else b
+
+
+@program
+def chosen_by_the_result_itself(x: Any) -> Any:
+    y = np.sum(x * 3)
+    return y if y > 0 else -y
+
+
+@program
+def far_from_the_leaves(x: Any) -> Any:
+    s = x
+    for _ in range(9):
+        s = np.sin(s) * 1.1 + 0.1
+    return either(np.sum(s) > 0.9, x)
+
+
+@program
+def in_a_loop(x: Any) -> Any:
+    s, k = np.sum(x), 1
+    while s > 1:
+        s, k = s / 2, k + 1
+    return x * k
+
+
+@program
+def against_a_constant(x: Any) -> Any:
+    return either(np.sum(x) > cg.constant(0.5), x)
+
+
+@program
+def with_a_raw_operand(x: Any) -> Any:
+    return either(np.sum(np.ones((1000, 3)) * x) > 0, x)
+
+
+@program
+def with_a_raw_operand_too_large_to_keep(x: Any) -> Any:
+    return either(np.sum(np.ones((100_000, 3)) * x) > 0, x)
+
+
+@program
+def about_a_buffer_that_is_gone(x: Any) -> Any:
+    buffer = cg.zeros(3)
+    buffer[0] = x[0] * 2
+    buffer[1:] = x[1:]
+    return either(np.sum(buffer) > 0, x)
+
+
+@program
+def about_a_written_copy_that_is_gone(x: Any) -> Any:
+    buffer = x * 1.0
+    view = buffer[1:]
+    if np.sum(view) < -100:
+        return x
+    buffer[1] = buffer[0] * 3
+    return either(np.sum(view) > 0, x)
+
+
+@program
+def about_a_buffer_directly(x: Any) -> Any:
+    buffer = np.zeros_like(x[0])[...]
+    buffer += x[0]
+    return x * 2 + buffer if buffer > 0 else x * 3 + buffer
+
+
+@program
+def about_a_buffer_as_it_was(x: Any) -> Any:
+    y = x * 1.0
+    y[0] = 5.0
+    decided = bool(np.all(y[:1] > 0))
+    y[0] = x[0]
+    return either(decided and int(y[0] > 0), y)
+
+
+@program
+def where_nothing_is_recorded(x: Any) -> Any:
+    with cg.no_graph():
+        return_twice = bool(np.sum(x) > 0)
+    return either(return_twice, x)
+
+
+@program
+def of_a_recorded_node_where_nothing_is_recorded(x: Any) -> Any:
+    positive = np.sum(x) > 0
+    with cg.no_graph():
+        decided = bool(positive)
+    return either(decided, x)
+
+
+@program
+def about_parts_of_qr(x: Any) -> Any:
+    _, r = np.linalg.qr(np.outer(x, x) + 3 * np.eye(3))
+    return either(r[0, 0] > -4, x)
+
+
+@program
+def about_parts_of_eigh(x: Any) -> Any:
+    return either(np.linalg.eigh(np.outer(x, x) + np.eye(3)).eigenvalues[-1] < 8, x)
+
+
+@program
+def about_one_of_two_parts(x: Any) -> Any:
+    whole, rest = divmod(x, 2.0)
+    return either(np.any(whole), x) + rest
+
+
+def decide_often(x: Any) -> None:
+    for _ in range(400):
+        if x > 1e9:
+            raise AssertionError
+
+
+@program
+def while_other_threads_decide(x: Any) -> Any:
+    y = either(np.sum(x * 1.0) > 0, x)
+    thread = threading.Thread(target=decide_often, args=(cg.variable(1.0),))
+    thread.start()
+    thread.join()
+    return y
+
+
+@program
+def before_more_than_is_remembered(x: Any) -> Any:
+    y = either(np.sum(x * 1.0) > 0, x)
+    decide_often(x[0])
+    return y
+
+
+@program
+def in_forward_mode(x: Any) -> Any:
+    return ad.jvp(lambda t: t * t if np.sum(t) > 0 else t * 3, (x,), (np.ones(3),))[1]
+
+
+@program
+def in_a_gradient(x: Any) -> Any:
+    return ad.grad(lambda t: np.sum(t * t) if np.sum(t) > 0 else np.sum(t * 3))(x)
+
+
+@program
+def by_keyword(x: Any) -> Any:
+    return either(np.allclose(a=x, b=[1.0, 2.0, 3.0]), x)
+
+
+@program
+def by_numbers_in_a_list(x: Any) -> Any:
+    return either(np.array_equal([x[0], x[1]], [1.0, 2.0]), x)
+
+
+@program
+def by_membership(x: Any) -> Any:
+    return either(1.0 in x, x)
+
+
+@program
+def by_item(x: Any) -> Any:
+    return either((x > 0)[0].item(), x)
+
+
+@program
+def by_list(x: Any) -> Any:
+    return either((x > 0).tolist()[0], x)
+
+
+@program
+def by_float(x: Any) -> Any:
+    a, b = x * 2, x * 3
+    return a if float(x[0]) > 0 else b
+
+
+@program
+def before_an_update(x: Any) -> Any:
+    y = either(np.sum(x) > 0, x)
+    if isinstance(x, cg.VariableNode):
+        x += 0.5
+    return y
+
+
+@program
+def by_sorting(x: Any) -> Any:
+    return sorted([x[0], x[1], x[2]])[0] * x
+
+
+@program
+def about_a_constant_that_may_be_fed(x: Any) -> Any:
+    c = cg.constant(2.0, "c")
+    return x * c if c > 0 else x * c * 3
+
+
+@pytest.fixture(autouse=True)
+def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "KEPT", 300)
+
+
+def outcomes(function: Callable[[Any], Any], x: Any, **options: Any) -> set[str]:
+    """What becomes of a program that is recorded once and run with other values."""
+    cg.reset()
+    out = function(x)
+    gc.collect()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            executor = cg.Executor(out, **options)
+        except GuardError:
+            return {"refused"}
+    found = {"warned"} if told else set()
+    for point in FEEDS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            eager = function(cg.variable(point))
+        try:
+            result = executor.run({x: np.array(point)})
+        except GuardError:
+            found.add("guarded")
+        else:
+            found.add("equal" if np.allclose(result, eager.value, rtol=1e-12) else "wrong")
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("options", [{}, {"strict": True}, {"fuse": True, "simplify": False}])
+def test_a_decision_is_asked_again_or_known_to_be_lost(name: str, options: dict[str, Any]) -> None:
+    for x in (cg.variable(POINT, "x"), cg.placeholder((3,), name="x", example=POINT)):
+        found = outcomes(PROGRAMS[name], x, **options)
+        assert "wrong" not in found or "warned" in found
+        assert found != {"warned", "wrong"}
+
+
+@pytest.mark.parametrize(
+    "name", ["far_from_the_leaves", "with_a_raw_operand", "about_parts_of_qr", "while_other_threads_decide", "in_a_gradient"]
+)
+def test_what_can_be_asked_again_is(name: str) -> None:
+    assert outcomes(PROGRAMS[name], cg.variable(POINT, "x"), strict=True) == {"equal", "guarded"}
+
+
+def test_a_constant_that_is_fed_decides_too() -> None:
+    c, x = cg.constant(2.0, "c"), cg.variable(POINT, "x")
+    y = x * c if c * 2 > 0 else x * c * 3
+    executor = cg.Executor(y)
+    np.testing.assert_array_equal(executor.run({"c": 3.0}), POINT * 3)
+    with pytest.raises(GuardError, match="c if c"):
+        executor.run({"c": -2.0})
+
+
+def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
+    w = cg.variable(1.0, "w")
+    for _ in range(10):
+        loss = (w - 3.0) ** 2
+        if loss > 1:
+            w += 0.5
+    assert not cg.Executor(w * 2, strict=True).escapes
+    assert cg.Executor(w * 2).run({"w": 3.0}) == 6
+
+
+@pytest.mark.parametrize("updates", [True, False])
+def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "FIRST", 2**17)
+    monkeypatch.setattr(recipes, "MOST", 2**19)
+    w = cg.variable(np.ones(3), "w")
+
+    def remembered(steps: int) -> int:
+        for _ in range(steps):
+            s = w
+            for _ in range(100):
+                s = s * 1.001
+            if s[0] < 0:
+                raise AssertionError
+            if updates:
+                w[...] = 1.0
+        gc.collect()
+        return sum(type(o).__name__ == "Recipe" for o in gc.get_objects())
+
+    assert remembered(60) < 6000
+    assert remembered(400) < 6000
+
+
+@pytest.mark.parametrize("simplify", [True, False])
+def test_a_constant_is_fed_each_time(simplify: bool) -> None:
+    c, x = cg.constant(2.0, "c"), cg.variable(POINT, "x")
+    run = cg.Executor(x * (c * 2 + 1), simplify=simplify).run
+    for value in (3.0, 4.0):
+        np.testing.assert_array_equal(run({"c": value}), POINT * (value * 2 + 1))
+
+
+def test_a_number_that_is_fed_broadcast_is_no_constant() -> None:
+    x, y = cg.placeholder((20_000,), name="x"), cg.variable(np.ones(20_000))
+    run = cg.Executor(np.sin(x + y) * 2, fuse=True).run
+    for value in (3.0, 4.0):
+        np.testing.assert_array_equal(run({x: np.broadcast_to(value, x.shape)}), np.sin(np.full(20_000, value) + 1) * 2)
+
+
+def min_of(x: Any) -> Any:
+    return x + 1.0
+
+
+@pytest.mark.parametrize("name", ["\U0001d4b3", "range", "start", "v1", "x0", "t0", "c3", "lambda", "run", "np", "out", "a b"])
+def test_names_of_operations_hide_no_others(name: str) -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2.0
+
+    doubled.__name__ = doubled.__qualname__ = name
+    own = cg.primitive(doubled)
+    x = cg.variable(np.linspace(0.0, 3.0, 40_000), "x")
+    out = np.exp(-own(x)) * np.min(x, initial=5.0) + np.max(x * 2) + np.abs(np.min(x)) + own(x[:3])[0] + min_of(x)
+    for options in ({"fuse": True}, {}):
+        run = cg.Executor(out, **options).run
+        for factor in (1.0, 2.0):
+            v = x.value * factor
+            want = np.exp(-(v * 2.0)) * np.min(v, initial=5.0) + np.max(v * 2) + np.abs(np.min(v)) + (v * 2.0)[0] + min_of(v)
+            np.testing.assert_allclose(run({x: v}), want, rtol=1e-13)
+
+
+LENGTHS: dict[str, Callable[[Any], Any]] = {
+    "loop over flat": lambda x: sum(v for v in (x * 2).flat),
+    "len of flat": lambda x: np.sum(x) / len(x.flat),
+    "part of flat": lambda x: np.sum(x.flat[1:] * 2),
+    "triu": lambda x: np.sum((o := np.outer(x, x))[np.triu_indices_from(o)]),
+    "tril": lambda x: np.sum((o := np.outer(x, x))[np.tril_indices_from(o)]),
+    "diag": lambda x: np.sum((o := np.outer(x, x))[np.diag_indices_from(o)]),
+    "strides": lambda x: np.sum(x) * x.strides[0] * len(x),
+    "trim_zeros": lambda x: np.sum(np.trim_zeros(np.maximum(x, 0)) ** 2),
+    "mean of trim_zeros": lambda x: np.sum(t := np.trim_zeros(np.maximum(x, 0))) / (1 + len(t)),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_of_another_array_are_guarded(name: str) -> None:
+    program = LENGTHS[name]
+    for example in ([1.0, 2.0], [0.0, 0.0]):
+        x = cg.placeholder((None,), name="x", example=example)
+        executor = cg.Executor(program(x))
+        for point in ([1.0, 2.0], [3.0, -1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 5.0], [4.0]):
+            try:
+                found = executor.run({x: np.array(point)})
+            except GuardError:
+                continue
+            np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
