@@ -25,8 +25,8 @@ from .registry import Formula, Rule, Shared, Variadic, weighed
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     """As `following.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
-    if rule.formulas.__class__ is Shared and rule.formulas.stacked:  # type: ignore[attr-defined]
-        found = rule.formulas.formula([position], adjoints, out, *operands, **options)[0]  # type: ignore[attr-defined]
+    if rule.formulas.__class__ is Shared and rule.formulas.stacked:
+        found = rule.formulas.formula([position], adjoints, out, *operands, **options)[0]
     elif rule.batch[0] is not None:
         found = rule.batch[0](position, adjoints, out, *operands, **options)
     elif _is_elementwise(rule):

@@ -167,7 +167,7 @@ def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several:
     """A rule for the operands of another; `several` answers for several of them together, where that does."""
     theirs = rule.formulas
     if theirs.__class__ is Shared:
-        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.stacked), ()).batched(batch)  # type: ignore[attr-defined]
+        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.stacked), ()).batched(batch)
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 

@@ -225,7 +225,7 @@ def animate(
     uses = sum([len(operands_of(each)) for each in found])
     if size <= limit < uses / USES:
         raise ValueError(
-            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most {USES} a node, "
+            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each: at most {USES} a node, "
             f"{USES * limit} for limit={limit}; animate a smaller case, or say limit=; visualize_at draws large graphs"
         )
     if size > limit:

@@ -202,9 +202,7 @@ def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[Gra
     return paths
 
 
-def _add_boxes(
-    drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool, limit: int | None
-) -> None:
+def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool, limit: int | None) -> None:
     """Number the boxes, outer ones before inner ones, and put the entries into them; at most as many as nodes, the outer ones."""
     numbers: dict[Path, int] = {}
     for place, path in sorted(paths.items()):
