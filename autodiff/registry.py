@@ -297,7 +297,7 @@ class Answers:
         return self
 
     def __call__(self, adjoint: Any, out: Any) -> Any:
-        """The contribution that was asked for last."""
+        """The contribution to the operand that was looked up last."""
         return self._found.pop(self._asked)
 
 

@@ -318,7 +318,7 @@ class Expansion:
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
     def _goes_down(self, node: Any, exponents: Any) -> bool:
-        """Whether a power has a small integer for exponent: its rule takes 1 from it, comes to 0, and leaves exact zeros."""
+        """Whether a power has a small integer for exponent: its rule, which takes 1 from it, comes to 0: exact zeros."""
         if exponents is not None:
             return False
         exponent = self.value(node.args[1])

@@ -226,6 +226,11 @@ def test_one_call_that_is_handed_all_operands(joined: str) -> None:
     check(growth_of(lambda n: USES["gradient"](lambda x: total(JOINED[joined]([x] * n)), points(2)), 120), 1, joined, 0.2)
 
 
+def test_adjoints_of_elements_that_move() -> None:
+    """For the tangent of each of n pieces an array of n was made."""
+    check(growth_of(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60), 1, "elements", 0.1)
+
+
 @pytest.mark.parametrize("use", ["gradient", "hvp"])
 @pytest.mark.parametrize("taken", TAKEN)
 def test_any_number_of_results_and_of_uses(taken: str, use: str) -> None:
@@ -241,7 +246,8 @@ def test_any_number_of_variables_and_leaves(call: str) -> None:
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors(name: str) -> None:
-    size = 12 if name in ("reduceat", "products between", "the largest so far") else 2000  # these are folded step by step
+    folded = {"reduceat": 100, "products between": 12, "the largest so far": 12}  # step by step
+    size = folded.get(name, 2000)
     check(growth_of(lambda n: USES["gradient"](lambda x: total(VECTORS[name](x)), points(n)), size), 1, name, 0.2)
 
 

@@ -74,10 +74,8 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
         return PREFIX[name] + names[0]
     if name == "getitem" and names:
         return f"{names[0]}[{', '.join(names[1:]) or '…'}]"
-    given = {key: value for key, value in node.options.items() if isinstance(value, (int, float, str, tuple))}
-    options = [
-        f"{key}={value!r}" for key, value in given.items() if not isinstance(value, (str, tuple)) or len(value) <= 4 * MOST
-    ]
+    told = [(key, value) for key, value in node.options.items() if isinstance(value, (int, float, str, tuple))]
+    options = [f"{key}={value!r}" for key, value in told if isinstance(value, (int, float)) or len(value) <= 4 * MOST]
     return f"{name}({', '.join(names + options)})"
 
 
