@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from compgraph.locks import renewed
+
 NAMESPACE = "autodiff"
-_registering = threading.Lock()
+_registering = renewed(threading.Lock())
 _registered: set[type] = set()
 LEAF: Any = optree.tree_flatten(np.zeros(()), namespace=NAMESPACE)[1]  # type: ignore[arg-type]
 Argnums = int | str | Sequence[int | str]

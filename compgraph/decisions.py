@@ -14,14 +14,14 @@ import hashlib
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import interpreter, lines
+from .contexts import Setting, layered
 from .graph import breadth_first
 from .memory import by_tick, owner_of
 from .modes import is_recording
@@ -70,7 +70,7 @@ class Decision(NamedTuple):
         return self.what if place is None else f"{self.what} at {place}"
 
 
-_forgetting: ContextVar[bool | None] = ContextVar("forgetting", default=False)
+_forgetting: ContextVar[bool | None] = layered("forgetting", False)
 _reset_at = 0  # what was decided before is forgotten
 
 
@@ -174,24 +174,14 @@ _ASKS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nby
 _COMPOSITIONS = __file__.replace("decisions.py", "compositions")
 
 
-@contextmanager
-def derived_again(on: bool) -> Iterator[None]:
+def derived_again(on: bool) -> Setting:
     """Forget what is decided inside, since it will be decided again whenever the graph is run; see `nodes.Origin`."""
-    token = _forgetting.set(on and _forgetting.get() is not None)
-    try:
-        yield
-    finally:
-        _forgetting.reset(token)
+    return Setting({_forgetting: on and _forgetting.get() is not None})
 
 
-@contextmanager
-def remembering() -> Iterator[None]:
+def remembering() -> Setting:
     """Remember what is decided inside, whatever is derived there: a program is being written, which holds for that alone."""
-    token = _forgetting.set(None)
-    try:
-        yield
-    finally:
-        _forgetting.reset(token)
+    return Setting({_forgetting: None})
 
 
 def freezes_nothing(frame: Any) -> bool:

@@ -6,8 +6,10 @@ import itertools
 import threading
 from collections.abc import Iterator
 
+from .locks import renewed
+
 _counts: dict[str, Iterator[int]] = {}
-_counts_lock = threading.Lock()
+_counts_lock = renewed(threading.Lock())
 
 
 def automatic_name(stem: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from . import buffers, creation
 from .contexts import Context, layered, settle
 from .lines import is_internal
+from .locks import renewed
 from .nodes import Node
 from .operands import leaves_of
 
@@ -38,7 +39,7 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered("patched", False)
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
 _open = 0
 

@@ -24,6 +24,7 @@ from . import lines
 from .decisions import watch_shapes
 from .finding import function_called, name_of
 from .hollow import bodies
+from .locks import renewed
 from .memory import Memory, Twin, Write, window
 from .nodes import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
 from .operations import copy as copy_of
@@ -141,7 +142,7 @@ class Moment:
     """From when ticks are counted back: the same for all picklers that live together."""
 
     _last: Any = None
-    _lock = threading.Lock()
+    _lock = renewed(threading.Lock())
 
     def __init__(self) -> None:
         self.tick = next_tick()

@@ -19,6 +19,7 @@ import numpy as np
 
 from . import operations
 from .fusing import BLOCK, Group, fused, repeated
+from .locks import renewed
 from .memory import Write, value_at, window
 from .nodes import Joint, Node
 from .replay import OtherProgramError, Question, place_in
@@ -101,7 +102,7 @@ class Program:
         for place, unit in enumerate(units):
             self._emit_unit(unit)
             self._emit_freed(place)
-        self._lock = threading.Lock()  # the buffers serve one run at a time
+        self._lock = renewed(threading.Lock())  # the buffers serve one run at a time
         self.source = self._text(outputs)
         self._run = self._compiled()
 

@@ -10,7 +10,6 @@ keeps the moment, so that an older graph can be refused.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections import deque
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .locks import renewed
 from .memory import viewed_by
 from .nodes import ConstantNode, InertScalarNode, InputNode, Joint, Node, PlaceholderNode, VariableNode, attach
 
@@ -204,16 +204,7 @@ def _leaves_first(recipe: Recipe) -> tuple[bool, float]:
 # ------------------------------------------------------------------------------------------- made
 
 # The logs of two threads may be joined by a third.
-_lock = threading.RLock()
-
-
-def _renew() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+_lock = renewed(threading.RLock())
 
 
 def enter(about: tuple[Any, ...], make: Any) -> None:

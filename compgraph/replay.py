@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import operations
+from .contexts import apart
 from .decisions import Decision, fingerprint, remembering
 from .memory import Write, memory_of, root_of, value_at, viewed_by, window
 from .modes import recording_on
@@ -130,6 +131,10 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     GuardError
         If Python would have decided otherwise.
     """
+    return apart(_recorded_again, items, feeds)
+
+
+def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
     # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)

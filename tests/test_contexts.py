@@ -15,7 +15,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.reverse import gradient
+from autodiff.reverse import gradient, gradients
 from compgraph.contexts import is_quick
 from compgraph.nodes import is_hollow
 
@@ -378,6 +378,12 @@ def _recorded(x: Any) -> Any:
     return gradient(_f(x), x, create_graph=True)
 
 
+def _executor(x: Any) -> Any:
+    p = cg.placeholder((2,))
+    result = np.sum(np.sqrt(p) * p)
+    return cg.Executor([result, *gradients(result, [p])]).run({p: x})
+
+
 PROGRAMS = {
     # Of default_dtype(...), the call alone sets it.
     **{name: _in_context(context) for name, (context, _) in CONTEXTS.items() if name != "default_dtype"},
@@ -389,6 +395,7 @@ PROGRAMS = {
     "taylor": _differentiating(lambda x: ad.taylor(np.sin, x, 2)),
     "gradient": _differentiating(_recorded),
     "check_gradient": _differentiating(lambda x: ad.reverse.check_gradient(_f, [x])),
+    "executor": _differentiating(lambda x: _executor(x)),
     "value_and_grad": _differentiating(ad.value_and_grad(_f)),
 }
 
