@@ -54,7 +54,7 @@ for _ in range(CHILDREN):
     status = os.waitpid(child, 0)[1]
     hung += os.WIFSIGNALED(status)
     wrong += os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0
-print(hung, wrong)
+print(hung, wrong, flush=True)
 os._exit(0)
 """
 
