@@ -35,6 +35,8 @@ def work():
 def always():
     while True:
         work()
+        for _ in range(200):
+            cg.variable(x0)
 
 work()
 for _ in range(4):
