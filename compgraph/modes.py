@@ -102,7 +102,8 @@ class NoGraph(Context):
 def no_graph() -> NoGraph:
     """Compute without recording: inside, operations on nodes give plain NumPy results.
 
-    A context manager, and a decorator. It holds for the current thread or asyncio task only.
+    A context manager, and a decorator. It holds for the current thread or asyncio task only, and in a generator while that
+    runs: code that loops over it goes on recording.
 
     Returns
     -------

@@ -458,13 +458,16 @@ def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
 
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("layers", [1000])
-def test_thousands_of_nodes_are_drawn_in_under_a_second(layers: int) -> None:
-    """Folded or cut off."""
+def test_thousands_of_nodes_are_drawn_in_the_time_they_take_to_record(layers: int) -> None:
+    """Folded or cut off: about that, 0.15 s; at most four times that, since machines are shared."""
+    network(layers)
+    start = time.process_time()
     output = network(layers)
+    recorded = time.process_time() - start
     for fold in (None, False):
-        start = time.perf_counter()
+        start = time.process_time()
         assert len(labels(visualize_at(output, fold=fold))) >= 13
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 4 * recorded
 
 
 # ------------------------------------------------------------------------------------------------ colours
