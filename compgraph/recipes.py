@@ -226,17 +226,26 @@ def _remember(nodes: list[Any]) -> tuple[Log, int]:
 
     Each node is walked once, however much is decided.
     """
-    log: Log | None = None
     new: list[Any] = []
+    try:
+        return _walked(nodes, new)
+    except BaseException:  # an interrupt, say: no recipe may stay that was not filled
+        for item in new:
+            item.recipe = None
+        raise
+
+
+def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
+    log: Log | None = None
     grown: list[tuple[Buffer, list[Any]]] = []
     queue = list(nodes)
     for item in queue:
         recipe = getattr(item, "recipe", None)
         if recipe is None:
+            new.append(item)
             recipe = item.recipe = Recipe()
             recipe.node, recipe.function, recipe.options, recipe.tick = weakref.ref(item), item.function, item.options, item.tick
             recipe.root = recipe.buffer = recipe.value = None
-            new.append(item)
             args = item.args
             queue += [args[position] for position in item.edges]
             if item.memory:
