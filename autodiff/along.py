@@ -169,14 +169,14 @@ def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
 
 
 def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
-    """An argument of a differentiated function: a floating or complex array or node."""
+    """An argument of a differentiated function: a floating or complex array or node; of a number, NumPy's scalar."""
     require_history(value)
     require_computed(value, name)
     array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
-        return array
+        return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
-        return array.astype(default_float())
+        return array.astype(default_float())[()]
     raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
 
 

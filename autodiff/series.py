@@ -21,7 +21,7 @@ from compgraph.contexts import apart
 from compgraph.decisions import note_lengths
 from compgraph.hollow import Hollowing
 from compgraph.modes import is_recording, recording_on
-from compgraph.nodes import INERT, InputNode, Joint, Node, leaf, record, solid
+from compgraph.nodes import INERT, InputNode, Joint, Node, input_over, record, solid
 from compgraph.operands import to_plain
 
 from .along import as_argument, as_direction, jvp, lost_graph
@@ -169,7 +169,7 @@ def _stand_in(value: Any) -> Any:
     """An input with a value, and its history if it is a node."""
     if isinstance(value, Node):
         return InputNode.of(record(operations.input_of, (value,)))
-    return leaf(operations.copy_as_laid(np.asarray(value)), InputNode, None)
+    return input_over(value)
 
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:

@@ -19,8 +19,8 @@ from compgraph.decisions import note_lengths
 from compgraph.escapes import noticing
 from compgraph.hollow import Hollowing
 from compgraph.modes import is_recording, no_graph, recording_on
-from compgraph.nodes import InputNode, Node, adopted, describe, leaf, next_tick, record, solid
-from compgraph.operations import copy_as_laid, input_of
+from compgraph.nodes import InputNode, Node, adopted, describe, input_over, next_tick, record, solid
+from compgraph.operations import input_of
 
 from .along import as_argument, lost_graph, warn_of_zeros
 from .asked import require_same_value
@@ -235,7 +235,7 @@ def _input(argument: Any) -> tuple[Any, Any]:
         node = record(input_of, (argument,))
         node = InputNode.of(node)
     else:
-        node = leaf(copy_as_laid(np.asarray(argument)), InputNode, None)  # a copy: the function may write into it
+        node = input_over(argument)
     return node, node
 
 

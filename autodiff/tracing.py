@@ -13,8 +13,8 @@ from compgraph.contexts import apart
 from compgraph.hollow import Hollowing
 from compgraph.memory import root_of
 from compgraph.modes import recording_on, sealed_up_to, wrappers
-from compgraph.nodes import ACTIVE, InputNode, Joint, Node, attach, leaf, next_tick, record
-from compgraph.operations import copy_as_laid, input_of
+from compgraph.nodes import ACTIVE, InputNode, Joint, Node, attach, input_over, next_tick, record
+from compgraph.operations import input_of
 
 from .deferred import Parts
 from .registry import Rule, Shared, makers
@@ -131,7 +131,7 @@ def _stand_in(argument: Any) -> Any:
     """An input node with the value of an argument, and its history if it is a node."""
     if isinstance(argument, Node):
         return InputNode.of(record(input_of, (argument,)))
-    return leaf(copy_as_laid(np.asarray(argument)), InputNode, None)
+    return input_over(argument)
 
 
 def _read_only(value: Any) -> Any:

@@ -110,7 +110,10 @@ def settle() -> None:
     if layer is None or not layer.is_guarded:
         if not is_quick():
             _tell_quick()
-    elif layer.is_over() or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
+        return
+    frame = layer.frame
+    is_over = layer.is_closed if frame is None else (frame.f_lasti not in layer.block or layer.is_closed)
+    if is_over or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
         _derive()
     # Otherwise it holds, and so do those around it, whose blocks cannot be left before its own.
 

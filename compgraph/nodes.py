@@ -697,6 +697,15 @@ def inert(value: Any) -> Any:
     return fill(_wrapped(value, False), None, (), ())
 
 
+def input_over(argument: Any) -> Any:
+    """An input node over a copy of an argument, into which a function may write; a number of NumPy's stays one."""
+    if argument.__class__ in operations.SAME_BITS:
+        node = leaf(np.asarray(argument), InputNode, None)
+        node.plain = argument
+        return node
+    return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
+
+
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
     """A node without operands over `array`."""
     node: Any = _new_view(array if kind is ConstantNode else body_of(array), kind)
