@@ -88,8 +88,7 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth
     n : int
         The smallest of three sizes, n, 2n and 4n.
     """
-    for _ in range(2):
-        prepared(max(n // 8, 2))()  # what is found, or compiled, at first use
+    prepared(4 * n)()  # what is found at first use, and the tables of the process that grow
     a, b, c = counted = tuple([work_of(prepared(k * n)) for k in (1, 2, 4)])
     return Growth(*[_exponent(x, y, z) for x, y, z in zip(a, b, c, strict=True)], counted)
 

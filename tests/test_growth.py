@@ -23,6 +23,12 @@ from autodiff.visualize import animate
 Program = Callable[[], object]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _traced_once() -> None:
+    """From Python 3.12 on, code that is traced for the first time is given memory for that."""
+    growth_of(lambda n: USES["gradient"](lambda x: total(np.concatenate([x] * n)), points(2)), 8)
+
+
 def total(y: Any) -> Any:
     return np.sum(y * y)
 
@@ -248,7 +254,12 @@ def test_any_number_of_variables_and_leaves(call: str) -> None:
 def test_vectors(name: str) -> None:
     folded = {"reduceat": 100, "products between": 12, "the largest so far": 12}  # step by step
     size = folded.get(name, 2000)
-    check(growth_of(lambda n: USES["gradient"](lambda x: total(VECTORS[name](x)), points(n)), size), 1, name, 0.2)
+    check(
+        growth_of(lambda n: USES["gradient"](lambda x: total(VECTORS[name](x)), points(n)), size),
+        1,
+        name,
+        0.1 if name == "reduceat" else 0.2,
+    )
 
 
 @pytest.mark.parametrize("name", SERIES)
