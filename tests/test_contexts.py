@@ -335,6 +335,8 @@ class Interrupting:
             return None
         if code.co_filename.endswith("patching.py") and code.co_name in ("_enter", "_leave"):
             return None  # a lock is left in C: a signal cannot do what would be done here
+        if code.co_name == "<genexpr>":
+            return None  # it may run once more to be closed, by a finalizer, where errors are lost
         frame.f_trace = self._at
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         self._step()
