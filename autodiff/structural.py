@@ -34,6 +34,7 @@ from .supports import Through, Within, as_support
 # once(rules, work, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
 Pass = Callable[[Any, Work, Any, bool], dict[Any, Any]]
 _function_of = attrgetter("function")
+CORNERS = frozenset({"over", "cornered"})  # by which rules say that a second derivative does not exist; see `grads.corners`
 
 
 def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> dict[Any, Any]:
@@ -69,7 +70,9 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
             found = work.run(once, by_function, work, seed, create_graph)
         except FloatingPointError as error:
             refused = error
-        clean = refused is None and not work.invalid and not holds_nan(found.values())
+        has_nan = holds_nan(found.values())
+        _drop_corners(work, has_nan)
+        clean = refused is None and not work.invalid and not has_nan
         if clean or not (has_zeros or _has_zeros(nodes, support)):
             if refused is not None:
                 raise refused
@@ -80,8 +83,15 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
     zeros, _ = _supports(once, nodes, seed, create_graph, support)
     work = Work(met=[], raising=True)
     found = work.run(once, Within(zeros, work), work, seed, create_graph)
+    _drop_corners(work, holds_nan(found.values()))
     work.tell()
     return found
+
+
+def _drop_corners(work: Work, has_nan: bool) -> None:
+    """Say nothing of second derivatives that do not exist at a corner, if no derivative passed there."""
+    if work.met and not has_nan:
+        work.met = [(error, at) for error, at in work.met if at is None or at.opname not in CORNERS]
 
 
 def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:

@@ -33,6 +33,11 @@ def found_by(limit: Limit) -> None:
     _limit[:] = [limit]
 
 
+# Choices of which a corner is met by accident alone. Of others it is met all the time, where padding, a buffer of zeros or a
+# unit that is switched off makes equal numbers that nothing moves: there the mean of both sides is what is taken.
+UNLIKELY = frozenset({"abs", "fabs"})
+
+
 def over(x: Any, length: Any, of: str) -> Any:
     """``x / length``, and 0 where the length is 0; of the operation `of`."""
     return x / np.where(length == 0, 1, length)
@@ -141,7 +146,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
     flat, slope = _slopes(g, out, at)
     if slope is not None:
         return found + np.where(flat, slope * moves(), 0)
-    if not np.any(flat):
+    if of not in UNLIKELY or not np.any(flat):
         return found
     moved = moves()
     return found + np.where(flat, g * record(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
@@ -221,6 +226,8 @@ class _Corners:
             return found
         if slope is not None:
             return found + np.where(at, spread(slope, x, axis, keepdims) * share * (x - kept), 0)
+        if self.corner is None:  # as of all choices; see `UNLIKELY`
+            return found
         moved = np.where(at, x - kept, 0)
         return found + np.where(at, spread(g, x, axis, keepdims) * quotient(moved, np.zeros_like(moved), self.rule.opname), 0)
 
