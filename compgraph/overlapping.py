@@ -1,7 +1,7 @@
 """Writes whose source and target lie in one memory, where NumPy reads what it has already overwritten.
 
 Ufuncs take care of that, and item assignment mostly does. What does not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``,
-``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``) leaves what NumPy's loops happen to leave, and that is the value here too.
+``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``) leaves what NumPy's loops happen to, and that is the value here too.
 Where elements are only moved, NumPy is asked where each comes from: it does the same on numbered elements. Of functions that
 compute, an answer that depends on it is refused.
 """
@@ -45,12 +45,12 @@ def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
 
 
 def _reads_late(target: Any, index: Any, value: Any) -> bool:
-    """Whether NumPy may read what it has overwritten: at a mask, and along one axis where source and target have other strides."""
+    """Whether NumPy may read what it has overwritten: at a mask, and along one axis if the strides differ."""
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, ndarray)]
     if arrays:
         return any(part.dtype == bool for part in arrays)
     there = target.plain[index]
-    return there.ndim == 1 and value.ndim > 0 and there.strides[-1] != value.plain.strides[-1]
+    return bool(there.ndim == 1 and value.ndim > 0 and there.strides[-1] != value.plain.strides[-1])
 
 
 def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None:
