@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
 # Who runs a generator up to its ``yield`` and means what it entered to hold from then on.
-_DRIVERS = frozenset({"contextlib", "_pytest.fixtures"})
+_DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
 _QUICK: dict[ContextVar[Any], Any] = {}  # those at whose defaults operations may take the shortest way
@@ -176,7 +176,7 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     else:
         layer.is_owned = around.is_owned
         layer.is_guarded = around.is_owned or (around.is_guarded and not is_certain)
-    if layer.is_owned or layer.frame is not None:
+    if layer.is_owned or layer.frame is not None or (not is_certain and frame is not None and frame.f_code.co_flags & _GENERATOR):
         layer.is_guarded = True
         layer.owner = _generator(frame, layer.is_owned)
         layer.is_owned = layer.is_owned or layer.owner is not None
@@ -200,10 +200,13 @@ def _drop(layer: Layer) -> None:
         _quick.set(layer.was_quick)
         layer.frame = None  # a task that was begun inside keeps the layer
         return
+    is_kept = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
     for later in _chain():
         later.before = None  # it was entered within a layer that is no more
     _derive()
+    if is_kept:
+        layer.frame, layer.is_closed = None, False  # as above
 
 
 class Context:
@@ -221,13 +224,18 @@ class Context:
         """The last thing ``__enter__`` does, which a ``with`` statement or a call so many frames up has called."""
         frame = sys._getframe(depth)
         layer = Layer(changes)
-        statement = _statement(frame)
-        if statement is not None:
-            frame, layer.block = statement
-            layer.frame = frame
-        self._entered.append(layer)
-        settle()
-        _push(layer, frame, False)
+        user, block = _statement(frame)
+        if user is not None and block is not None:
+            layer.frame, layer.block = user, block
+        try:
+            self._entered.append(layer)
+            settle()
+            _push(layer, user, False)
+        except BaseException:  # a signal: no ``__exit__`` will follow
+            if layer in self._entered:
+                self._entered.remove(layer)
+            _drop(layer)
+            raise
 
     def _leave(self) -> Layer:
         """The first thing ``__exit__`` does."""
@@ -251,22 +259,20 @@ def _chain() -> Iterator[Layer]:
         layer = layer.around
 
 
-def _statement(frame: FrameType | None) -> tuple[FrameType, frozenset[int]] | None:
-    """The ``with`` statement on whose behalf a frame enters a context, and its block; None if it is entered by hand.
+def _statement(frame: FrameType | None) -> tuple[FrameType | None, frozenset[int] | None]:
+    """Whose code a frame enters a context for, and the block of the ``with`` statement there; None if it enters it by hand.
 
-    That of a function made by `contextlib.contextmanager`, or of an ``__enter__`` that enters another, is the statement
+    That of a function made by `contextlib.contextmanager`, of an ``__enter__`` that enters another, or of an ``ExitStack``, is
     further out.
     """
     while frame is not None:
-        block = block_entered(frame)
-        if block is None and frame.f_code.co_name != "__enter__":
-            return None
-        back = frame.f_back
-        is_driven = frame.f_code.co_flags & _GENERATOR and back is not None and back.f_globals.get("__name__") in _DRIVERS
-        if block is not None and not is_driven:
+        block, code, back = block_entered(frame), frame.f_code, frame.f_back
+        is_driven = code.co_flags & _GENERATOR and back is not None and back.f_globals.get("__name__") in _DRIVERS
+        is_between = code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
+        if not is_driven and (block is not None or not is_between):
             return frame, block
         frame = back
-    return None
+    return None, None
 
 
 def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
@@ -294,8 +300,12 @@ class Setting(Layer):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        settle()
-        _push(self, sys._getframe(1), True)
+        try:
+            settle()
+            _push(self, sys._getframe(1), True)
+        except BaseException:  # a signal: no ``__exit__`` will follow
+            _drop(self)
+            raise
 
     def __exit__(self, *exception: object) -> None:
         _drop(self)

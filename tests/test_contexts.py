@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pluggy
 import pytest
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
+from compgraph import contexts
 from compgraph.contexts import is_quick
+from compgraph.modes import recording_on
 from compgraph.nodes import is_hollow
 
 # Each context with a question that tells whether it holds.
@@ -217,6 +220,87 @@ def test_by_hand(context: Any, holds: Any) -> None:
         other.__exit__(None, None, None)
 
 
+def _in_a_stack(context: Any, holds: Any) -> Iterator[bool]:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(context())
+        yield holds()
+        yield holds()
+    yield not holds()
+
+
+def _in_a_class(context: Any, holds: Any) -> Iterator[bool]:
+    class Both(contextlib.ExitStack):
+        def __enter__(self) -> Any:
+            self.enter_context(context())
+            return super().__enter__()
+
+    with Both():
+        yield holds()
+        yield holds()
+    yield not holds()
+
+
+def _entered_by_hand(context: Any, holds: Any) -> Iterator[bool]:
+    made = context()
+    made.__enter__()
+    yield holds()
+    yield holds()
+    made.__exit__(None, None, None)
+    yield not holds()
+
+
+@MADE_BEFORE
+@pytest.mark.parametrize("enter", [_in_a_stack, _in_a_class, _entered_by_hand])
+def test_entered_by_hand_in_a_generator(enter: Any, context: Any, holds: Any) -> None:
+    for _ in range(2):
+        for number, held in enumerate(enter(context, holds)):
+            assert held, number
+            assert not holds()
+
+
+@EACH
+def test_a_wrapper_of_pytests_hooks(context: Any, holds: Any) -> None:
+    """Its context holds for the hooks that it wraps."""
+
+    class Told:
+        @pluggy.HookspecMarker("told")
+        def ask(self) -> Any: ...
+
+    class Answers:
+        @pluggy.HookimplMarker("told")
+        def ask(self) -> bool:
+            return bool(holds())
+
+    class Wraps:
+        @pluggy.HookimplMarker("told")(wrapper=True)
+        def ask(self) -> Any:
+            with context():
+                return (yield)
+
+    manager = pluggy.PluginManager("told")
+    manager.add_hookspecs(Told)
+    manager.register(Answers())
+    manager.register(Wraps())
+    assert manager.hook.ask() == [True]
+    assert not holds()
+
+
+@pytest.mark.parametrize("enter", [recording_on, lambda: contextlib.ExitStack().enter_context(cg.no_graph())])
+def test_interrupted_as_it_is_entered(enter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ``__exit__`` follows where ``__enter__`` did not return."""
+    push = contexts._push
+
+    def cut_off(*args: Any) -> None:
+        push(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contexts, "_push", cut_off)
+    with pytest.raises(KeyboardInterrupt), enter():
+        pass
+    assert not list(contexts._chain())
+    assert isinstance(X * 2, cg.OperationalNode)
+
+
 @MADE_BEFORE
 def test_one_object_entered_again(context: Any, holds: Any) -> None:
     again = context()
@@ -286,6 +370,48 @@ def test_tasks(context: Any, holds: Any) -> None:
 
     assert all(asyncio.run(main()))
     assert not holds()
+
+
+@EACH
+def test_tasks_beside_a_suspended_generator(context: Any, holds: Any) -> None:
+    def suspended() -> Iterator[None]:
+        with cg.scope("beside"):
+            yield
+
+    async def later() -> bool:
+        await asyncio.sleep(0)
+        return holds()
+
+    @contextlib.asynccontextmanager
+    async def ours() -> Any:
+        with context():
+            yield
+
+    async def generator() -> Any:
+        async with ours(), contextlib.AsyncExitStack() as stack:
+            stack.enter_context(contextlib.nullcontext())
+            yield holds()
+            await asyncio.sleep(0)
+            yield holds()
+
+    async def main() -> list[bool]:
+        async with ours():
+            await asyncio.sleep(0)
+            found = [holds()]
+        found.append(not holds())
+        with context():
+            task = asyncio.create_task(later())  # ``patched_numpy`` is everybody's while any is open
+            found.append(await task if context is cg.patched_numpy else holds())
+        found.append(await task)
+        async for held in generator():
+            found += [held, not holds()]
+        return found
+
+    beside = suspended()
+    next(beside)
+    assert all(asyncio.run(main()))
+    assert not holds()
+    beside.close()
 
 
 @EACH

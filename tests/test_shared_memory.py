@@ -141,6 +141,43 @@ def test_views_and_fills(label: str) -> None:
             raise AssertionError(f"{name}, {buffer}: {error}") from error
 
 
+OVERLAPPING: dict[str, Callable[[Any], Any]] = {
+    "broadcast_to": lambda a: np.broadcast_to(a, (2, *a.shape)),
+    "broadcast_arrays": lambda a: np.broadcast_arrays(a, np.ones((2, *a.shape)))[0],
+    "sliding_window_view": lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, axis=-1),
+}
+LAID: dict[str, Callable[[Any], Any]] = {
+    "in C order": np.zeros_like,
+    "of no tangent": lambda x: cg.zeros(x.shape),
+    "complex, of no tangent": lambda x: cg.zeros(x.shape, complex),
+    "in Fortran order": lambda x: np.zeros_like(x, order="F"),
+    "complex": lambda x: np.zeros_like(x, dtype=complex),
+    "complex, in Fortran order": lambda x: np.zeros_like(x, dtype=complex, order="F"),
+}
+SEEN: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda v: v,
+    "real": lambda v: v.real,
+    "imag": lambda v: v.imag,
+    "a part, turned": lambda v: v[..., ::-1].T[1:],
+}
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("laid", LAID)
+@pytest.mark.parametrize("overlapping", OVERLAPPING)
+def test_second_order_of_views_that_overlap_themselves(overlapping: str, laid: str, seen: str) -> None:
+    """Their values become parts of a graph, with a buffer of any layout, when a value with a tangent is written there."""
+
+    def program(view: Callable[[Any], Any], a: Any, x: Any) -> Any:
+        fixed = view(a)
+        fill(a, np.sin(x) * (1 + 0.5j) if a.dtype.kind == "c" else np.sin(x))
+        late = fixed if seen == "imag" and a.dtype.kind == "f" else SEEN[seen](fixed)
+        return read(late) + read(late * late)
+
+    x = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 1.1]])
+    check(program, LAID[laid], OVERLAPPING[overlapping], (x,), True)
+
+
 def test_the_table_is_full() -> None:
     """What is found depends on NumPy's handing out views; these are known to."""
     names = {label.split()[0] for label in TABLE}

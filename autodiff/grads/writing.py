@@ -9,6 +9,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.memory import laid, overlaps_itself, window
 from compgraph.nodes import record
+from compgraph.operands import to_plain
 
 from ..deferred import scatter
 from ..registry import linear
@@ -16,13 +17,29 @@ from ..registry import linear
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """Zeros with `g` where the window is; seen through its real parts, a complex buffer has the conjugate adjoint."""
-    if overlaps_itself(window(np.empty(buffer.size, buffer.dtype), shape, dtype, offset, strides)):
-        places = np.full(shape, offset // dtype.itemsize)
-        for axis, step in enumerate(strides):
-            places += np.expand_dims(np.arange(shape[axis]) * (step // dtype.itemsize), tuple(range(1, len(shape) - axis)))
-        return record(scatter, (buffer, np.ravel(g), np.ravel(places)), {"layout": (1,)})
-    placed = record(laid, (g,), {"count": buffer.size, "dtype": buffer.dtype, "offset": offset, "strides": strides})
-    return np.conjugate(placed) if dtype != buffer.dtype else placed
+    whole: Any = to_plain(buffer)
+    low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
+    start = int(whole.__array_interface__["data"][0]) - low if whole.size else 0
+    count, offset = -(-(high - low) // whole.itemsize), offset + start
+    is_flat = whole.ndim == 1 and whole.flags.c_contiguous
+    if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):
+        like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * whole.itemsize // dtype.itemsize, dtype)
+        flat = _added(g, like, shape, offset, strides)
+    else:
+        flat = record(laid, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
+    if flat.dtype != buffer.dtype:
+        flat = flat[::2] + 1j * flat[1::2]
+    if not is_flat:
+        flat = record(window, (flat,), {"shape": whole.shape, "dtype": whole.dtype, "offset": start, "strides": whole.strides})
+    return np.conjugate(flat) if dtype != buffer.dtype else flat
+
+
+def _added(g: Any, like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """What adds up in flat memory below a window that overlaps itself."""
+    places = np.full(shape, offset // like.itemsize)
+    for axis, step in enumerate(strides):
+        places += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
+    return record(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
 def _laid(g: Any, out: Any, values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
