@@ -219,6 +219,16 @@ def note_copy(node: Any) -> None:
         note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, lines.users_frame(2))
 
 
+def note_nothing(node: Any, index: Any) -> None:
+    """Take note that a write into a part of a node, which was empty, changed nothing and is not remembered."""
+    note("whether nothing is there to be written into", functools.partial(is_empty, index), (node,), True, lines.users_frame(2))
+
+
+def is_empty(index: Any, array: Any) -> bool:
+    """Whether a part of an array has no elements."""
+    return not np.size(array[index])
+
+
 def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
     """Whether a function gives memory of its own."""
     return owner_of(function(array, **options)) is not owner_of(array)

@@ -357,6 +357,29 @@ LENGTHS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def wrote(array: Any, _: Any) -> Any:
+    return array
+
+
+# Writes into parts that are empty in the shortest of arrays; nothing was remembered of those.
+INTO_NOTHING: dict[str, Callable[[Any, Any], Any]] = {
+    "assignment": lambda y, x: wrote(y, y.__setitem__(slice(2, None), 5.0)),
+    "an operator": lambda y, x: wrote(y, y[2:].__imul__(5)),
+    "an operator on chosen": lambda y, x: y[x > 2].__imul__(5),
+    "a function on a view": lambda y, x: wrote(y, np.multiply(x[2:], 3, out=y[2:])),
+    "fill": lambda y, x: wrote(y, y[2:].fill(3.0)),
+    "put": lambda y, x: wrote(y, y[2:].put([-1], 3.0) if len(y) > 2 else None),
+    "flat": lambda y, x: wrote(y, y.flat.__setitem__(slice(2, None), 7.0)),
+    "copyto": lambda y, x: wrote(y, np.copyto(y[2:], 3.0)),
+    "at": lambda y, x: wrote(y, np.add.at(y, slice(2, None), 1.0)),
+    "sort": lambda y, x: wrote(y, y[2:].sort()) * np.arange(len(y)),
+    "fill of chosen": lambda y, x: wrote(c := np.compress(x > 2, y), c.fill(3.0)),
+    "an operator within a matrix": lambda y, x: wrote(m := np.outer(y, x), m[2:, 2:].__imul__(3)),
+    "an operator on few": lambda y, x: wrote(c := y[x > 0.5], c.__imul__(x[x > 0.5])),
+}
+LENGTHS |= {name: lambda x, write=write: np.sum(write(x * 1.0, x)) for name, write in INTO_NOTHING.items()}
+
+
 @pytest.mark.parametrize("name", LENGTHS)
 def test_lengths_of_another_array_are_guarded(name: str) -> None:
     program = LENGTHS[name]
