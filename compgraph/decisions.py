@@ -27,7 +27,7 @@ from .memory import by_tick, owner_of
 from .modes import is_recording
 from .names import restart_names
 from .nodes import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
-from .recipes import Log, enter
+from .recipes import Log, Lost, enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
 TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
@@ -163,6 +163,11 @@ def noted(logs: Iterable[Log], since: float = 0) -> list[Decision]:
 def is_forgetful(log: Log, begun: float) -> bool:
     """Whether a log may have forgotten what a graph hangs on, the first node of which was made at a tick."""
     return log.forgotten > max(_reset_at, begun)
+
+
+def copied(log: Log) -> list[Lost]:
+    """What was decided about copied leaves, and is not forgotten."""
+    return [lost for lost in log.lost if lost.copied > _reset_at]
 
 
 # ------------------------------------------------------------------------------------------------- shapes
