@@ -27,7 +27,7 @@ from .memory import by_tick, owner_of
 from .modes import is_recording
 from .names import restart_names
 from .nodes import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
-from .recipes import Log, enter
+from .recipes import Log, Lost, enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
 TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
@@ -165,6 +165,11 @@ def is_forgetful(log: Log, begun: float) -> bool:
     return log.forgotten > max(_reset_at, begun)
 
 
+def copied(log: Log) -> list[Lost]:
+    """What was decided about copied leaves, and is not forgotten."""
+    return [lost for lost in log.lost if lost.copied > _reset_at]
+
+
 # ------------------------------------------------------------------------------------------------- shapes
 
 # While a placeholder lives, the properties that tell the shape of a node take note of what they told. Only a placeholder
@@ -207,6 +212,16 @@ def note_copy(node: Any) -> None:
     if isinstance(operand, Node):
         ask = functools.partial(is_copy, node.function, node.options)
         note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, lines.users_frame(2))
+
+
+def note_nothing(node: Any, index: Any) -> None:
+    """Take note that a write into a part of a node, which was empty, changed nothing and is not remembered."""
+    note("whether nothing is there to be written into", functools.partial(is_empty, index), (node,), True, lines.users_frame(2))
+
+
+def is_empty(index: Any, array: Any) -> bool:
+    """Whether a part of an array has no elements."""
+    return not np.size(array[index])
 
 
 def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import lines
+from .copied import Decided
 from .decisions import watch_shapes
 from .finding import function_called, name_of
 from .hollow import bodies
@@ -28,6 +29,7 @@ from .locks import renewed
 from .memory import Memory, Twin, Write, window
 from .nodes import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
 from .operations import copy as copy_of
+from .recipes import enter_lost
 
 ndarray = np.ndarray
 _local = threading.local()
@@ -168,6 +170,8 @@ class Unmet:
         self.met: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
+        self._decided = Decided()
+        self._last = -math.inf
 
     def behind(self, node: Any) -> list[Any]:
         """What a node was computed from, the node itself, and what was written into their buffers: oldest first."""
@@ -178,6 +182,7 @@ class Unmet:
                 if operand not in met:
                     met.add(operand)
                     queue.append(operand)
+        self._last = max([self._last, *[found.tick for found in queue if found.args]])
         logs = [Log(found, self.arrays, self.now) for found in queue if found.memory]
         return [*sorted(queue, key=lambda n: n.tick if n.args else -math.inf), *logs]
 
@@ -204,6 +209,8 @@ class Unmet:
             self._lines[made],
             node.scope,
             getattr(node, "origin", None) or getattr(node, "declared", None),
+            None if node.args else self._decided.about(node, self._last, self.now),
+            node.taken - self.now if hasattr(node, "taken") else None,
         )
 
 
@@ -296,6 +303,8 @@ def _rebuilt(
     line: str | None,
     scope: tuple[str, ...],
     more: Any = None,
+    decided: tuple[str, float] | None = None,
+    taken: float | None = None,
 ) -> Any:
     """A node from its parts, older than all that will be made."""
     plain = _decoded(plain)
@@ -315,7 +324,14 @@ def _rebuilt(
     elif more is not None:
         node.declared = more
         watch_shapes(node)
+    if taken is not None:
+        node.taken = taken
+    if decided is not None:
+        enter_lost(node, *decided)
     return node
+
+
+_MORE = -3  # where the origin stands, counted from the end of what `Unmet.state` gives
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
@@ -335,8 +351,8 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
             continue
         _require_picklable(found)
         cls, plain, args, *rest = walk.state(found)
-        if isinstance(origin := rest[-1], Origin):
-            rest[-1] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
+        if isinstance(origin := rest[_MORE], Origin):
+            rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Node, Joint)) else copy.deepcopy(a, memo) for a in args])
         memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, NamedTuple
 
-from .decisions import Decision, is_forgetful, logs_of, noted
+from .decisions import Decision, copied, is_forgetful, logs_of, noted
 from .nodes import ConstantNode, Node, PlaceholderNode, VariableNode, describe
 from .recipes import GoneError, Recipe, Reviver, gathered_up
 from .replay import Question
@@ -88,13 +88,15 @@ class _Graph:
         leaf = recipe.node()
         if leaf is None or recipe.args:
             return _Behind()
-        begun = self._reads.get(leaf)
-        # A decision about the value that a variable had before does not matter to a graph that knows the new one alone.
-        replaced = leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < (self.first if begun is None else begun) else -inf
+        replaced = self._replaced(leaf)
         is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
-        if begun is None:
+        if leaf not in self._reads:
             return _Behind(foreign=is_fed, replaced=replaced)
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
+
+    def _replaced(self, leaf: Any) -> float:
+        """Since when decisions about a leaf matter: about the value that a variable had before, to the new one they do not."""
+        return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
 
     def hangs_on(self, decision: Decision, behind: list[_Behind]) -> bool:
         """Whether the graph hangs on a decision, which is about what some leaves are behind."""
@@ -103,11 +105,16 @@ class _Graph:
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """In words, what may have been decided and is not remembered."""
-        return [
-            f"decisions about the {describe(leaves[0])}, more of which have been made since than are remembered"
-            for log, leaves in logs.items()
-            if is_forgetful(log, min(self._reads[leaf] for leaf in leaves))
-        ]
+        found = []
+        for log, leaves in logs.items():
+            if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
+                why = "more of which have been made since than are remembered"
+                found.append(f"decisions about the {describe(leaves[0])}, {why}")
+            for lost in copied(log):
+                leaf = lost.recipe.node()
+                if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
+                    found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
+        return found
 
     def taken(self) -> list[str]:
         """In words, numbers of nodes that went where nothing was recorded, before the graph was whole."""

@@ -14,13 +14,13 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .locks import renewed
 from .memory import viewed_by
-from .nodes import ConstantNode, InertScalarNode, InputNode, Joint, Node, PlaceholderNode, VariableNode, attach
+from .nodes import ConstantNode, InertScalarNode, InputNode, Joint, Node, PlaceholderNode, VariableNode, attach, next_tick
 
 ndarray = np.ndarray
 HEAVY = 2**20  # bytes of an array that a recipe holds strongly; a larger one has to live elsewhere
@@ -90,6 +90,15 @@ class Buffer:
         self.stored: list[Recipe] = []
 
 
+class Lost(NamedTuple):
+    """The latest decision about a leaf that was copied, by its recipe, in words; when it was made, and when copied."""
+
+    recipe: Recipe
+    words: str
+    tick: float
+    copied: float
+
+
 class Log:
     """Decisions about some leaves, the oldest first.
 
@@ -99,13 +108,16 @@ class Log:
         What is remembered; the weight of each in bytes is that of the recipes made for it.
     forgotten : float
         Graphs that were begun up to this tick may hang on decisions that are not remembered any more.
+    lost : list of Lost
+        Of leaves that are copies, what was decided about those they were copied from.
     """
 
-    __slots__ = ("_into", "_limit", "_weight", "decisions", "forgotten")
+    __slots__ = ("_into", "_limit", "_weight", "decisions", "forgotten", "lost")
 
     def __init__(self) -> None:
         self.decisions: deque[tuple[int, Any]] = deque()
         self.forgotten = -np.inf
+        self.lost: list[Lost] = []
         self._into: Log | None = None
         self._weight, self._limit = 0, FIRST
 
@@ -125,6 +137,7 @@ class Log:
             if small.decisions:
                 large.decisions = deque(sorted((*large.decisions, *small.decisions), key=_moment))
             large.forgotten = max(large.forgotten, small.forgotten)
+            large.lost = [*large.lost, *small.lost]
             large._weight += small._weight
             small.decisions, small._into = deque(), large
         return large
@@ -212,6 +225,13 @@ def enter(about: tuple[Any, ...], make: Any) -> None:
     with _lock:
         log, weight = _remember([a for a in about if isinstance(a, Node)])
         log.enter(make(tuple([_kept(a) for a in about])), weight)
+
+
+def enter_lost(leaf: Any, words: str, tick: float) -> None:
+    """Remember of a copied leaf that something was decided at a tick about what it was copied from."""
+    with _lock:
+        log, _ = _remember([leaf])
+        log.lost.append(Lost(leaf.recipe, words, tick, next_tick()))
 
 
 def _kept(operand: Any) -> Any:

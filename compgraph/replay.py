@@ -211,6 +211,7 @@ class _Replay:
 
     def write(self, item: Write) -> None:
         """Write again, into the array that took the place of the other."""
+        begun = next_tick()
         root = self.roots[id(item.memory)]
         target, there = self.made[root], root.plain
         if item.window is not there:
@@ -222,9 +223,9 @@ class _Replay:
             target = record(window, (target,), place_in(there, item.window))
         (value,) = item.args
         store(target, item.index, self.made[value] if item.edges else value)
-        target = root_of(target)
-        last = target.memory.log[-1]
-        last.code, last.instruction = item.code, item.instruction
+        written = root_of(target).memory
+        if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
+            written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
 
 
 def _require_copy(item: Any, made: Any) -> None:

@@ -25,7 +25,10 @@ def own_index(index: Any) -> Any:
         return tuple(map(own_index, index))
     if isinstance(index, Node):
         return np.array(frozen(index, "the index of a write"))
-    return np.array(index) if isinstance(index, (list, ndarray)) and len(np.shape(index)) else index
+    if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
+        return index
+    own = np.array(index)
+    return own.astype(np.intp) if isinstance(index, list) and not own.size else own  # an empty list names no place
 
 
 def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import lines, operations
-from .decisions import note_copy
+from .decisions import note_copy, note_nothing
 from .lazy import require_computed
 from .memory import Memory, Write, collector, owner_of, root_of, viewed_by
 from .modes import is_recording, open_scopes
@@ -75,8 +75,10 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     require_unsealed(root)
     saved = np.array(target.plain[index])
-    if not saved.size:
+    if not saved.size:  # nothing to remember, but for another length
         put(target.plain, index, plain, casting)
+        if is_recording():
+            note_nothing(target, index)
         return
     if not root.memory:
         _open(root)

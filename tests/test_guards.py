@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import warnings
 from collections.abc import Callable
@@ -226,10 +228,10 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "KEPT", 300)
 
 
-def outcomes(function: Callable[[Any], Any], x: Any, **options: Any) -> set[str]:
-    """What becomes of a program that is recorded once and run with other values."""
+def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] = lambda graph: graph, **options: Any) -> set[str]:
+    """What becomes of a program that is recorded once, its graph copied in some way, and run with other values."""
     cg.reset()
-    out = function(x)
+    out, x = way((function(x), x))
     gc.collect()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -265,6 +267,30 @@ def test_a_decision_is_asked_again_or_known_to_be_lost(name: str, options: dict[
 )
 def test_what_can_be_asked_again_is(name: str) -> None:
     assert outcomes(PROGRAMS[name], cg.variable(POINT, "x"), strict=True) == {"equal", "guarded"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("way", [lambda graph: pickle.loads(pickle.dumps(graph)), copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_a_copy_knows_that_something_was_decided(way: Callable[[Any], Any], name: str) -> None:
+    for x in (cg.variable(POINT, "x"), cg.placeholder((3,), name="x", example=POINT)):
+        found = outcomes(PROGRAMS[name], x, way)
+        assert "wrong" not in found or "warned" in found
+        assert "wrong" not in outcomes(PROGRAMS[name], x, way, strict=True)
+
+
+def test_a_copy_of_what_nothing_was_decided_about_is_quiet() -> None:
+    w, v = cg.variable(POINT, "w"), cg.variable(POINT, "v")
+    if v[0] > 0:  # about what is no part of the graph
+        v = v * 2
+    if np.sum(w) > 0:
+        w[...] = 1.0
+    graph, again = copy.deepcopy((w * 2, w))
+    assert not cg.Executor(graph, strict=True).escapes
+    if again[0] > 0:
+        graph, again = pickle.loads(pickle.dumps((again * 3, again)))
+    with pytest.raises(GuardError, match=r"copy.*again\[0\] > 0"):
+        cg.Executor(graph, strict=True)
+    assert not cg.Executor(again + 1, strict=True).escapes  # recorded since
 
 
 def test_a_constant_that_is_fed_decides_too() -> None:
@@ -355,6 +381,29 @@ LENGTHS: dict[str, Callable[[Any], Any]] = {
     "trim_zeros": lambda x: np.sum(np.trim_zeros(np.maximum(x, 0)) ** 2),
     "mean of trim_zeros": lambda x: np.sum(t := np.trim_zeros(np.maximum(x, 0))) / (1 + len(t)),
 }
+
+
+def wrote(array: Any, _: Any) -> Any:
+    return array
+
+
+# Writes into parts that are empty in the shortest of arrays; nothing was remembered of those.
+INTO_NOTHING: dict[str, Callable[[Any, Any], Any]] = {
+    "assignment": lambda y, x: wrote(y, y.__setitem__(slice(2, None), 5.0)),
+    "an operator": lambda y, x: wrote(y, y[2:].__imul__(5)),
+    "an operator on chosen": lambda y, x: y[x > 2].__imul__(5),
+    "a function on a view": lambda y, x: wrote(y, np.multiply(x[2:], 3, out=y[2:])),
+    "fill": lambda y, x: wrote(y, y[2:].fill(3.0)),
+    "put": lambda y, x: wrote(y, y[2:].put([-1], 3.0) if len(y) > 2 else None),
+    "flat": lambda y, x: wrote(y, y.flat.__setitem__(slice(2, None), 7.0)),
+    "copyto": lambda y, x: wrote(y, np.copyto(y[2:], 3.0)),
+    "at": lambda y, x: wrote(y, np.add.at(y, slice(2, None), 1.0)),
+    "sort": lambda y, x: wrote(y, y[2:].sort()) * np.arange(len(y)),
+    "fill of chosen": lambda y, x: wrote(c := np.compress(x > 2, y), c.fill(3.0)),
+    "an operator within a matrix": lambda y, x: wrote(m := np.outer(y, x), m[2:, 2:].__imul__(3)),
+    "an operator on few": lambda y, x: wrote(c := y[x > 0.5], c.__imul__(x[x > 0.5])),
+}
+LENGTHS |= {name: lambda x, write=write: np.sum(write(x * 1.0, x)) for name, write in INTO_NOTHING.items()}
 
 
 @pytest.mark.parametrize("name", LENGTHS)

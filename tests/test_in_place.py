@@ -409,3 +409,13 @@ def test_a_number_in_an_array_is_put() -> None:
     values = np.array([1.0, 2.0, 3.0])
     assert np.array_equal(f(cg.variable(values)).value, f(values.copy()))
     check_grads(f, [values])
+
+
+def test_an_empty_list_names_no_place() -> None:
+    x = cg.variable([1.0, 2.0], "x")
+    y = x * 3
+    y[[]] = 5.0
+    y[([],)] = 5.0
+    np.subtract.at(y, [], 1.0)
+    assert np.array_equal(y.value, x.value * 3)
+    assert np.array_equal(gradient(np.sum(y))["x"], [3.0, 3.0])

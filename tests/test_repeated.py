@@ -130,3 +130,28 @@ def test_forward_mode_warns_where_vectors_mix() -> None:
 def test_zero_singular_values() -> None:
     with pytest.warns(RuntimeWarning, match="linalg_svd: .*the basis"):
         grad(polar)(np.diag([1.0, 0.0, 0.0]))
+
+
+LOST = {
+    "tall": np.outer([1.0, 2.0, -1.0, 0.5], [1.0, -2.0]),
+    "tall, exactly": np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+    "wide": np.outer([1.0, 2.0], [1.0, -2.0, 0.5, 1.0]),
+}
+
+
+def rebuilt(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any:
+    """A matrix made of its singular values and vectors, of the first if `rank` says so."""
+    rank = min(a.shape) if rank is None else rank
+    u, s, vh = svd(a, full_matrices)
+    return np.sum(real(*a.shape, seed=7) * ((u[:, :rank] * s[:rank]) @ vh[:rank]))
+
+
+@pytest.mark.parametrize("full_matrices", [False, True])
+@pytest.mark.parametrize("a", LOST.values(), ids=LOST)
+def test_lost_rank_of_a_matrix_that_is_not_square_warns(a: Any, full_matrices: bool) -> None:
+    for derivative in (grad, lambda f: lambda x: jvp(f, (x,), (real(*x.shape, seed=8),))[1]):
+        with pytest.warns(RuntimeWarning, match="singular values of 0 in the derivative of linalg_svd"):
+            derivative(lambda x: rebuilt(x, full_matrices=full_matrices))(a)
+    t = real(*a.shape, seed=8)
+    first = lambda x: rebuilt(x, 1, full_matrices)  # noqa: E731
+    np.testing.assert_allclose(np.sum(grad(first)(a) * t), numeric.directional(first, [a], [t]), rtol=1e-6, atol=1e-8)

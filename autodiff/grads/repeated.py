@@ -116,6 +116,40 @@ def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = No
             _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
 
 
+def check_lost(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = ()) -> None:
+    """Warn where a matrix that is not square has lost rank: vectors of zero turn into what is beside them at once.
+
+    Parameters
+    ----------
+    s : array_like
+        Singular values, of which some vectors are used.
+    a : array_like
+        The matrix.
+    of_values : array_like or None
+        The adjoint of the values.
+    moved : tuple of array_like
+        How the vectors move, or would, into what belongs to no singular value; those of one value in each column.
+    """
+    if a.shape[-2] == a.shape[-1]:
+        return
+    zero = zero_values(s)
+    if not np.any(zero):
+        return
+    if of_values is not None and _matters(of_values, zero, of_values):
+        _warn_of_zeros("for what is made of both values and vectors, the part beside vectors of zero is missing")
+    elif any(_matters(part, zero[..., None, :], part) for part in moved):
+        _warn_of_zeros("the vectors of zero move at once, or are missing in what is made of both values and vectors")
+
+
+def _warn_of_zeros(what: str) -> None:
+    warnings.warn(
+        f"singular values of 0 in the derivative of linalg_svd of a matrix that is not square: {what}. Leave them out "
+        "(u[:, :k] * s[:k] @ vh[:k]), or use a function that needs no decomposition (np.linalg.norm, det, solve)",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
 def check_along(opname: str, w: Any, inner: Any) -> None:
     """Warn of tangents that mix vectors of equal values: they part in another basis than the one at hand."""
     where = _others(w)

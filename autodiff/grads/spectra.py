@@ -14,7 +14,7 @@ import numpy as np
 
 from ..registry import Rule, general
 from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
-from .repeated import check_along, check_back, equal_pairs, on_diagonal, zero_values
+from .repeated import check_along, check_back, check_lost, equal_pairs, on_diagonal, zero_values
 
 
 def _inverse_gaps(w: Any) -> Any:
@@ -161,6 +161,7 @@ def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = 
     total, middle, turn, k = 0 * a, 0 * matrix, 0, s.shape[-1]
     against: Any = None
     both: Any = None
+    moved: list[Any] = []
     if gs is not None:
         middle = _product(np.eye(u.shape[-1], k), on_diagonal(gs, s, "linalg_svd"), np.eye(k, v.shape[-1]))
     if gu is not None:
@@ -168,8 +169,10 @@ def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = 
         against = both = inner[..., :k, :k]
         middle = middle + np.matmul(_svd_gaps(s, u.shape[-1]) * (inner - _adjoint(inner)), matrix)
         turn = turn + _diagonal(inner[..., :k, :k])
+        moved.append((inner - _adjoint(inner))[..., k:, :k])
         if u.shape[-1] < u.shape[-2]:
-            total = total + np.matmul((gu - np.matmul(np.conjugate(u), inner)) * inverse[..., None, :], _swap(v))
+            moved.append(gu - np.matmul(np.conjugate(u), inner))
+            total = total + np.matmul(moved[-1] * inverse[..., None, :], _swap(v))
     if gvh is not None:
         gv = _adjoint(gvh)
         inner = np.matmul(_swap(v), gv)
@@ -177,10 +180,13 @@ def _svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = 
         against, both = (-mine, mine) if gu is None else (against - mine, both + mine)
         middle = middle + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * (inner - _adjoint(inner)))
         turn = turn - _diagonal(inner[..., :k, :k])
+        moved.append((inner - _adjoint(inner))[..., k:, :k])
         if v.shape[-1] < v.shape[-2]:
-            rest = (gv - np.matmul(np.conjugate(v), inner)) * inverse[..., None, :]
-            total = total + np.matmul(np.conjugate(u), _adjoint(rest))
+            moved.append(gv - np.matmul(np.conjugate(v), inner))
+            total = total + np.matmul(np.conjugate(u), _adjoint(moved[-1] * inverse[..., None, :]))
     check_back("linalg_svd", s, gs, both, against)
+    if moved:
+        check_lost(s, a, gs, tuple(moved))
     if against is not None:
         middle = middle + _shared_turns(s, against, *middle.shape[-2:])
     if a.dtype.kind == "c" and (gu is not None or gvh is not None):
@@ -199,6 +205,9 @@ def _svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv
         return np.real(diagonal)
     left, right = np.matmul(inner, _swap(matrix)), np.matmul(_swap(matrix), inner)
     check_along("linalg_svd", s, square)
+    tall = u.shape[-2] > s.shape[-1]
+    beside = np.matmul(t, v)[..., : s.shape[-1]] if tall else np.matmul(_adjoint(t), u)[..., : s.shape[-1]]
+    check_lost(s, a, None, (beside - np.matmul((u if tall else v)[..., : s.shape[-1]], square if tall else _adjoint(square)),))
     left = _svd_gaps(s, u.shape[-1]) * (left + _adjoint(left)) + _shared_turns(s, square, *left.shape[-2:])
     right = _svd_gaps(s, v.shape[-1]) * (right + _adjoint(right)) - _shared_turns(s, square, *right.shape[-2:])
     if a.dtype.kind == "c":
