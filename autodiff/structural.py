@@ -24,7 +24,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.memory import Write, root_of
-from compgraph.modes import guarding, watched
+from compgraph.modes import derived, guarding, watched
 from compgraph.nodes import Node
 
 from .deferred import Parts
@@ -67,7 +67,7 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
-            found = work.run(once, by_function, work, seed, create_graph)
+            found = work.run(_once, once, by_function, work, seed, create_graph)
         except FloatingPointError as error:
             refused = error
         has_nan = holds_nan(found.values())
@@ -82,10 +82,17 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         del found
     zeros, _ = _supports(once, nodes, seed, create_graph, support)
     work = Work(met=[], raising=True)
-    found = work.run(once, Within(zeros, work), work, seed, create_graph)
+    found = work.run(_once, once, Within(zeros, work), work, seed, create_graph)
     _drop_corners(work, holds_nan(found.values()))
     work.tell()
     return found
+
+
+def _once(once: Pass, rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
+    if not create_graph:
+        return once(rules, work, seed, create_graph)
+    with derived():
+        return once(rules, work, seed, create_graph)
 
 
 def _drop_corners(work: Work, has_nan: bool) -> None:

@@ -54,6 +54,10 @@ sealed_until = sealed.get
 # Whether derivatives are recorded so that they hold where others give nan, for values that are not known yet.
 guarding: ContextVar[bool] = layered("guarding", False)
 
+# Whether a derivative is recorded: nobody writes into the arrays that rules make.
+deriving: ContextVar[bool] = layered("deriving", False)
+is_deriving = deriving.get
+
 # What an array made to be written into is given to before it becomes a node: functions, the innermost last.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
 
@@ -221,6 +225,11 @@ def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Setting
 def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
     """Let `wrap` make a node of each array that is made to be written into."""
     return Setting({wrappers: (*wrappers.get(), wrap)})
+
+
+def derived() -> Setting:
+    """Record a derivative."""
+    return Setting({deriving: True})
 
 
 def guarded() -> Setting:

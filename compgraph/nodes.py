@@ -32,7 +32,7 @@ from .hollow import OF_SCALARS, Hollowing, bodies, body_of, hollow_body
 from .lazy import require_computed
 from .lines import wrapping
 from .memory import Memory, owner_of, root_of, value_at
-from .modes import default_float, is_recording, of_numbers, open_scopes, recording_on, sealed_until, watched
+from .modes import default_float, is_deriving, is_recording, of_numbers, open_scopes, recording_on, sealed_until, watched
 from .names import automatic_name
 from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
 
@@ -590,7 +590,7 @@ def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: 
         value = value.view()
     if not active:  # something with a derivative may be written there later: through the operand, if this is read-only
         owner = owner_of(value)
-        may_change = owner.flags.writeable if isinstance(owner, ndarray) else value.flags.writeable
+        may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
         active = may_change and any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
     return value, active
 
