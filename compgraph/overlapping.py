@@ -1,8 +1,9 @@
 """Writes whose source and target lie in one memory, where NumPy reads what it has already overwritten.
 
-Item assignment and ufuncs take care of that. Functions that do not (``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``) give
-what their loops happen to give, and that is the value here too. Of functions that only move elements, NumPy is asked where each
-comes from: it does the same on numbered elements. Of others, an answer that depends on it is refused.
+Ufuncs take care of that, and item assignment mostly does. What does not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``,
+``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``) leaves what NumPy's loops happen to, and that is the value here too.
+Where elements are only moved, NumPy is asked where each comes from: it does the same on numbered elements. Of functions that
+compute, an answer that depends on it is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from . import operations as ops
 from .memory import Twin, owner_of
 from .nodes import Node
 from .operands import leaves_of
-from .writing import require_writeable, store
+from .writing import put, require_writeable, store
 
 ndarray = np.ndarray
 # They move elements; what they write has been somewhere before.
@@ -28,6 +29,27 @@ def overlap(target: Any, *sources: Any) -> bool:
     there = target.plain
     nodes = [s.plain for s in sources if isinstance(s, Node) and s.plain.__class__ is ndarray]
     return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
+
+
+def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
+    """``target[index] = value``, which may lie in one memory; see `writing.store`."""
+    plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
+    is_view = (
+        plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
+    )
+    if is_view and _reads_late(target, index, value) and overlap(target, value):
+        move(target, (value,), lambda there, given: put(there, index, given, casting))
+    else:
+        store(target, index, value, casting)
+
+
+def _reads_late(target: Any, index: Any, value: Any) -> bool:
+    """Whether NumPy may read what it has overwritten: at a mask, and along one axis if the strides differ."""
+    arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, ndarray)]
+    if arrays:
+        return any(part.dtype == bool for part in arrays)
+    there = target.plain[index]
+    return bool(there.ndim == 1 and value.ndim > 0 and there.strides[-1] != value.plain.strides[-1])
 
 
 def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None:

@@ -13,7 +13,7 @@ from .memory import last_places
 from .modes import is_recording
 from .nodes import Node, record, require_history
 from .operands import as_operand, copies, full_name, gathered, leaves_of, to_plain
-from .overlapping import MOVING, as_numpy_writes, move, overlap
+from .overlapping import MOVING, as_numpy_writes, assign, move, overlap
 from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
@@ -42,7 +42,7 @@ def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
-    store(target, own_index(index), gathered(value))
+    assign(target, own_index(index), gathered(value))
 
 
 # ---------------------------------------------------------------------------------------------- functions
@@ -69,10 +69,14 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     src = as_operand(src)
     if where is True:
-        store(dst, ..., src, casting)
+        assign(dst, ..., src, casting)
         return
+    require_history(dst, src)
     require_cast(src, dst, casting, "np.copyto")
     mask = own_mask(where, dst.shape, "np.copyto")
+    if overlap(dst, src):
+        move(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
+        return
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
         src = np.reshape(src, np.shape(src)[extra:])
@@ -303,8 +307,11 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
     """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
     if isinstance(function, np.ufunc):
-        if np.broadcast_shapes(np.shape(value), target.shape) != target.shape:
-            raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+        here, there = np.shape(value), target.shape
+        names = (function.signature or "").partition("->(")[2].partition(")")[0]
+        core = min(len(names.split(",")) if names else 0, len(here))  # the last axes, which NumPy does not broadcast
+        if np.broadcast_shapes(here, there) != there or here[len(here) - core :] != there[len(there) - core :]:
+            raise ValueError(f"{name}: the result has shape {here}, out= {there}")
         if not hasattr(value, "dtype"):
             raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
         return value

@@ -22,6 +22,10 @@ PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "shifted back": lambda y: (y[:6], y[1:7]),
     "reversed": lambda y: (y[3:9], y[8:2:-1]),
     "of steps": lambda y: (y[::2], y[6:]),
+    "of steps before": lambda y: (y[::2], y[:6]),
+    "of a row": lambda y: (y[1::2], y.reshape(2, 6)[:1]),
+    "of slow steps": lambda y: (y[:6], y[::2]),
+    "reversed, of steps": lambda y: (y[10::-2], y[8:2:-1]),
     "itself": lambda y: (y[2:8], y[2:8]),
     "apart": lambda y: (y[:6], y[6:]),
     "rows": lambda y: (y.reshape(4, 3)[1:3], y.reshape(4, 3)[:2]),
@@ -32,6 +36,9 @@ MOVES: dict[str, Callable[[Any, Any], Any]] = {
     "assignment": lambda t, s: setitem(t, ..., s),
     "copyto": lambda t, s: np.copyto(t, s),
     "copyto where": lambda t, s: np.copyto(t, s, where=np.arange(t.size).reshape(t.shape) % 2 == 0),
+    "at a mask": lambda t, s: setitem(t, np.arange(t.size).reshape(t.shape) % 2 == 0, np.ravel(s)[: (t.size + 1) // 2]),
+    "at a mask of rows": lambda t, s: setitem(t, np.arange(len(t)) < len(s), s),
+    "at places": lambda t, s: setitem(t, np.arange(len(s))[::-1], s),
     "flat": lambda t, s: setitem(t.flat, slice(None), s),
     "flat of few": lambda t, s: setitem(t.flat, slice(1, None, 2), s),
     "flat of many": lambda t, s: setitem(t.flat, [0, 2, 2, 1, 0], s),
@@ -106,7 +113,7 @@ def test_overlapping_writes(write: str) -> None:
     for pair in PAIRS:
         for dtype in (np.float64, np.float32, np.float16, np.complex128):
             expected = left(pair, do, dtype)
-            if expected is None:
+            if expected is None or (pair == "of a row" and write in COMPUTED):  # which has an axis more
                 continue
             try:
                 found = run(pair, do, cg.variable(X.astype(dtype)) * np.ones(LENGTH, dtype))
@@ -150,3 +157,12 @@ def test_flat_of_a_number_is_a_copy() -> None:
         assert x == 3
         assert node.value == 3, index
         assert np.array_equal(v.value, w)
+
+
+@pytest.mark.parametrize("function", [np.matmul, np.matvec, np.vecmat])
+def test_generalized_functions_broadcast_no_core_axes(function: Any) -> None:
+    """What NumPy refuses is refused: a result of one column is not written into three."""
+    args = {np.matmul: ((2, 2), (2, 1)), np.matvec: ((1, 2), (2,)), np.vecmat: ((2,), (2, 1))}[function]
+    for made in (np.ones, lambda shape: cg.variable(np.ones(shape)) * 1):
+        with pytest.raises(ValueError, match=r"(?i)out"):
+            function(*map(made, args), out=made((2, 3) if function is np.matmul else (3,)))
