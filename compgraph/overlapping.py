@@ -33,12 +33,11 @@ def overlap(target: Any, *sources: Any) -> bool:
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """``target[index] = value``, which may lie in one memory; see `writing.store`."""
-    if (
-        isinstance(value, Node)
-        and value.plain.__class__ is ndarray
-        and overlap(target, value)
-        and _reads_late(target, index, value)
-    ):
+    plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
+    is_view = (
+        plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
+    )
+    if is_view and _reads_late(target, index, value) and overlap(target, value):
         move(target, (value,), lambda there, given: put(there, index, given, casting))
     else:
         store(target, index, value, casting)

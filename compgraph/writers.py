@@ -74,6 +74,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if where is True:
         assign(dst, ..., src, casting)
         return
+    require_history(dst, src)
     require_cast(src, dst, casting, "np.copyto")
     mask = own_mask(where, dst.shape, "np.copyto")
     if overlap(dst, src):
