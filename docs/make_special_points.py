@@ -114,8 +114,10 @@ table:
   `np.where` has the derivative of the branch it takes, and `np.sort` keeps equal elements in their order.
 - Norms, `hypot` and `std` have the derivative 0 where their argument is 0, which is a subgradient.
 - What is made of a corner may be smooth: `np.linalg.norm(x) ** 2`, `np.abs(x) ** 2`. `hessian`, `hvp` and gradients of gradients
-  give its second derivative, 2I, found on the recorded graph. Where it does not exist, and where forward mode cannot know
-  (`jvp` of `grad`), it is `nan`, with a warning that names "the derivative of linalg_norm".
+  give its second derivative, 2I, found on the recorded graph. Where that of a length or of `abs` does not exist, and where forward
+  mode cannot know it, it is `nan`, and a warning names the operation. Where numbers are chosen from (`maximum`, `relu`, `clip`,
+  `max`, sorting), equal ones are met all the time that nothing moves apart (padding, buffers of zeros, units switched off): there
+  the second derivative is the mean of both sides, without a word, unless the graph tells more.
 - What is not chosen passes nothing on: the adjoint of what `np.where`, an index, a selection, `where=`, a nan-function or a
   write left out is a *structural* zero, and stays zero whatever it is multiplied by, in every order. No second `np.where`
   around the argument is needed. A zero that was computed is a number: times infinity it is `nan`.
