@@ -155,7 +155,7 @@ class Hollowing(Setting):
         super().__init__({_bodies: BODIES, MINE: self._log})
 
     def __enter__(self) -> None:
-        LOGS.append(weakref.ref(self._log, LOGS.remove))
+        LOGS.add(weakref.ref(self._log, LOGS.discard))
         super().__enter__()
 
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:  # type: ignore[override]
@@ -165,10 +165,7 @@ class Hollowing(Setting):
 
 def _close(log: Log, error: BaseException | None) -> None:
     """Say what went wrong in our words, where nodes were hollow."""
-    if LOGS and LOGS[-1]() is log:
-        LOGS.pop()
-    else:  # another thread opened one since
-        LOGS[:] = [other for other in LOGS if other() is not log]
+    LOGS.discard(weakref.ref(log))
     if error is None and not log and not has_copies():
         return
     told = explained(error, log) if isinstance(error, Exception) else None
@@ -191,7 +188,7 @@ class Strict(Context):
     def _enter_hollow(self, others: dict[Any, Any]) -> None:
         """Called by ``__enter__``: hollow, and other changes."""
         log = Log()
-        LOGS.append(weakref.ref(log, LOGS.remove))
+        LOGS.add(weakref.ref(log, LOGS.discard))
         self._enter({_bodies: BODIES, MINE: log, **others}, 3)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:

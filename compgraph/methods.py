@@ -48,7 +48,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                     return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
             except AttributeError as error:
                 recover(error, self, other)
-        if isinstance(other, Node) or other.__class__ in RAW or (function is ops.power and isinstance(other, np.number)):
+        is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
+        if isinstance(other, Node) or other.__class__ in RAW or is_scalar:
             return record(function, (self, other))
         return by_numpy(self, other)
 

@@ -743,10 +743,11 @@ def _outputs(
 
 def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """Several outputs; those that lie in the memory of an operand, which only a user's primitive gives, as copies."""
-    owners = [owner_of(args[i].plain) for i in edges if args[i].plain.__class__ is ndarray]
-    if not any(part.__class__ is ndarray and any(owner_of(part) is owner for owner in owners) for part in values):
+    owners = {id(owner_of(args[i].plain)) for i in edges if args[i].plain.__class__ is ndarray}
+    shared = [part.__class__ is ndarray and id(owner_of(part)) in owners for part in values]
+    if not any(shared):
         return values
-    parts = [part.copy() if part.__class__ is ndarray and any(owner_of(part) is o for o in owners) else part for part in values]
+    parts = [part.copy() if shares else part for part, shares in zip(values, shared, strict=True)]
     return type(values)(*parts) if hasattr(values, "_fields") else parts
 
 

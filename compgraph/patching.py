@@ -7,9 +7,11 @@ on with the originals.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +41,9 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered("patched", False)
-_lock = renewed(threading.Lock())
+_lock = renewed(threading.RLock())
 _originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
-_open = 0
+_open: set[weakref.ref[Any]] = set()  # one for each that is; an interrupt may keep one from being left
 
 
 def _dispatching(name: str, original: Any) -> Any:
@@ -69,39 +71,50 @@ def _dispatching(name: str, original: Any) -> Any:
     return make
 
 
-def _enter() -> None:
-    global _open
+class _Open:
+    """What lives as long as a context is open."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _patch() -> _Open:
+    """Let NumPy's names be ours until the last of what is returned dies."""
     with _lock:
-        _open += 1
+        opened = _Open()
+        _open.add(weakref.ref(opened, _restore))
         for name in OURS:
             if name not in _originals:
                 _originals[name] = getattr(np, name)
             if not hasattr(getattr(np, name), "is_dispatching"):  # an interrupt may have left a part
                 setattr(np, name, _dispatching(name, _originals[name]))
+        return opened
 
 
-def _leave() -> None:
-    global _open
+def _restore(gone: weakref.ref[Any]) -> None:
     with _lock:
-        _open -= 1
+        _open.discard(gone)
         if not _open:
             for name, original in _originals.items():
                 setattr(np, name, original)
             _originals.clear()
 
 
-class Patched(Context):
+class Patched(Context, contextlib.ContextDecorator):
     """A context in which NumPy's names for making arrays keep the graph. Made by `patched_numpy`."""
 
-    __slots__ = ()
+    __slots__ = ("_opened",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: list[_Open] = []
 
     def __enter__(self) -> None:
-        _enter()
+        self._opened.append(_patch())
         self._enter({_active: True})
 
     def __exit__(self, *exception: object) -> None:
         self._leave()
-        _leave()
+        self._opened.pop()
 
 
 def patched_numpy() -> Patched:

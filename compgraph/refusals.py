@@ -129,7 +129,7 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
         users = frames[_position_of_user(frames)]
         error.place = users.f_code, users.f_lasti
     mine = MINE.get()
-    for log in [reference() for reference in LOGS] if mine is None else [mine]:  # a thread begun within has a context of its own
+    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # a thread has a context of its own
         if log is not None:
             log.append(error)
     return error
@@ -145,11 +145,13 @@ class Log(list["EscapeError"]):
     """The refusals within one context."""
 
     __slots__ = ("__weakref__",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 MINE: ContextVar[Log | None] = layered("refusals", None)
 # Those of all contexts that are open, in all threads. What an interrupt keeps from being closed goes when it is dropped.
-LOGS: list[weakref.ref[Log]] = []
+LOGS: set[weakref.ref[Log]] = set()
 
 
 def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:

@@ -114,7 +114,7 @@ table:
   `np.where` has the derivative of the branch it takes, and `np.sort` keeps equal elements in their order.
 - Norms, `hypot` and `std` have the derivative 0 where their argument is 0, which is a subgradient.
 - What is made of a corner may be smooth: `np.linalg.norm(x) ** 2`, `np.abs(x) ** 2`. `hessian`, `hvp` and gradients of gradients
-  give its second derivative, 2I, found on the recorded graph. Where that of a length or of `abs` does not exist, and where forward
+  give its second derivative, 2I, found on the recorded graph. Where that of a length or of `abs` does not exist, or forward
   mode cannot know it, it is `nan`, and a warning names the operation. Where numbers are chosen from (`maximum`, `relu`, `clip`,
   `max`, sorting), equal ones are met all the time that nothing moves apart (padding, buffers of zeros, units switched off): there
   the second derivative is the mean of both sides, without a word, unless the graph tells more.

@@ -459,7 +459,7 @@ class Interrupting:
         code = frame.f_code
         if not code.co_filename.startswith(OURS) and code is not self.program.__code__:  # type: ignore[attr-defined]
             return None
-        if code.co_filename.endswith("patching.py") and code.co_name in ("_enter", "_leave"):
+        if code.co_filename.endswith("patching.py") and code.co_name in ("_patch", "_restore"):
             return None  # a lock is left in C: a signal cannot do what would be done here
         if code.co_name == "<genexpr>":
             return None  # it may run once more to be closed, by a finalizer, where errors are lost

@@ -935,7 +935,7 @@ def test_array_protocols() -> None:
 def test_a_line_is_the_users(call: Callable[[Any, Any], Any]) -> None:
     """Whichever way leads to the operation, its line lies in this file, not in ours."""
     found = [
-        node.line for node in topological_order(call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))) if isinstance(node, cg.Node)
+        node.line for node in topological_order([call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))]) if isinstance(node, cg.Node)
     ]
     assert found
     assert all(f'File "{__file__}"' in line for line in found)
