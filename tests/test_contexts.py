@@ -551,7 +551,7 @@ def test_interrupted_anywhere(name: str) -> None:
     whole = Interrupting(program, None)
     whole.run()
     rng = np.random.default_rng(sum(name.encode()))
-    most = min(whole.count, 120)
+    most = min(whole.count, 60)
     for at in np.sort(rng.choice(whole.count, most, replace=False)) + 1:
         Interrupting(program, int(at)).run()  # where it ends in a finalizer, Python swallows it
         assert _state() == before, f"interrupted at instruction {at} of {whole.count}"
