@@ -20,8 +20,8 @@ RULES = {opname: rule for opname, rule in autodiff.registry.rules.items() if opn
 # What can differ from one Python or NumPy to the next: what looks at the interpreter, what leaves the graph, what a graph
 # depends on, what is recorded of each function. Of tables of cases (a parameter `case`), an operation's first is run.
 QUICK = {
-    *("carried", "contexts", "escape_table", "escapes", "every_name", "executor", "executor_programs", "executor_rules", "guards"),
-    *("imports", "in_place", "interpreter", "layouts", "lost_history", "nodes", "patching", "pickle", "protocol_peers"),
+    *("carried", "contexts", "escape_table", "escapes", "every_name", "executor", "executor_programs", "executor_rules"),
+    *("guards", "imports", "in_place", "interpreter", "layouts", "lost_history", "nodes", "patching", "pickle", "protocol_peers"),
     *("recording", "rules", "stubs", "surface", "ufunc_methods"),
 }
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.attached import keep, kept
-from compgraph.contexts import apart
+from compgraph.contexts import apart, apart_once
 from compgraph.memory import value_at
 from compgraph.nodes import INERT, Joint, Node, record
 
@@ -560,6 +560,10 @@ class Work:
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function within this context."""
         return apart(self._run, function, args)
+
+    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The same for a single operation."""
+        return apart_once(self._run, function, args)
 
     def _run(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         with self:

@@ -144,7 +144,7 @@ class TangentNode(Node):
         tangent = None
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            pushed = Work(function).run(those[0].pushed, rule, tangents, out, function, primals, options)
+            pushed = Work(function).run_once(those[0].pushed, rule, tangents, out, function, primals, options)
             tangent = _apart(pushed, those)
         watch = watched()
         if watch is not None:

@@ -101,7 +101,8 @@ class Layer:
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
 _settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # for which layers the variables are
-_OWN = frozenset({_quick, _innermost, _settled})
+_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether a call by `apart` is around
+_OWN = frozenset({_quick, _innermost, _settled, _is_apart})
 
 
 def settle() -> None:
@@ -317,6 +318,7 @@ def apart(function: Callable[..., T], *args: Any) -> T:
     What the function sets by others' hands, as `numpy.seterr` does, stays set, if the call is not interrupted.
     """
     context = copy_context()
+    context.run(_is_apart.set, True)
     try:
         result = context.run(function, *args)
     except Exception:
@@ -324,6 +326,11 @@ def apart(function: Callable[..., T], *args: Any) -> T:
         raise
     _carry_over(context)
     return result
+
+
+def apart_once(function: Callable[..., T], *args: Any) -> T:
+    """As `apart`, for what is called for each operation: within a call by that, which ends with all, just call it."""
+    return function(*args) if _is_apart.get() else apart(function, *args)
 
 
 def _carry_over(context: Variables) -> None:
