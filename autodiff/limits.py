@@ -14,6 +14,8 @@ from .grads.corners import found_by, limit_value
 from .rewind import Events
 from .sweep import collect, sweep
 
+# Operations between a value and its adjoint that are looked at: each corner of a chain has all the later ones between.
+MOST = 256
 LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
 
@@ -64,6 +66,8 @@ def _held(slope: Any) -> Any:
 
 def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
     """The graph of `g` up to `out` and to all that is computed in the same way; None for one that cannot be told."""
+    if not _is_near(g, out):
+        return None, []
     nodes = collect(g, stop=(out,))
     if nodes.__class__ is Events:
         return None, []
@@ -71,6 +75,20 @@ def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
     nodes = collect(g, stop=same) if len(same) > 1 else nodes
     unknown = any(node.function is limit_value for node in nodes)
     return (None if unknown else nodes), same
+
+
+def _is_near(g: Any, out: Any) -> bool:
+    """Whether there is little between an adjoint and the value it belongs to."""
+    queue, seen = [g], {g, out}
+    for node in queue:
+        for position in node.edges:
+            operand = node.args[position]
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+        if len(queue) > MOST:
+            return False
+    return True
 
 
 def _is_same(node: Any, out: Any) -> bool:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.special as special
+from growth import calls
 
 import autodiff as ad
 import compgraph as cg
+from autodiff import limits
 
 WARNS = None
 UNASKED: Any = "not asked"
@@ -304,3 +306,22 @@ def test_r_of_a_singular_matrix() -> None:
     np.testing.assert_allclose(ad.grad(f)(SINGULAR), expected, rtol=1e-6, atol=1e-8)
     second = difference(ad.grad(f), SINGULAR).reshape(9, 9)
     np.testing.assert_allclose(ad.hessian(f)(SINGULAR).reshape(9, 9), second, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("corner", [lambda x: np.maximum(x, 0.0), np.abs])
+def test_a_chain_of_corners_costs_in_proportion_to_its_length(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between each and its adjoint stand all the later ones, of which only so many are looked at."""
+    monkeypatch.setattr(limits, "MOST", 16)
+
+    def chain(n: int) -> Callable[[], object]:
+        def f(x: Any) -> Any:
+            for _ in range(n):
+                x = corner(x * 1.01)
+            return np.sum(x * x)
+
+        return lambda: ad.hvp(f)(np.array([0.0, 0.3]), np.ones(2))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a, b, c = (calls(chain(n)) for n in (40, 80, 160))
+    assert c - b < 2.2 * (b - a)
