@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from growth import calls
 
 import compgraph as cg
-
-
-def calls(work: Callable[[], Any]) -> int:
-    """How many functions are called and left, those in C among them."""
-    count = 0
-
-    def counted(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def deciding(n: int) -> Any:

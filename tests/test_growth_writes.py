@@ -6,35 +6,18 @@ and elements that are copied. The sweep of many directions together gives what e
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from growth import calls
 from test_in_place_programs import run, starting
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, rewind, vjp
 from compgraph.nodes import snapshot
 
 Array = np.ndarray[Any, Any]
-
-
-def calls(run: Callable[[], Any]) -> int:
-    """How many functions were called."""
-    count = 0
-
-    def told(frame: Any, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(told)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def fill(x: Any) -> Any:
