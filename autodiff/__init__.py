@@ -12,22 +12,22 @@ PyTorch's gradient, is its conjugate, ``np.conj(g)``.
 
 from __future__ import annotations
 
-from compgraph.functions import stop_gradient
+from compgraph.nn.functions import stop_gradient
 
 from . import checks, forward, grads, numeric, optimizers, reverse
-from . import limits as limits  # tells the rules how adjoints fall to 0 at corners
-from .checkpointing import checkpoint, checkpointed_chain
 from .checks import check_grads
-from .custom import custom_gradient
-from .declaring import rule
-from .detached import DetachedGradientError
-from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
-from .hessians import hessian, hvp
-from .implicit import fixed_point, minimize, root
-from .jacobians import jacfwd, jacobian, jacrev, linearize
-from .ode import odeint
-from .operators import grad, jvp, value_and_grad, vjp
-from .series import taylor
+from .custom.checkpoint import checkpoint, checkpointed_chain
+from .custom.custom_gradient import custom_gradient
+from .custom.implicit import fixed_point, minimize, root
+from .custom.ode import odeint
+from .numeric.verification import DetachedGradientError
+from .operators.fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
+from .operators.grad import grad, jvp, value_and_grad, vjp
+from .operators.hessians import hessian, hvp
+from .operators.jacobians import jacfwd, jacobian, jacrev, linearize
+from .operators.taylor import taylor
+from .reverse import limits as limits  # tells the rules how adjoints fall to 0 at corners
+from .rules.user_rule import rule
 
 __all__ = [
     "DetachedGradientError",

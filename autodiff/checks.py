@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import Write
-from compgraph.nodes import Joint, Node, describe
-from compgraph.operands import to_plain
+from compgraph.graph.memory import Write
+from compgraph.graph.node import Joint, Node, describe
+from compgraph.graph.operands import to_plain
 
-from . import numeric
-from .along import jvp
-from .broadcasting import conform
-from .deferred import DEFERRED
-from .operators import vjp
-from .registry import by_function, plain_operands, plain_result
-from .sweep import collect
-from .tangents import push
-from .trees import Arguments, flatten
+from .arguments.pytrees import Arguments, flatten
+from .forward.jvp import jvp
+from .numeric import finite_differences
+from .operators.grad import vjp
+from .reverse.sweep import collect
+from .rules.accumulate import DEFERRED
+from .rules.apply import push
+from .rules.broadcasting import conform
+from .rules.registry import by_function, plain_operands, plain_result
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
         return _flat(changed)
 
-    slope = numeric.directional(moved, [values[position]], [direction])
+    slope = finite_differences.directional(moved, [values[position]], [direction])
     weights = _weights(out, rng)
     expected = _product(_flat(weights), slope)
     formula = rule.formulas[position]
@@ -219,7 +219,7 @@ def check_grads(
             "write check_grads(f, [x])"
         )
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
-    leaves = [numeric.plain(leaf) for leaf in arguments.leaves]
+    leaves = [finite_differences.plain(leaf) for leaf in arguments.leaves]
     _check(lambda *leaves: _whole(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
 
 
@@ -241,7 +241,7 @@ def _check(
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
     if not np.array_equal(np.asarray(to_plain(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
-    slope = numeric.directional(f, args, directions)
+    slope = finite_differences.directional(f, args, directions)
     weights = _direction(expected, rng)
     wanted = _product(weights, slope)
     for mode in modes:

@@ -11,16 +11,36 @@ from __future__ import annotations
 from typing import Any
 
 from . import emath, fft, linalg, operations
-from . import methods as methods  # importing it lets nodes record
-from . import pickling as pickling  # importing it lets nodes be pickled and copied
-from .buffers import empty, ones, zeros
-from .compositions.pieces import kaiser
-from .convolutions import conv, cross_correlate
-from .creation import array, as_strided, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full, require
+from .arrays.allocation import empty, ones, zeros
+from .arrays.creation import (
+    array,
+    as_strided,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    full,
+    require,
+)
+from .arrays.joining import asmatrix, bmat, c_, r_
+from .arrays.leaves import constant, placeholder, variable
+from .arrays.patched_numpy import patched_numpy
 from .debugging import NonFiniteError, debug
-from .decisions import reset
-from .executor import Executor
-from .functions import (
+from .drawing.visualize import GraphPicture, visualize_at
+from .executor.cse import simplified
+from .executor.executor import Executor
+from .executor.retrace import GuardError
+from .graph.context.modes import default_dtype, no_graph
+from .graph.context.scopes import scope
+from .graph.hollow.bodies import strict
+from .graph.hollow.refusals import EscapeError
+from .graph.interpreter.source_lines import record_lines
+from .graph.node import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
+from .graph.walk import topological_order
+from .guards.decisions import reset
+from .nn.convolutions import conv, cross_correlate
+from .nn.functions import (
     expand,
     log_softmax,
     logsumexp,
@@ -32,21 +52,11 @@ from .functions import (
     softplus,
     stop_gradient,
 )
-from .graph import topological_order
-from .hollow import strict
-from .joining import asmatrix, bmat, c_, r_
-from .leaves import constant, placeholder, variable
-from .lines import record_lines
-from .modes import default_dtype, no_graph
-from .nodes import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
-from .patching import patched_numpy
-from .pooling import max_pool, mean_pool
-from .primitives import named, primitive
-from .refusals import EscapeError
-from .replay import GuardError
-from .scopes import scope
-from .simplification import simplified
-from .visualizer import GraphPicture, visualize_at
+from .nn.pooling import max_pool, mean_pool
+from .operations.compositions.pieces import kaiser
+from .protocols import methods as methods  # importing it lets nodes record
+from .protocols.primitives import named, primitive
+from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [
     "ConstantNode",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .hollow import Strict
-from .memory import memory_of, root_of
-from .modes import watcher
-from .nodes import Joint, Node, VariableNode
+from .drawing.visualize import GraphPicture, visualize_at
+from .graph.context.modes import watcher
+from .graph.hollow.bodies import Strict
+from .graph.memory import memory_of, root_of
+from .graph.node import Joint, Node, VariableNode
 from .operations import opname_of
-from .visualizer import GraphPicture, visualize_at
 
 
 class NonFiniteError(ArithmeticError):
@@ -23,6 +23,8 @@ class NonFiniteError(ArithmeticError):
     node : Node, Joint or None
         The operation in which it did; None in forward mode, which keeps no graph.
     """
+
+    __module__ = "compgraph"  # as users know it, in a traceback
 
     def __init__(self, message: str, node: Any) -> None:
         super().__init__(message)

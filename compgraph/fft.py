@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .primitives import namespace
+from .protocols.primitives import namespace
 
 __getattr__, __dir__ = namespace(np.fft, __name__)

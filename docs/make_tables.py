@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.policies import rest
+from compgraph.operations.policies import rest
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft, "np.emath": np.emath}
 

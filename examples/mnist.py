@@ -24,7 +24,7 @@ from options import require_plot, require_suffix, require_writable
 from training import OPTIMIZERS, Settings, Training, part_of, read_checkpoint
 
 import compgraph as cg
-from compgraph.visualizer import FORMATS
+from compgraph.drawing.visualize import FORMATS
 
 ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
 OPTIMIZER = {"dense": "sgd", "cnn": "adam"}

@@ -9,8 +9,8 @@ import numpy as np
 from arguments import Array, Function, Shape, Sketch, complexes, real, shifted
 
 import compgraph as cg
-from compgraph.convolutions import cross_correlate_back, cross_correlate_kernel
-from compgraph.pooling import max_pool_along, max_pool_back, mean_pool_back
+from compgraph.nn.convolutions import cross_correlate_back, cross_correlate_kernel
+from compgraph.nn.pooling import max_pool_along, max_pool_back, mean_pool_back
 
 SLIDING: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "signal": ((6,), (3,), {}),

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.policies.selection."""
+"""Cases of the family compgraph.operations.policies.selection."""
 
 from __future__ import annotations
 

@@ -20,15 +20,15 @@ from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 import autodiff
 import compgraph as cg
 from autodiff import jvp, numeric
-from autodiff.registry import by_function, rules
 from autodiff.reverse import gradient
+from autodiff.rules.registry import by_function, rules
 from autodiff.visualize import Animation, animate
 from autodiff.visualize.equations import Writer, plain
 from autodiff.visualize.layout import lay_out
 from autodiff.visualize.names import inner, letter, named, number, on_node
 from autodiff.visualize.steps import backward, forward
-from compgraph.graph import breadth_first
-from compgraph.nodes import Joint
+from compgraph.graph.node import Joint
+from compgraph.graph.walk import breadth_first
 
 variable: Callable[..., Any] = cg.variable
 

@@ -24,13 +24,13 @@ from autodiff import (
     jacfwd,
     jvp,
     numeric,
-    registry,
     reverse,
     root,
     rule,
     taylor,
     vjp,
 )
+from autodiff.rules import registry
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -15,7 +15,7 @@ from cases_networks import POOLED, SLIDING
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph import convolutions
+from compgraph.nn import convolutions
 
 
 @pytest.mark.parametrize("make", [real, complexes])
@@ -110,8 +110,8 @@ def refuse_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr("autodiff.following._pull_each", refuse)
-    monkeypatch.setattr("autodiff.following._push_each", refuse)
+    monkeypatch.setattr("autodiff.batching.following._pull_each", refuse)
+    monkeypatch.setattr("autodiff.batching.following._push_each", refuse)
 
 
 def test_ties_share_as_in_max() -> None:

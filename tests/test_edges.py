@@ -16,7 +16,7 @@ from growth import calls
 
 import autodiff as ad
 import compgraph as cg
-from autodiff import limits
+from autodiff.reverse import limits
 
 WARNS = None
 UNASKED: Any = "not asked"

@@ -41,8 +41,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.forward import variables
 from autodiff.reverse import check_gradient, gradient
-from compgraph import escapes
-from compgraph.nodes import ACTIVE
+from compgraph.graph.node import ACTIVE
+from compgraph.guards import escapes
 
 PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 for part in PARTS:

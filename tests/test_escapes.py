@@ -16,7 +16,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.forward import jvp
-from compgraph import escapes
+from compgraph.guards import escapes
 
 
 def vector() -> Any:

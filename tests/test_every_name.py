@@ -18,7 +18,7 @@ from test_rules import close, directions, product
 import compgraph as cg
 from autodiff import numeric
 from autodiff.forward import jvp
-from autodiff.operators import vjp
+from autodiff.operators.grad import vjp
 from autodiff.reverse import gradient
 
 SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())

@@ -14,7 +14,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
 from compgraph.debugging import NonFiniteError
-from compgraph.replay import GuardError
+from compgraph.executor.retrace import GuardError
 
 rng = np.random.default_rng(0)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
-from compgraph.graph import GraphNode, breadth_first, operands_of, topological_order
-from compgraph.nodes import ConstantNode, Joint, Node
+from compgraph.graph.node import ConstantNode, Joint, Node
+from compgraph.graph.walk import GraphNode, breadth_first, operands_of, topological_order
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable

@@ -14,8 +14,9 @@ import pytest
 from growth import calls
 from test_in_place_programs import run, starting
 
-from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, rewind, vjp
-from compgraph.nodes import snapshot
+from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
+from autodiff.reverse import writes
+from compgraph.graph.node import snapshot
 
 Array = np.ndarray[Any, Any]
 
@@ -121,7 +122,7 @@ def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest
         copied += np.size(value)
         return snapshot(node, tick, value)
 
-    monkeypatch.setattr(rewind, "snapshot", counting)
+    monkeypatch.setattr(writes, "snapshot", counting)
     found = []
     for n in (20, 40, 80):
         copied = 0

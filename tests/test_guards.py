@@ -15,7 +15,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph import GuardError, recipes
+from compgraph import GuardError
+from compgraph.guards import recipes
 
 POINT = np.array([1.0, 2.0, 3.0])
 FEEDS = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [3.0, 2.0, 1.0], [-1.0, 5.0, 0.1], [1.0, 2.0, -9.0], [0.1, 0.2, 0.05]]

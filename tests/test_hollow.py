@@ -22,9 +22,9 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import forward
 from autodiff.reverse import gradient
-from compgraph.hollow import bodies
-from compgraph.nodes import is_hollow
-from compgraph.refusals import LOGS, REFUSAL
+from compgraph.graph.hollow.bodies import bodies
+from compgraph.graph.hollow.refusals import LOGS, REFUSAL
+from compgraph.graph.node import is_hollow
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {

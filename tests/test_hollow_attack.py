@@ -18,7 +18,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.refusals import EscapeError
+from compgraph.graph.hollow.refusals import EscapeError
 
 POINT = np.array([0.7, 1.3, 0.4])
 FLOATING = ("f8", "f4", "f2", "g")

@@ -19,8 +19,8 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.nodes import is_hollow
-from compgraph.operands import to_plain
+from compgraph.graph.node import is_hollow
+from compgraph.graph.operands import to_plain
 
 PER_RULE = 3  # of each opname; the other cases differ in shapes and options alone
 

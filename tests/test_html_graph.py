@@ -14,8 +14,8 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph import breadth_first
-from compgraph.pictures.colors import DARK, LIGHT, hex_of
+from compgraph.drawing.colors import DARK, LIGHT, hex_of
+from compgraph.graph.walk import breadth_first
 from tests.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable

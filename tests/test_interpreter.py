@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph import interpreter
-from compgraph.decisions import logs_of, noted
-from compgraph.interpreter import assigns, axis_read, callee, unknown
+from compgraph.graph.interpreter import instructions
+from compgraph.graph.interpreter.instructions import assigns, axis_read, callee, unknown
+from compgraph.guards.decisions import logs_of, noted
 
 asked: list[Any] = []  # what the frames that converted a `Number` were doing
 
@@ -509,16 +509,16 @@ def test_long_functions_whose_instructions_have_prefixes() -> None:
 
 def test_an_answer_is_remembered_and_the_memory_is_bounded() -> None:
     codes = [compile(f"float(x) or {k}", "made", "eval") for k in range(20)]
-    before = dict(interpreter._callees)
+    before = dict(instructions._callees)
     for code in codes:
         eval(code)
         eval(code)
-    assert sum(entry[0] in codes for entry in interpreter._callees.values()) == 20
-    for k in range(interpreter.KEPT):
-        interpreter._callees.put(codes[0], -k, None)
-    assert len(interpreter._callees) <= interpreter.KEPT
-    interpreter._callees.clear()
-    interpreter._callees.update(before)
+    assert sum(entry[0] in codes for entry in instructions._callees.values()) == 20
+    for k in range(instructions.KEPT):
+        instructions._callees.put(codes[0], -k, None)
+    assert len(instructions._callees) <= instructions.KEPT
+    instructions._callees.clear()
+    instructions._callees.update(before)
 
 
 SCRIPT = """
@@ -737,7 +737,7 @@ def test_an_error_of_ones_own_is_told_from_one_of_what_was_called(function: Call
     with pytest.raises(ValueError, match=r"mine|no number") as caught:
         function()
     trace = innermost(caught.value)
-    assert interpreter.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
+    assert instructions.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
 
 
 class First(dict[str, Any]):
@@ -746,7 +746,7 @@ class First(dict[str, Any]):
     arguments: ClassVar[list[Any]] = []
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.arguments.append(interpreter.first_argument(sys._getframe(1)))
+        self.arguments.append(instructions.first_argument(sys._getframe(1)))
 
 
 class Operand:
@@ -786,4 +786,4 @@ def test_the_first_argument_is_told_where_it_is_a_variable(code: str) -> None:
         for source in (form, f"def function(x, y):\n    return {form}\nfunction(x, y)"):
             First.arguments.clear()
             exec(source, {"told": First, "x": x, "y": y})
-            assert First.arguments == [x if code in NAMES else interpreter.unknown], source
+            assert First.arguments == [x if code in NAMES else instructions.unknown], source

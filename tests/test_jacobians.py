@@ -13,28 +13,13 @@ from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
 import compgraph as cg
-from autodiff import (
-    checkpoint,
-    custom_gradient,
-    following,
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jvp,
-    linearize,
-    numeric,
-    recorded,
-    registry,
-    rule,
-    vjp,
-)
-from autodiff.batched_sweep import pull_together, push_together
-from autodiff.reverse import gradient
-from autodiff.rewind import Events
-from autodiff.sweep import collect, sweep
+from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize, numeric, rule, vjp
+from autodiff.batching import following
+from autodiff.reverse import gradient, linearization
+from autodiff.reverse.batched_sweep import pull_together, push_together
+from autodiff.reverse.sweep import collect, sweep
+from autodiff.reverse.writes import Events
+from autodiff.rules import registry
 
 Array = np.ndarray[Any, Any]
 COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
@@ -311,7 +296,7 @@ def test_jacobian(label: str, operator: Function) -> None:
 def test_directions_in_parts(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = MAPS["layers"]
     whole = operator(f)(x)
-    monkeypatch.setattr(recorded, "MOST", bytes_)
+    monkeypatch.setattr(linearization, "MOST", bytes_)
     near(operator(f)(x), whole, "in parts", 1e-15)
 
 

@@ -23,8 +23,8 @@ import compgraph as cg
 from autodiff import numeric
 from autodiff.forward import jvp
 from autodiff.grads import shaping
-from autodiff.operators import vjp
-from autodiff.registry import Rule
+from autodiff.operators.grad import vjp
+from autodiff.rules.registry import Rule
 from compgraph import operations
 from conftest import RULES
 

@@ -21,12 +21,11 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from autodiff import rewind
 from autodiff.forward import jvp
-from autodiff.operators import grad
-from autodiff.reverse import gradient
-from compgraph import writing
-from compgraph.memory import Collector
+from autodiff.operators.grad import grad
+from autodiff.reverse import gradient, writes
+from compgraph.graph.memory import Collector
+from compgraph.inplace import store
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
 
@@ -232,8 +231,8 @@ def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeyp
     """Graphs with writes are cycles; the collector, which counts objects, is told how large they are."""
     collector = Collector()
     collector.limit = collector.least = 2**24 if told else 2**40
-    monkeypatch.setattr(writing, "collector", collector)
-    monkeypatch.setattr(rewind, "collector", collector)
+    monkeypatch.setattr(store, "collector", collector)
+    monkeypatch.setattr(writes, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
 
     def steps() -> None:

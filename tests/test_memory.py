@@ -18,7 +18,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.forward import jvp
-from autodiff.operators import grad, value_and_grad, vjp
+from autodiff.operators.grad import grad, value_and_grad, vjp
 from autodiff.reverse import gradient, gradients
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.arguments.pytrees import flatten, unflatten
 from autodiff.reverse import gradient
-from autodiff.trees import flatten, unflatten
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -17,9 +17,9 @@ import pytest
 
 import compgraph as cg
 from autodiff.forward import jvp
-from autodiff.operators import grad
+from autodiff.operators.grad import grad
 from autodiff.reverse import gradient
-from compgraph.graph import topological_order
+from compgraph.graph.walk import topological_order
 
 FLOATING = ("float16", "float32", "float64", "longdouble", "complex64", "complex128")
 

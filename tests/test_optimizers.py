@@ -19,7 +19,7 @@ import compgraph as cg
 from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
-from compgraph.escapes import noticing
+from compgraph.guards.escapes import noticing
 
 Make = Callable[[Any], Any]
 

@@ -12,11 +12,11 @@ from scipy import optimize
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.arguments.pytrees import flatten
 from autodiff.optimizers import METHODS, minimize
 from autodiff.optimizers.constraints import Constraint
 from autodiff.optimizers.flattening import Layout
 from autodiff.optimizers.scipy_methods import Problem
-from autodiff.trees import flatten
 
 GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]
 BOUNDED = [name for name, kind in METHODS.items() if kind.bounds]

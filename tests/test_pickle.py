@@ -22,11 +22,11 @@ from cases import CASES, COMPLEX_CASES
 import compgraph as cg
 from autodiff import rule
 from autodiff.forward import jvp
-from autodiff.operators import grad
+from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
 from compgraph import operations
-from compgraph.finding import function_called, name_of
-from compgraph.memory import root_of
+from compgraph.graph.memory import root_of
+from compgraph.serialization.functions import function_called, name_of
 
 
 def through_joblib(value: Any) -> Any:

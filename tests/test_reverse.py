@@ -11,9 +11,9 @@ import pytest
 
 import compgraph as cg
 from autodiff import numeric
-from autodiff.broadcasting import unbroadcast
 from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
-from autodiff.sweep import collect
+from autodiff.reverse.sweep import collect
+from autodiff.rules.broadcasting import unbroadcast
 
 
 def tutorial(x: Any, y: Any, z: Any) -> Any:

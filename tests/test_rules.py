@@ -26,11 +26,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_broadcastable_shapes, valid_tuple_axes
 
 import compgraph as cg
-from autodiff import grads, numeric, registry
+from autodiff import grads, numeric
 from autodiff.forward import jvp
-from autodiff.operators import grad, vjp
-from autodiff.registry import rules
+from autodiff.operators.grad import grad, vjp
 from autodiff.reverse import gradient
+from autodiff.rules import registry
+from autodiff.rules.registry import rules
 from compgraph import operations
 from conftest import RULES
 

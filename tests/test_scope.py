@@ -14,9 +14,10 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph import methods, modes
-from compgraph.graph import breadth_first
-from compgraph.nodes import Joint
+from compgraph.graph.context import modes
+from compgraph.graph.node import Joint
+from compgraph.graph.walk import breadth_first
+from compgraph.protocols import methods
 
 variable: Callable[..., Any] = cg.variable
 
@@ -170,7 +171,7 @@ def test_outside_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("an operation outside of all scopes looked for one")
 
     x = variable([1.0, 2.0])
-    monkeypatch.setattr("compgraph.nodes.open_scopes", asked)
+    monkeypatch.setattr("compgraph.graph.node.open_scopes", asked)
     np.sum(np.sin(x) * 2 @ np.ones(2))
     monkeypatch.setattr(methods, "record", asked)
     assert (x * 2).scope == ()

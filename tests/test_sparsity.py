@@ -12,36 +12,37 @@ from arguments import Case
 from cases import CASES, COMPOSED_CASES
 
 import compgraph as cg
-from autodiff import coloring, grad, hessian, jacobian, jacrev, jvp, sparsity
-from autodiff.coloring import color_columns
-from autodiff.recorded import Recorded
-from autodiff.trace import Trace
+from autodiff import grad, hessian, jacobian, jacrev, jvp
+from autodiff.operators.sparse import coloring, sparsity
+from autodiff.operators.sparse.coloring import color_columns
+from autodiff.operators.trace import Trace
+from autodiff.reverse.linearization import Linearization
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
-def traced(f: Function, *args: Any) -> Recorded:
+def traced(f: Function, *args: Any) -> Linearization:
     """The graph of a function."""
     trace = Trace("jacobian", f, args, {}, range(len(args)))
     (out,) = trace.outs()
-    return Recorded(trace, out)
+    return trace.linearized(out)
 
 
 def structure(f: Function, *args: Any) -> list[Array]:
     """Which results depend on which elements of each argument."""
     recorded = traced(f, *args)
-    return [sparsity.structure(recorded, x).toarray() for x in recorded.trace.inputs]
+    return [sparsity.structure(recorded, x).toarray() for x in recorded.inputs]
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("case", [*(pytest.param(c, id=str(c)) for c in CASES + COMPOSED_CASES)])
 def test_no_structure_is_too_small(case: Case) -> None:
     recorded = traced(case.function, *case.args)
-    complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.trace.inputs))
+    complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.inputs))
     if recorded.written or complex_ or not recorded.out.size:
         return
-    for x, rows in zip(recorded.trace.inputs, recorded.rows(), strict=True):
+    for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
         if x.size:
             found = sparsity.structure(recorded, x)
             dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
@@ -148,13 +149,13 @@ def test_few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.linspace(-1, 2, 200)
     passed: list[int] = []
     for name in ("push", "pull"):
-        original = getattr(Recorded, name)
+        original = getattr(Linearization, name)
 
         def counting(self: Any, directions: Any, *count: int, original: Any = original) -> Any:
             passed.append(count[0] if count else len(directions))
             return original(self, directions, *count)
 
-        monkeypatch.setattr(Recorded, name, counting)
+        monkeypatch.setattr(Linearization, name, counting)
     found = hessian(rosenbrock, sparse=True)(x)
     assert passed == [3]
     assert found.nnz == 3 * 200 - 2

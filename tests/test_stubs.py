@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph import operations, stubs
+from compgraph import _stubs, operations
 
 
 def test_the_stub_file_is_current() -> None:
-    assert Path(cg.__file__).with_suffix(".pyi").read_text() == stubs.stub_text()
+    assert Path(cg.__file__).with_suffix(".pyi").read_text() == _stubs.stub_text()
 
 
-@pytest.mark.parametrize("module", stubs.MODULES)
+@pytest.mark.parametrize("module", _stubs.MODULES)
 def test_the_stub_files_of_modules_are_current(module: str) -> None:
-    assert (Path(cg.__file__).parent / f"{module}.pyi").read_text() == stubs.module_stub_text(module)
+    assert (Path(cg.__file__).parent / f"{module}.pyi").read_text() == _stubs.module_stub_text(module)
 
 
 @pytest.mark.parametrize("name", sorted(operations.public_functions()))

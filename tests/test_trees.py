@@ -13,7 +13,7 @@ import pytest
 
 import compgraph as cg
 from autodiff import grad, jvp, value_and_grad, vjp
-from autodiff.trees import flatten, unflatten
+from autodiff.arguments.pytrees import flatten, unflatten
 
 
 class Layer(NamedTuple):

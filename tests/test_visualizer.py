@@ -21,10 +21,10 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph import operands_of
-from compgraph.pictures import words
-from compgraph.pictures.colors import DARK, LIGHT, Theme, contrast
-from compgraph.visualizer import GraphPicture, identified_picture, visualize_at
+from compgraph.drawing import words
+from compgraph.drawing.colors import DARK, LIGHT, Theme, contrast
+from compgraph.drawing.visualize import GraphPicture, identified_picture, visualize_at
+from compgraph.graph.walk import operands_of
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
@@ -627,7 +627,7 @@ def test_a_failure_of_dot_is_told_and_no_file_written(monkeypatch: pytest.Monkey
 
 def test_renderers_are_imported_only_to_draw() -> None:
     """Importing the package does not wait for them."""
-    code = "import sys, compgraph.visualizer; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
+    code = "import sys, compgraph.drawing.visualize; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(Path(cg.__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "set()\n"

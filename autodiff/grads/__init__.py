@@ -113,21 +113,8 @@ from .fourier import (
     polyval_grad,
     roots_grad,
 )
-from .histograms import (
-    bincount_grad,
-    histogram_bin_edges_grad,
-    histogram_grad,
-    histogramdd_grad,
-)
-from .linear_algebra import (
-    dot_grad,
-    einsum_grad,
-    inner_grad,
-    matmul_grad,
-    outer_grad,
-    tensordot_grad,
-    vdot_grad,
-)
+from .histograms import bincount_grad, histogram_bin_edges_grad, histogram_grad, histogramdd_grad
+from .linear_algebra import dot_grad, einsum_grad, inner_grad, matmul_grad, outer_grad, tensordot_grad, vdot_grad
 from .matrices import (
     cross_grad,
     kron_grad,
@@ -142,13 +129,7 @@ from .matrices import (
     vecdot_grad,
     vecmat_grad,
 )
-from .moving import (
-    nan_to_num_grad,
-    pad_grad,
-    roll_grad,
-    sliding_window_view_grad,
-    tile_grad,
-)
+from .moving import nan_to_num_grad, pad_grad, roll_grad, sliding_window_view_grad, tile_grad
 from .networks import (
     log_softmax_grad,
     logsumexp_grad,
@@ -160,18 +141,8 @@ from .networks import (
     softplus_grad,
 )
 from .pooling import max_pool_along_grad, max_pool_back_grad, max_pool_grad, mean_pool_back_grad, mean_pool_grad
-from .reductions import (
-    max_grad,
-    mean_grad,
-    min_grad,
-    prod_grad,
-    std_grad,
-    sum_grad,
-    var_grad,
-)
-from .repeated import (
-    diagonal_matrix_grad,
-)
+from .reductions import max_grad, mean_grad, min_grad, prod_grad, std_grad, sum_grad, var_grad
+from .repeated import diagonal_matrix_grad
 from .selection import (
     delete_grad,
     diag_grad,
@@ -205,15 +176,7 @@ from .shaping import (
     transpose_grad,
     view_grad,
 )
-from .special import (
-    angle_grad,
-    copysign_grad,
-    frexp_grad,
-    i0_grad,
-    ldexp_grad,
-    modf_grad,
-    sinc_grad,
-)
+from .special import angle_grad, copysign_grad, frexp_grad, i0_grad, ldexp_grad, modf_grad, sinc_grad
 from .special_bessel import (
     special_airy_grad,
     special_airye_grad,
@@ -433,13 +396,7 @@ from .special_waves import (
     special_pro_rad1_cv_grad,
     special_pro_rad1_grad,
 )
-from .spectra import (
-    linalg_eig_grad,
-    linalg_eigh_grad,
-    linalg_eigvals_grad,
-    linalg_eigvalsh_grad,
-    linalg_svd_grad,
-)
+from .spectra import linalg_eig_grad, linalg_eigh_grad, linalg_eigvals_grad, linalg_eigvalsh_grad, linalg_svd_grad
 from .statistics import (
     interp_grad,
     median_grad,
@@ -457,11 +414,7 @@ from .statistics import (
     ptp_grad,
     quantile_grad,
 )
-from .writing import (
-    added_at_grad,
-    laid_grad,
-    window_grad,
-)
+from .writing import added_at_grad, laid_grad, window_grad
 
 __all__ = [
     "abs_grad",

@@ -11,8 +11,8 @@ import numpy as np
 
 from compgraph.operations import OnAxes
 
-from ..broadcasting import unbroadcast
-from ..registry import Formula, Rule, by_function, makers
+from ..rules.broadcasting import unbroadcast
+from ..rules.registry import Formula, Rule, by_function, makers
 
 
 def _last(axes: tuple[int, ...]) -> tuple[int, ...]:

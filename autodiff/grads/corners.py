@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import Node, record
-from compgraph.operands import to_plain
+from compgraph.graph.node import Node, record
+from compgraph.graph.operands import to_plain
 
-from ..batching import _pull_reduction, _push_reduction, reduced_axes
-from ..broadcasting import spread
-from ..registry import Rule, elementwise, linear
+from ..batching.batched import _pull_reduction, _push_reduction, reduced_axes
+from ..rules.broadcasting import spread
+from ..rules.registry import Rule, elementwise, linear
 
 # limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
 Limit = Callable[[Any, Any, Any], tuple[Any, Any]]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import Node
-from compgraph.operands import to_plain
+from compgraph.graph.node import Node
+from compgraph.graph.operands import to_plain
 
-from ..registry import general, reduction
+from ..rules.registry import general, reduction
 from .corners import of_lengths, quotient, with_corners
 from .matrices import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
 from .reductions import _shares

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operands import to_plain
+from compgraph.graph.operands import to_plain
 
-from ..registry import elementwise, general
+from ..rules.registry import elementwise, general
 from .corners import along, choosing, choosing_tangent, quotient
 
 LN2 = math.log(2.0)

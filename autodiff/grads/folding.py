@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import record
-from compgraph.operands import to_plain
+from compgraph.graph.node import record
+from compgraph.graph.operands import to_plain
 from compgraph.operations import UfuncMethod
 
-from ..deferred import scatter
-from ..registry import Rule, by_function, makers
+from ..rules.accumulate import scatter
+from ..rules.registry import Rule, by_function, makers
 
 _NONE: Any = np._NoValue
 

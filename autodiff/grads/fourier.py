@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.decisions import decided
+from compgraph.guards.decisions import decided
 
-from ..broadcasting import unbroadcast
-from ..registry import Formula, general, linear
+from ..rules.broadcasting import unbroadcast
+from ..rules.registry import Formula, general, linear
 
 # ------------------------------------------------------------------------------------- Fourier transforms
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import record
+from compgraph.graph.node import record
 
-from ..deferred import fetched_at, scatter
-from ..registry import general
+from ..rules.accumulate import fetched_at, scatter
+from ..rules.registry import general
 from . import reductions
 
 bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, np.asanyarray(x))).tangent(

@@ -10,8 +10,8 @@ import numpy as np
 
 from compgraph.operations import einsum
 
-from ..batching import by_parts, padded
-from ..registry import multilinear
+from ..batching.batched import by_parts, padded
+from ..rules.registry import multilinear
 
 
 def _swap(x: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..batching import by_parts, padded
-from ..broadcasting import unbroadcast
-from ..registry import Formula, general, multilinear
+from ..batching.batched import by_parts, padded
+from ..rules.broadcasting import unbroadcast
+from ..rules.registry import Formula, general, multilinear
 
 
 def _swap(x: Any) -> Any:

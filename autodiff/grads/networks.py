@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.functions import log_softmax, sigmoid, softmax
-from compgraph.operands import to_plain
+from compgraph.graph.operands import to_plain
+from compgraph.nn.functions import log_softmax, sigmoid, softmax
 
-from ..registry import Formula, elementwise, general, reduction
+from ..rules.registry import Formula, elementwise, general, reduction
 from .corners import choosing, choosing_tangent
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operands import to_plain
+from compgraph.graph.operands import to_plain
 
-from ..registry import Formula, reduction
+from ..rules.registry import Formula, reduction
 from .corners import of_lengths, quotient, with_corners
 
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.decisions import decided
-from compgraph.nodes import record
-from compgraph.operands import to_plain
+from compgraph.graph.node import record
+from compgraph.graph.operands import to_plain
+from compgraph.guards.decisions import decided
 
-from ..registry import linear
+from ..rules.registry import linear
 
 
 def _rounding(w: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import record
+from compgraph.graph.node import record
 
-from ..batching import padded
-from ..deferred import scatter
-from ..registry import gather, general, linear, moved
+from ..batching.batched import padded
+from ..rules.accumulate import scatter
+from ..rules.registry import gather, general, linear, moved
 
 
 def numbered(x: Any) -> Any:

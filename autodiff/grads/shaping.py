@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import record
+from compgraph.graph.node import record
 
-from ..batching import found_at, put_at, zeros_like_batch
-from ..deferred import Scatter, fetched_at, scatter
-from ..registry import Shared, general, linear
+from ..batching.batched import found_at, put_at, zeros_like_batch
+from ..rules.accumulate import Scatter, fetched_at, scatter
+from ..rules.registry import Shared, general, linear
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operands import to_plain
+from compgraph.graph.operands import to_plain
 
-from ..registry import elementwise, general
+from ..rules.registry import elementwise, general
 from .corners import choosing, choosing_tangent
 from .power_series import series
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.nodes import Node, record
-from compgraph.operands import to_plain
+from compgraph.graph.node import Node, record
+from compgraph.graph.operands import to_plain
 
-from ..deferred import fetched_at, scatter
-from ..registry import Formula, general, reduction
+from ..rules.accumulate import fetched_at, scatter
+from ..rules.registry import Formula, general, reduction
 from . import reductions
 from .corners import doubted, moving_from
 from .cumulative import without_nan

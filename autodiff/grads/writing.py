@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.memory import laid, overlaps_itself, window
-from compgraph.nodes import record
-from compgraph.operands import to_plain
+from compgraph.graph.memory import laid, overlaps_itself, window
+from compgraph.graph.node import record
+from compgraph.graph.operands import to_plain
 
-from ..deferred import scatter
-from ..registry import linear
+from ..rules.accumulate import scatter
+from ..rules.registry import linear
 
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import Node
+from compgraph.graph.node import Node
 
-from ..reverse import Gradients
-from ..trees import flatten, unflatten
+from ..arguments.pytrees import flatten, unflatten
+from ..reverse.gradient import Gradients
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.operands import to_plain
+from compgraph.graph.operands import to_plain
 
-from ..hessians import hessian
-from ..jacobians import jacobian
+from ..operators.hessians import hessian
+from ..operators.jacobians import jacobian
 from .flattening import Layout
 
 Function = Callable[..., Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.lazy import require_computed
-from compgraph.nodes import Node, require_history
+from compgraph.graph.lazy import require_computed
+from compgraph.graph.node import Node, require_history
 
-from ..trees import flatten, unflatten
+from ..arguments.pytrees import flatten, unflatten
 
 
 class Layout:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.escapes import notice_saved
-from compgraph.memory import owner_of
-from compgraph.nodes import Node, VariableNode, describe, require_history, require_unsealed
+from compgraph.graph.memory import owner_of
+from compgraph.graph.node import Node, VariableNode, describe, require_history, require_unsealed
+from compgraph.guards.escapes import notice_saved
 
-from ..reverse import Gradients
-from ..trees import flatten
+from ..arguments.pytrees import flatten
+from ..reverse.gradient import Gradients
 
 Array = np.ndarray[Any, Any]
 

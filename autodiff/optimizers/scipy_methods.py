@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.modes import NoGraph, is_recording, recording_on
-from compgraph.nodes import InputNode, Node
-from compgraph.operands import to_plain
+from compgraph.graph.context.modes import NoGraph, is_recording, recording_on
+from compgraph.graph.node import InputNode, Node
+from compgraph.graph.operands import to_plain
 
-from ..hessians import hessian
-from ..jacobians import linearize
-from ..operators import grad, value_and_grad
-from ..sweep import collect
+from ..operators.grad import grad, value_and_grad
+from ..operators.hessians import hessian
+from ..operators.jacobians import linearize
+from ..reverse.sweep import collect
 from .constraints import Method, listed, on_vectors
 from .flattening import Layout
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.nodes import require_history
-from compgraph.operands import to_plain
+from compgraph.graph.node import require_history
+from compgraph.graph.operands import to_plain
 
 from .base import Clip, Optimizer
 from .parameters import Array

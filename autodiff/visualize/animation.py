@@ -4,58 +4,22 @@ from __future__ import annotations
 
 import html
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import breadth_first, operands_of
+from compgraph.graph.walk import breadth_first, operands_of
 
-from ..detached import require_differentiable
+from ..numeric.verification import require_differentiable
 from . import page, pictures
-from .equations import Line, Writer, plain
-from .layout import Arrow, Box, Layout, lay_out
-from .names import chosen, letter, on_node
+from .frames import frames_of
+from .layout import Layout, lay_out
 from .steps import Pass, backward, forward
 
 DIRECTIONS = ("LR", "TB")
 FORMATS = ("html", "gif")
 USES = 4  # uses of operands that an animation shows, for each node it may have
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One picture of an animation.
-
-    Attributes
-    ----------
-    words : str
-        What happens, in a sentence.
-    lines : list
-        The equations.
-    box : Box or None
-        The operation at work.
-    arrow : Arrow or None
-        The edge along which something passes, with
-    label : str
-        what passes.
-    target : Box or None
-        The node at which it arrives, which now has
-    shown : str
-        this derivative.
-    """
-
-    words: str
-    lines: list[Line]
-    box: Box | None = None
-    arrow: Arrow | None = None
-    label: str = ""
-    target: Box | None = None
-    shown: str = ""
-
-    def __str__(self) -> str:
-        return ". ".join([self.words, *map(plain, self.lines)])
 
 
 class Animation:
@@ -74,7 +38,7 @@ class Animation:
     def __init__(self, sweep: Pass, layout: Layout) -> None:
         self.sweep = sweep
         self._layout = layout
-        self._title, self.frames = _frames(sweep, layout)
+        self._title, self.frames = frames_of(sweep, layout)
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -235,30 +199,6 @@ def animate(
         )
     sweep = (backward if mode == "reverse" else forward)(node, wrt, seed)
     return Animation(sweep, lay_out(sweep, direction))
-
-
-def _frames(sweep: Pass, layout: Layout) -> tuple[str, list[Frame]]:
-    """The title and the frames of a sweep."""
-    names, back = layout.names, sweep.mode == "reverse"
-    output = sweep.output
-    what = names[output] if chosen(output) or not output.opname else letter("f", names)
-    writer = Writer(names, what if back else letter("t", names), sweep.mode)
-    ((first, seed),) = sweep.start.items()
-    boxes = layout.boxes
-    begin = "The adjoint of the result is the start" if back else f"The tangent of {names[first]} is the start"
-    frames = [Frame(begin, [writer.start(sweep)], target=boxes[first], shown=on_node(seed))]
-    for step in sweep.steps:
-        target = boxes[step.operand if back else step.node]
-        work = boxes[step.node]
-        frames.append(
-            Frame(
-                writer.words(step), writer.step(step), work, layout.arrow(step), on_node(step.passed), target, on_node(step.total)
-            )
-        )
-    frames.append(Frame("The gradient is complete" if back else "The tangent has arrived", writer.result(sweep)))
-    if back:
-        return f"Reverse mode: the gradient of {what}", frames
-    return f"Forward mode: {what} as {names[first]} moves", frames
 
 
 def _require_positive(seconds: float) -> None:

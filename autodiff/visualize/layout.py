@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import breadth_first, operands_of
-from compgraph.nodes import ConstantNode
-from compgraph.pictures.rendering import render
+from compgraph.drawing.rendering import render
+from compgraph.graph.node import ConstantNode
+from compgraph.graph.walk import breadth_first, operands_of
 
 from .names import chosen, named, on_node, short
 from .steps import Pass, Step

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.nodes import ConstantNode, Joint
-from compgraph.pictures.dot import showable
-from compgraph.pictures.words import as_mathematics
+from compgraph.drawing.dot import showable
+from compgraph.drawing.words import as_mathematics
+from compgraph.graph.node import ConstantNode, Joint
 
 LONGEST = 24
 

@@ -8,13 +8,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .equations import plain
+from .frames import Frame
 from .layout import ROW, Arrow, Box, Layout
-
-if TYPE_CHECKING:
-    from .animation import Frame
 
 HERE = Path(__file__).parent
 MARGIN = 12

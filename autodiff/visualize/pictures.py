@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .equations import plain
+from .frames import Frame
 from .layout import ROW, Arrow, Box, Layout
 from .page import MARGIN, head_of
-
-if TYPE_CHECKING:
-    from .animation import Frame
 
 FILLS = {"variable": "#add8e6", "constant": "#ffa500", "operation": "#7d26cd"}
 ACTIVE, DERIVATIVE, LINE, SOFT = "#1a7f37", "#116329", "#6b7480", "#57606a"

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import breadth_first
-from compgraph.memory import Write
-from compgraph.nodes import ACTIVE, Joint, Node, describe, require_history
+from compgraph.graph.memory import Write
+from compgraph.graph.node import ACTIVE, Joint, Node, describe, require_history
+from compgraph.graph.walk import breadth_first
 
-from ..broadcasting import conform
-from ..deferred import DEFERRED
-from ..registry import Work, by_function
-from ..reverse import _seed, _wanted
-from ..sweep import _depending_on, collect, owned, sweep
-from ..tangents import push
+from ..reverse.gradient import _seed, _wanted
+from ..reverse.sweep import _depending_on, collect, owned, sweep
+from ..rules.accumulate import DEFERRED
+from ..rules.apply import push
+from ..rules.broadcasting import conform
+from ..rules.registry import Work, by_function
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 

@@ -1,0 +1,1 @@
+"""What functions are given and give back: nested arguments, which of them are differentiated, and what they must be."""

@@ -1,0 +1,61 @@
+"""What an argument and a direction must be, and what is said where the graph was lost between arguments and result."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.modes import default_float, of_numbers
+from compgraph.graph.lazy import require_computed
+from compgraph.graph.node import Node, require_history
+from compgraph.guards.escapes import told
+
+from .asked import function_of
+
+
+def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
+    """A tangent or an adjoint of a value: an array or node of its shape, and real if that is."""
+    found = as_argument(value, name, "write its numbers as floats")
+    if found.shape != like.shape:
+        raise ValueError(f"{name} has shape {found.shape}, {of} {like.shape}")
+    if found.dtype.kind == "c" and like.dtype.kind != "c":
+        raise TypeError(f"{name} is complex, {of} real; derivatives are linear: give its real and imaginary parts one by one")
+    return found
+
+
+def as_argument(value: Any, name: str = "an argument", instead: str = "leave it out of argnums") -> Any:
+    """An argument of a differentiated function: a floating or complex array or node; of a number, NumPy's scalar."""
+    require_history(value)
+    require_computed(value, name)
+    array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
+    if array.dtype.kind in "fc":
+        return array if isinstance(value, np.ndarray) or array.ndim else array[()]
+    if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
+        return array.astype(default_float())[()]
+    raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
+
+
+def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
+    """Say that a derivative is zero because values left the graph, as it seems."""
+    warnings.warn(
+        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{told(escapes)}",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None) -> str:
+    """What to say of a function whose result is no node."""
+    code = getattr(function_of(f), "__code__", None)
+    place = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
+    if out is None:
+        return f"{operator}: the function returned None; it lacks a return statement{place}"
+    return (
+        f"{operator}: the function returned a plain {type(out).__name__}, which does not remember how it depends on the "
+        f"arguments{place}: the graph was lost on the way. Usual causes are plain[1:-1] = node (make the array by cg.zeros or "
+        "np.zeros_like(node)), a function of SciPy other than its special ufuncs, np.asarray(x), np.array([x[0], ...]) (use "
+        "cg.asarray, cg.array), float(x) and math.sin(x). "
+        f"A result that is really constant is returned as cg.constant(value){told(escapes, '. ')}"
+    )

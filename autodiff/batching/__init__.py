@@ -1,0 +1,1 @@
+"""Many directions through one operation together."""

@@ -1,0 +1,168 @@
+"""Many directions through one operation together.
+
+The adjoints, or tangents, of several directions are stacked along a first axis: those of an array of shape ``s`` have
+shape ``(count, *s)``. NumPy aligns shapes at their ends, so the formula of an elementwise rule takes them unaided; a
+reduction follows from its weights, a gather from its positions; other rules may say how they are batched
+(`Rule.batched`). What is done for all the rest stands in `following`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import ConstantNode, Joint, Node, record
+
+from ..rules.accumulate import scatter
+from ..rules.broadcasting import spread
+from ..rules.registry import Formula, Rule, Shared, Variadic, weighed
+
+
+def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    """As `following.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    found: Any = NotImplemented
+    if rule.formulas.__class__ is Shared and rule.formulas.stacked:
+        found = rule.formulas.formula([position], adjoints, out, *operands, **options)[0]
+    elif rule.batch[0] is not None:
+        found = rule.batch[0](position, adjoints, out, *operands, **options)
+    elif _is_elementwise(rule):
+        found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
+        found = found if np.ndim(found) > out.ndim else NotImplemented  # zeros, whatever the adjoint
+    elif rule.weights:
+        found = _pull_reduction(rule, position, adjoints, out, *operands, **options)
+    elif rule.positions is not None:
+        places = rule.positions(out, *operands, **options)
+        found = np.reshape(put_at(adjoints, operands[0], places), (adjoints.shape[0], *operands[0].shape))
+    return found
+
+
+def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    """As `following.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    if rule.batch[1] is not None:
+        return rule.batch[1](tangents, out, *operands, **options)
+    if _is_elementwise(rule):
+        return _total(rule.tangents, [None if t is None else padded(t, out.ndim) for t in tangents], out, operands, options)
+    if rule.weights:
+        return _push_reduction(rule, tangents, out, *operands, **options)
+    if rule.positions is not None:
+        return found_at(tangents[0], rule.positions(out, *operands, **options))
+    return NotImplemented
+
+
+def _is_elementwise(rule: Rule) -> bool:
+    return rule.kind == "elementwise" and rule.formulas.__class__ is not Variadic
+
+
+def by_parts(part: Formula) -> Formula:
+    """The push of a rule, from ``part(position, tangents, out, *operands, **options)`` for each operand that has tangents."""
+
+    def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        found = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
+        return NotImplemented if any(f is NotImplemented for f in found) else functools.reduce(operator.add, found)
+
+    return push
+
+
+def padded(tangents: Any, ndim: int) -> Any:
+    """Tangents of an operand with axes of length one after the first, so that it has `ndim` axes besides."""
+    missing = ndim + 1 - tangents.ndim
+    return np.reshape(tangents, (tangents.shape[0], *[1] * missing, *tangents.shape[1:])) if missing > 0 else tangents
+
+
+def _total(formulas: Any, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+    total = None
+    for position, tangent in enumerate(tangents):
+        if tangent is not None and formulas[position] is not None:
+            part = formulas[position](tangent, out, *operands, **options)
+            if np.ndim(part) <= out.ndim:
+                return NotImplemented
+            total = part if total is None else total + part
+    return total
+
+
+# ------------------------------------------------------------------------------------------ reductions
+
+
+def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
+    """The axes that are reduced, as they lie in what has an axis of directions before."""
+    if not x.ndim:
+        return ()
+    return tuple([1 + i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))])
+
+
+def _pull_reduction(
+    rule: Rule, position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+) -> Any:
+    weights = rule.weights[position]
+    factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
+    if position == rule.initial:
+        return g if factor is None else g * np.reshape(factor, out.shape)
+    axes = reduced_axes(x, axis)
+    if not keepdims and x.ndim:
+        g = np.reshape(g, (g.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
+    return g if factor is None else g * factor
+
+
+def _push_reduction(
+    rule: Rule, tangents: list[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+) -> Any:
+    kept = spread(out, x, axis, keepdims)
+    total = None
+    for position, tangent in enumerate(tangents):
+        weights = rule.weights[position] if tangent is not None else None
+        if weights is None:
+            continue
+        factor = weights(kept, x, *others, axis=axis, **options)
+        if position == rule.initial:
+            part = padded(tangent, out.ndim)
+            part = part if factor is None else part * np.reshape(factor, out.shape)
+        else:
+            part = padded(tangent, x.ndim)
+            part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
+            part = np.sum(part, axis=reduced_axes(x, axis), keepdims=bool(keepdims))
+        total = part if total is None else total + part
+    return total
+
+
+# ------------------------------------------------------------------------------------------- positions
+
+
+def found_at(tangents: Any, places: Any) -> Any:
+    """In each direction, the elements at the places; 0 where a place is negative."""
+    count = tangents.shape[0]
+    if not math.prod(tangents.shape[1:]):
+        return np.zeros((count, *places.shape), tangents.dtype)
+    rows = np.reshape(tangents, (count, math.prod(tangents.shape[1:])))
+    return np.where(places >= 0, rows[:, places], 0)
+
+
+def put_at(adjoints: Any, x: Any, places: Any) -> Any:
+    """What `found_at` undoes: adjoints of ``x.ravel()``, each of those given added at its place."""
+    places = np.ravel(places)
+    there = places >= 0
+    count = adjoints.shape[0]
+    pieces = np.reshape(adjoints, (count, places.size))
+    if isinstance(places, Node) or not there.all():
+        pieces, places = pieces[:, there], places[there]
+    like = zeros_like_batch((math.prod(x.shape),), np.result_type(x.dtype, adjoints.dtype), count)
+    return record(scatter, (like, pieces, slice(None), places), {"layout": (2,)})
+
+
+def zeros_like_batch(shape: tuple[int, ...], dtype: Any, count: int) -> Any:
+    """Zeros that take no memory, for shape and dtype alone."""
+    return np.broadcast_to(np.zeros((), dtype), (count, *shape))
+
+
+def batch_like(node: Any, count: int) -> Any:
+    """What deferred adjoints of `count` directions are put together like."""
+    return node if node.__class__ is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
+
+
+def count_of(stacked: Any) -> int:
+    """How many directions are stacked; of several outputs, those that have them."""
+    first = next(part for part in stacked if part is not None) if isinstance(stacked, (tuple, list)) else stacked
+    return int(first.shape[0])

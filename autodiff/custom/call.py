@@ -1,0 +1,82 @@
+"""Calls that are one node of the graph, and whose derivative is a Python function.
+
+`custom_gradient`, `checkpoint`, `root` and `odeint` are of this kind: what they compute is no formula of NumPy's. Each
+call is an object with two methods, kept among the options of its node::
+
+    compute(*operands) -> value              on plain arrays
+    pull(adjoint, out, *operands) -> [...]   the operands' adjoints, on plain arrays or, for higher orders, on nodes
+
+The tangents follow by transposing: `pull` is linear in the adjoint, so ``J @ t`` is the gradient of ``sum(pull(u) * t)``
+with respect to u. A call that knows a shorter way has a third method, ``push(position, tangent, out, *operands)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import Node
+
+from ..operators.grad import vjp
+from ..rules.registry import Rule, Shared, Variadic, makers
+
+
+class Opaque:
+    """The function that the nodes of one kind of call carry.
+
+    Parameters
+    ----------
+    opname : str
+        The name of the operation.
+    """
+
+    def __init__(self, opname: str) -> None:
+        self.__name__ = opname
+
+    def __call__(self, *operands: Any, call: Any) -> Any:
+        """What the call computes."""
+        return call.compute(*operands)
+
+
+def _pulled(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
+    """The adjoints of several operands, from one call of `pull`."""
+    found = call.pull(adjoint, out, *operands)
+    return [found[position] for position in positions]
+
+
+def _tangent(position: int, tangent: Any, out: Any, *operands: Any, call: Any) -> Any:
+    if hasattr(call, "push"):
+        return call.push(position, tangent, out, *operands)
+    return transposed(lambda u: call.pull(u, out, *operands)[position], out, tangent)
+
+
+def transposed(pull: Any, out: Any, tangent: Any) -> Any:
+    """The tangent of a result, from the linear function that takes its adjoint to that of an operand.
+
+    Parameters
+    ----------
+    pull : callable
+        ``pull(adjoint)``; for several results, of the tuple of their adjoints.
+    out : array or tuple of arrays
+        The result.
+    tangent : array or Node
+        The tangent of the operand.
+    """
+    if isinstance(out, tuple):
+        ones = [np.ones(part.shape, part.dtype) for part in out]
+        return vjp(lambda *us: pull(us), *ones)[1](tangent)
+    return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
+
+
+makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_pulled), Variadic(_tangent))
+
+
+def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
+    """Adjoints of several results, zero where none has arrived."""
+    return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
+
+
+def is_recorded(*values: Any) -> bool:
+    """Whether a node is among values, or in a tuple among them."""
+    return any(is_recorded(*v) if isinstance(v, tuple) else isinstance(v, Node) for v in values)

@@ -1,0 +1,304 @@
+"""Solutions of equations, differentiated by the implicit function theorem.
+
+If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``: the derivative does not depend on how
+the solution was found. The solvers are those of `scipy.optimize`; nothing that they do is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.modes import NoGraph
+from compgraph.graph.node import INERT, Node, describe, record
+from compgraph.graph.operands import as_operands, to_plain
+from compgraph.guards.decisions import note_lengths
+
+from ..arguments.checks import as_argument
+from ..forward.jvp import jvp
+from ..operators.grad import grad, value_and_grad, vjp
+from ..operators.jacobians import jacrev
+from ..operators.tracing import Traced
+from .call import Opaque
+
+Function = Callable[..., Any]
+
+
+def root(g: Function, x0: Any, *params: Any, method: str = "hybr", tol: float = 1e-12, options: Any = None) -> Any:
+    """The solution x of ``g(x, *params) = 0``, as a differentiable function of the parameters.
+
+    Parameters
+    ----------
+    g : callable
+        A function of x and the parameters that returns an array of the shape of x.
+    x0 : array_like
+        Where the search begins. The solution does not depend on it, so it gets no derivative.
+    *params : array_like or Node
+        What the solution is differentiated with respect to.
+    method, tol, options
+        As in ``scipy.optimize.root``.
+
+    Returns
+    -------
+    array or Node
+        The solution, of the shape of `x0`.
+
+    Raises
+    ------
+    RuntimeError
+        If the solver does not converge.
+    TypeError
+        If `g` uses a node that is not among the parameters, or x is complex.
+    numpy.linalg.LinAlgError
+        In a derivative: if the Jacobian of `g` with respect to x is singular there.
+
+    Notes
+    -----
+    Both modes and all orders, by the implicit function theorem (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd
+    ed., SIAM 2008, ch. 15). A derivative takes one Jacobian of `g` with respect to x, and one linear solution.
+
+    Examples
+    --------
+    >>> from autodiff import grad
+    >>> square_root = lambda p: root(lambda x, p: x * x - p, 1.0, p)
+    >>> print(round(float(square_root(2.0)), 9), round(float(grad(square_root)(2.0)), 9))
+    1.414213562 0.353553391
+    """
+
+    def solve(start: Any, values: tuple[Any, ...]) -> Any:
+        from scipy import optimize
+
+        found = optimize.root(
+            lambda x: np.ravel(to_plain(g(_shaped(x, start), *values))),
+            np.ravel(start),
+            jac=lambda x: to_plain(_jacobian(g, _shaped(x, start), values)),
+            method=method,
+            tol=tol,
+            options=options,
+        )
+        residual = np.max(np.abs(np.ravel(to_plain(g(_shaped(found.x, start), *values)))), initial=0)
+        if not found.success and not residual <= _rounding(g, found.x, start, values):
+            raise RuntimeError(f"root: no solution was found: {found.message} (residual {residual:.3g})")
+        return found.x
+
+    return _solution("root", g, x0, params, solve)
+
+
+def fixed_point(f: Function, x0: Any, *params: Any, tol: float = 1e-12, maxiter: int = 500) -> Any:
+    """The x with ``x = f(x, *params)``, found by iteration, as a differentiable function of the parameters.
+
+    Parameters
+    ----------
+    f : callable
+        A function of x and the parameters that returns an array of the shape of x.
+    x0 : array_like
+        Where the iteration begins; it gets no derivative.
+    *params : array_like or Node
+        What the solution is differentiated with respect to.
+    tol : float
+        The relative change at which the iteration ends.
+    maxiter : int
+        The greatest number of steps.
+
+    Returns
+    -------
+    array or Node
+        Of the shape of `x0`.
+
+    Raises
+    ------
+    RuntimeError
+        If the iteration does not converge; `root` may find the solution all the same.
+    TypeError, numpy.linalg.LinAlgError
+        As `root` does.
+
+    Notes
+    -----
+    The derivative is that of the root of ``x - f(x, *params)``; see `root`. Steps are plain, ``x = f(x)``: where they
+    converge the solution is stable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from autodiff import grad
+    >>> print(round(float(grad(lambda p: fixed_point(lambda x, p: np.cos(p * x), 0.5, p))(1.0)), 6))
+    -0.297474
+    """
+
+    def solve(start: Any, values: tuple[Any, ...]) -> Any:
+        x = start
+        for _ in range(maxiter):
+            before, x = x, np.asarray(to_plain(f(_shaped(x, start), *values)))
+            if x.shape != start.shape:
+                raise ValueError(f"fixed_point: the function made shape {x.shape} of {start.shape}")
+            if not np.all(np.isfinite(x)):
+                break
+            if np.max(np.abs(x - before), initial=0) <= tol * max(1.0, float(np.max(np.abs(x), initial=0))):
+                return x
+        raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps; try autodiff.root")
+
+    return _solution("fixed_point", lambda x, *p: x - f(x, *p), x0, params, solve)
+
+
+def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: float = 1e-9, options: Any = None) -> Any:
+    """The x at which ``f(x, *params)`` is least, as a differentiable function of the parameters.
+
+    Parameters
+    ----------
+    f : callable
+        A function of x and the parameters that returns a scalar, twice differentiable.
+    x0 : array_like
+        Where the search begins; it gets no derivative.
+    *params : array_like or Node
+        What the minimiser is differentiated with respect to.
+    method, options
+        As in ``scipy.optimize.minimize``; methods without constraints.
+    tol : float
+        How small the gradient must be, relative to its size at the start. Newton's steps end the search.
+
+    Returns
+    -------
+    array or Node
+        The minimiser, of the shape of `x0`.
+
+    Raises
+    ------
+    RuntimeError
+        If the solver fails, or ends where the gradient is not zero or the Hessian not positive definite.
+    TypeError
+        As `root` does.
+
+    See Also
+    --------
+    autodiff.optimizers.minimize : nested arguments, bounds, constraints and all of SciPy's methods, without a derivative of
+        the minimiser.
+
+    Notes
+    -----
+    The derivative is that of the root of the gradient; see `root`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from autodiff import grad
+    >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p))(3.0)), 6))
+    0.5
+    """
+
+    def slope(x: Any, *p: Any) -> Any:
+        return grad(lambda z: f(z, *p))(x)
+
+    def solve(start: Any, values: tuple[Any, ...]) -> Any:
+        from scipy import optimize
+
+        def both(x: Any) -> tuple[float, Any]:
+            value, found = value_and_grad(lambda z: f(z, *values))(_shaped(x, start))
+            return float(to_plain(value)), np.ravel(to_plain(found))
+
+        first = float(np.max(np.abs(both(np.ravel(start))[1]), initial=0))
+        with np.errstate(over="ignore", invalid="ignore"):  # a search that runs away is told below
+            found = optimize.minimize(both, np.ravel(start), jac=True, method=method, tol=tol * max(first, 1e-3), options=options)
+        x = np.asarray(found.x, float)
+        for _ in range(5):
+            matrix, residual = to_plain(_jacobian(slope, _shaped(x, start), values)), both(x)[1]
+            if not np.all(np.isfinite(matrix)) or not np.all(np.linalg.eigvalsh((matrix + matrix.T) / 2) > 0):
+                raise RuntimeError(
+                    f"minimize: no minimum was found: the Hessian is not positive definite at the end: {found.message}"
+                )
+            if not np.max(np.abs(residual), initial=0) > tol * max(first, 1e-3) * 1e-3:
+                break
+            x = x - np.linalg.solve(matrix, residual)
+        residual = np.max(np.abs(both(x)[1]), initial=0)
+        if not residual <= tol * max(first, 1.0):
+            raise RuntimeError(f"minimize: no minimum was found: {found.message} (gradient {residual:.3g})")
+        return x
+
+    return _solution("minimize", slope, x0, params, solve)
+
+
+# ------------------------------------------------------------------------------------------ the theorem
+
+
+class Implicit:
+    """The root of a function of x and parameters: one call of `root` and its like."""
+
+    def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
+        self.name, self.g, self.solve = name, g, solve
+        self.start, self.dtype = start.astype(float), start.dtype
+
+    def compute(self, *params: Any) -> Any:
+        """The solution."""
+        with NoGraph():
+            found = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
+        return np.asarray(found, self.dtype).reshape(self.start.shape)[()]
+
+    def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
+        matrix = _jacobian(self.g, out, params)
+        plain = np.asarray(to_plain(matrix))
+        if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
+            raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
+        return matrix
+
+    def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
+        """The adjoints of the parameters."""
+        weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
+        _, pulled = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
+        return list(pulled(weights)[1:])
+
+    def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
+        """The tangent of the solution from that of one parameter."""
+        before, after = params[:position], params[position + 1 :]
+        still = np.zeros(out.shape, out.dtype)
+        moved = jvp(lambda x, p: self.g(x, *before, p, *after), (out, params[position]), (still, tangent))[1]
+        return laid_out(np.linalg.solve(self._matrix(out, params), np.ravel(-moved)), out.shape)
+
+
+def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
+    """The solution as one node."""
+    start = np.asarray(to_plain(as_argument(to_plain(x0))))
+    operands = tuple(as_argument(p) for p in as_operands(params))
+    note_lengths(f"the start of autodiff.{name}", x0)
+    if any(np.asarray(to_plain(a)).dtype.kind == "c" for a in (start, *operands)):
+        raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
+    call = Implicit(name, g, start, solve)
+    out = record(_functions[name], operands, {"call": call})
+    require_closed(name, g, [to_plain(out), *operands])
+    return out
+
+
+_functions = {name: Opaque(name) for name in ("root", "fixed_point", "minimize")}
+
+
+def require_closed(name: str, g: Function, values: list[Any]) -> None:
+    """Raise a TypeError if a function uses nodes that are not among its arguments; its derivative would miss them."""
+    traced = Traced(lambda given: g(*given), [to_plain(v) for v in values], range(len(values)))
+    used = [n for n in traced.closed if n.__class__ not in INERT]
+    if used or traced.level:
+        what = describe(used[0]) if used else "value with a tangent"
+        raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
+
+
+def _jacobian(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
+    """The Jacobian of `g` with respect to x, as a matrix."""
+    x = x if isinstance(x, Node) else np.asarray(x)[()]
+    matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
+    if matrix.shape[0] != x.size:
+        raise ValueError(f"the function gives {matrix.shape[0]} numbers for an x of {x.size}; as many are needed")
+    return np.reshape(matrix, (x.size, x.size))
+
+
+def laid_out(flat: Any, shape: tuple[int, ...]) -> Any:
+    """A vector in a shape; of no dimensions, a scalar."""
+    return np.reshape(flat, shape) if shape else flat[0]
+
+
+def _shaped(x: Any, like: Any) -> Any:
+    return np.reshape(np.asarray(x, like.dtype), like.shape)[()]
+
+
+def _rounding(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
+    """What rounding alone may leave of a residual."""
+    matrix = np.abs(to_plain(_jacobian(g, _shaped(x, start), values)))
+    return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

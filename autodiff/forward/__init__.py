@@ -1,0 +1,12 @@
+"""Forward mode: tangents carried along as the values are computed, with no graph stored.
+
+`jvp` passes one direction through a function; `variables` makes inputs of which the whole Jacobian is carried.
+"""
+
+from __future__ import annotations
+
+from .jacobian_node import JacobianNode, jacobian, variables
+from .jvp import jvp
+from .tangent_node import TangentNode
+
+__all__ = ["JacobianNode", "TangentNode", "jacobian", "jvp", "variables"]

@@ -1,0 +1,306 @@
+"""Jacobians carried along: each value has its derivatives with respect to all elements of the inputs, as one array.
+
+The tangents in the directions of all input elements are stacked along a first axis, and pass each operation together
+(see `batching`). No graph is stored: what a value was computed from is forgotten at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.node import Node, describe, record, require_history
+from compgraph.guards.escapes import noticed, told
+
+from ..arguments.checks import as_argument
+from ..batching.following import push_batch
+from ..rules.broadcasting import conform_batch
+from ..rules.derivative_buffer import Shadow
+from ..rules.registry import Rule
+from .jvp import connected
+from .tangent_node import TangentNode, next_level
+
+
+class Inputs(NamedTuple):
+    """The inputs of one call of `variables`: their shapes, and how many elements they have together."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    size: int
+
+
+class JacobianNode(TangentNode):
+    """A value with its derivatives with respect to all inputs that one call of `variables` made.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        The shapes of the inputs. The tangent has the shape ``(inputs.size, *self.shape)``.
+
+    Examples
+    --------
+    >>> x = variables(0.5, names=["x"])
+    >>> x
+    JacobianNode(0.5, name='x', dtype=float64)
+    >>> print((x * x).jacobian)
+    1.0
+    """
+
+    __slots__ = ("inputs",)
+    kind = "carried"
+    room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
+
+    inputs: Inputs
+
+    @classmethod
+    def of(cls, primal: Any, tangents: Any, level: int, inputs: Inputs, root: Any = None) -> JacobianNode:
+        """Make a node of `primal` that carries `tangents` (None where they are zero)."""
+        node: Any = cls.create_using(primal, tangents, level, root)
+        node.inputs = inputs
+        return node  # type: ignore[no-any-return]
+
+    @property
+    def jacobian(self) -> Any:
+        """The derivatives of the value with respect to the inputs.
+
+        An array of the shape of the value followed by that of the input, so that of vectors of p and of n elements it is
+        p by n, and of numbers a number; of several inputs the list of them, in the order of `variables`. In the precision
+        of the value; it shares no memory with anything.
+        """
+        require_history(self)
+        found, start = [], 0
+        tangents = connected(self.tangent, self.primal)
+        for shape in self.inputs.shapes:
+            stop = start + math.prod(shape)
+            block = np.copy(np.moveaxis(tangents[start:stop], 0, -1), order="C")
+            block = np.reshape(block, self.shape + shape)
+            found.append(block if isinstance(block, Node) else block[()])
+            start = stop
+        return found if len(found) > 1 else found[0]
+
+    @property
+    def tangent(self) -> Any:
+        """The derivatives in the direction of each input element, along a first axis."""
+        tangents = self.derivative()
+        return np.zeros((self.inputs.size, *self.shape), self.dtype) if tangents is None else tangents
+
+    def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> JacobianNode:
+        """Another node of this level."""
+        return JacobianNode.of(primal, tangent, self.level, self.inputs, root)
+
+    def pushed(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+        """The tangents of an operation's output, from those of its operands (None where zero)."""
+        if self.inputs.size:
+            return push_batch(rule, tangents, out, function, list(operands), options)
+        return tuple(map(_no_directions, out)) if isinstance(out, (tuple, list)) else _no_directions(out)
+
+    def conformed(self, tangent: Any, out: Any) -> Any:
+        """Tangents in the shape and dtype of an output."""
+        return conform_batch(tangent, out, self.inputs.size)
+
+    def shadow_of(self, plain: Any) -> Shadow:
+        """Room for the tangents of an array, each laid out as that is."""
+        return Layers(plain, self.inputs.size)
+
+    def write(self, window: Any, index: Any, tangent: Any) -> None:
+        """``window[:, index] = tangent``, whatever the index; None is zero."""
+        index = index if isinstance(index, tuple) else (index,)
+        if not any(i is Ellipsis for i in index):
+            index = (*index, ...)
+        last = np.moveaxis(window, 0, -1)  # behind all others, the axis of directions stays where it is
+        last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
+
+    @classmethod
+    def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)`` and its tangents at `level`."""
+        _refuse_others(level, args)
+        return super().carry(level, function, args, options)
+
+    @classmethod
+    def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
+        """``target[index] = value``, where one of them carries tangents at `level`."""
+        _refuse_others(level, (target, value))
+        super().store(level, target, index, value, casting)
+
+
+class Layers(Shadow):
+    """A shadow with the tangents of many directions, one behind the other.
+
+    Parameters
+    ----------
+    like : numpy.ndarray
+        The array that first had the buffer.
+    directions : int
+        How many there are.
+    """
+
+    __slots__ = ("_directions", "_step")
+
+    def __init__(self, like: Any, directions: int) -> None:
+        super().__init__(like)
+        self._directions, self._step = directions, self.count * self.dtype.itemsize
+        self.count *= directions
+        self.buffer = np.zeros(self.count, self.dtype)
+
+    def place(self, plain: Any) -> dict[str, Any]:
+        """Where the tangents of a view lie."""
+        place = super().place(plain)
+        return {**place, "strides": (self._step, *place["strides"])}
+
+    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+        """A part of the buffer."""
+        return super().cut((self._directions, *shape), **place)
+
+
+def _no_directions(out: Any) -> Any:
+    """The tangents of an output where the inputs have no elements."""
+    return None if out is None else np.zeros((0, *out.shape), out.dtype)
+
+
+def _carried(value: Any) -> JacobianNode | None:
+    """The value, or one among its primals and tangents of other derivatives, if that carries Jacobians."""
+    if isinstance(value, JacobianNode) or not isinstance(value, TangentNode):
+        return value if isinstance(value, JacobianNode) else None
+    found = _carried(value.primal)
+    return _carried(value.derivative()) if found is None else found
+
+
+def _refuse_others(level: int, values: Sequence[Any]) -> None:
+    """Raise if values from two calls of `variables` meet: each would carry a part of the Jacobian only."""
+    for value in values:
+        other = _carried(value)
+        if other is not None and other.level != level:
+            raise TypeError(
+                f"the {describe(other)} carries the Jacobian for the inputs of another call of autodiff.forward.variables; make "
+                "all inputs in one call. For a derivative within a derivative, use autodiff.jvp for the inner one"
+            )
+
+
+def refuse_carried(operator: str, value: Any) -> None:
+    """Raise if reverse mode is to pass a value that carries a Jacobian."""
+    found = _carried(value)
+    if found is not None:
+        raise TypeError(
+            f"{operator}: the {describe(found)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "
+            "pass on; use autodiff.jvp inside, or take the outer derivative by autodiff.jacobian"
+        )
+
+
+def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
+    """The arrays that `variables` makes nodes of, in either mode: real and floating."""
+    if not values:
+        raise TypeError("variables: give one value for each input")
+    if names is not None and (isinstance(names, str) or len(names) != len(values)):
+        raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one for each input")
+    found = []
+    for position, value in enumerate(values):
+        array = as_argument(value, f"variables: input {position}", "use it as it is: what is no input is a constant")
+        if array.dtype.kind == "c":
+            raise TypeError(
+                f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "
+                "autodiff.jacfwd, which takes analytic functions"
+            )
+        found.append(array)
+    return found
+
+
+def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
+    """Make inputs: nodes of which every value computed from them carries its Jacobian, as one array.
+
+    No graph is stored, so memory does not grow with the length of a computation. Time and memory of each operation grow
+    with the number of all input elements: for many of them use `autodiff.reverse.variables`.
+
+    Parameters
+    ----------
+    *values : array_like
+        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats; integer arrays and
+        complex numbers are refused.
+    names : sequence of str, optional
+        A name for each input.
+
+    Returns
+    -------
+    JacobianNode or tuple of JacobianNode
+        A node for one value, a tuple for several. Each has copied its value, and may be written into. What NumPy computes
+        from them are nodes like them, with an attribute ``jacobian``: an array of the shape of the result followed by that
+        of the input (of a number with respect to a number, a number); for several inputs the list of them, in order.
+
+    Raises
+    ------
+    TypeError
+        If a value has no derivatives, is complex, or comes from another call of `variables`; later, where values from two
+        calls meet, or one is written into an array that was made without.
+    ValueError
+        If there are not as many names as values.
+
+    See Also
+    --------
+    autodiff.reverse.variables, autodiff.reverse.jacobian : the same in reverse mode.
+    autodiff.jacfwd : the Jacobian of a function, as a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = variables(np.array([1.0, 2.0, 3.0]))
+    >>> y = x[:2] * x[1:]
+    >>> y.jacobian
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
+    >>> a, v = variables(3.0, np.array([1.0, 2.0]))
+    >>> (a * v).jacobian
+    [array([1., 2.]), array([[3., 0.],
+           [0., 3.]])]
+    """
+    arrays = real_inputs(values, names)
+    level = next_level()
+    _refuse_others(level, arrays)
+    sizes = [math.prod(a.shape) for a in arrays]
+    inputs = Inputs(tuple([a.shape for a in arrays]), sum(sizes))
+    nodes = []
+    for array, start in zip(arrays, itertools.accumulate(sizes, initial=0), strict=False):
+        units = np.zeros((inputs.size, math.prod(array.shape)), array.dtype)
+        np.fill_diagonal(units[start:], 1)
+        own = record(operations.input_of, (array,))  # the caller, or the computation, may write into it
+        nodes.append(JacobianNode.of(own, units.reshape(inputs.size, *array.shape), level, inputs))
+    for node, name in zip(nodes, names or (), strict=False):
+        node.name = name
+    return nodes[0] if len(nodes) == 1 else tuple(nodes)
+
+
+def jacobian(value: Any) -> Any:
+    """The Jacobian that a value carries: its ``.jacobian``, or an error that says why it has none.
+
+    Parameters
+    ----------
+    value : JacobianNode
+        What was computed from the inputs that `variables` made.
+
+    Returns
+    -------
+    array or list of array
+        See `variables`.
+
+    Raises
+    ------
+    TypeError
+        If the value carries no Jacobian, as do integers, comparisons, and plain numbers.
+
+    Examples
+    --------
+    >>> x = variables(3.0)
+    >>> print(jacobian(x * x))
+    6.0
+    """
+    require_history(value)
+    if isinstance(value, JacobianNode):
+        return value.jacobian
+    what = describe(value) if isinstance(value, Node) else f"plain {type(value).__name__}"
+    raise TypeError(
+        f"jacobian: the {what} carries no Jacobian: it does not depend on what autodiff.forward.variables made, its dtype has "
+        "no derivatives, or the tangents were lost on the way (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
+        f"{told(noticed())}"
+    )

@@ -1,0 +1,156 @@
+"""The derivative of a function along a direction, in one forward pass; what its arguments may be, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.context.contexts import apart
+from compgraph.graph.context.modes import buffers_wrapped
+from compgraph.graph.hollow.bodies import Hollowing
+from compgraph.graph.memory import memory_of
+from compgraph.graph.node import GIVEN, ConstantNode, Node, adopted, next_tick, record, solid
+from compgraph.guards.decisions import note_lengths
+from compgraph.guards.escapes import noticing
+
+from ..arguments.asked import require_same_value
+from ..arguments.checks import as_argument, as_direction, lost_graph, warn_of_zeros
+from ..arguments.pytrees import flatten, unflatten, with_aux
+from ..rules.broadcasting import conform
+from .tangent_node import TangentNode, next_level
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way.
+    primals : tuple or list of array_like
+        The arguments, which may nest; Python numbers become floats, integer arrays are refused.
+    tangents : tuple or list of array_like
+        The direction: for each argument, an array of its shape, nested as it is.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
+
+    Returns
+    -------
+    value, tangent : array
+        Of the shape of ``f(*primals)``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is an integer array, `f` returns something that is no array, or `primals` or `tangents` are not in a
+        tuple or list.
+    ValueError
+        If the tangents do not match the arguments in number or shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, tangent = jvp(lambda x: np.sin(x) * x, (2.0,), (1.0,))
+    >>> print(round(float(tangent), 6))
+    0.077004
+    """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(given).__name__}; "
+                "of one argument write jvp(f, (x,), (t,))"
+            )
+    if len(primals) != len(tangents):
+        raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
+    (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
+    if nesting != structure:
+        raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
+    level, start = next_level(), next_tick()
+    inputs = []
+    for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
+        primal = as_argument(primal, f"jvp: primal {position}")
+        tangent = as_direction(tangent, primal, f"jvp: tangent {position}", "its primal")
+        own = record(operations.input_of, (primal,))  # the function may write into it
+        moved = conform(tangent, primal)  # and what it returns may be this
+        inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
+    wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
+
+    def run() -> Any:
+        with Hollowing(), wrapped, noticing() as escapes:
+            result = f(*unflatten(structure, inputs))
+            result, aux = with_aux("jvp", result) if has_aux else (result, None)
+            outs, results = flatten(result)
+            return result, aux, list(map(adopted, outs)), results, escapes
+
+    result, aux, outs, results, escapes = apart(run)
+    require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
+    if not outs:
+        raise TypeError(lost_graph("jvp", result, escapes, f))
+    parts = [_parted(out, level, escapes, f) for out in outs]
+    if not any(isinstance(a, Node) for a in (*points, *directions)):
+        parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
+    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
+    parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
+    if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
+        warn_of_zeros("jvp", "its arguments", escapes)
+    both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
+    return (*both, _without(level, aux)) if has_aux else both
+
+
+def _value_alone(result: Any, has_aux: bool) -> Any:
+    return result[0] if has_aux else result
+
+
+def _without(level: int, tree: Any) -> Any:
+    """Nested values without their tangents at a level."""
+    leaves, structure = flatten(tree)
+    values = [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves]
+    return unflatten(structure, [_handed(value) for value in values])
+
+
+def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
+    """The value and the tangent of a result."""
+    if isinstance(out, TangentNode) and out.level == level:
+        return out.primal, out.tangent
+    if not isinstance(out, Node):
+        raise TypeError(lost_graph("jvp", out, escapes, f))
+    if out.level > level:
+        raise TypeError(
+            "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
+            "inside it; return its .jacobian, or its .primal where the value is meant"
+        )
+    return out, np.zeros(out.shape, out.dtype)[()]
+
+
+def _handed(value: Any) -> Any:
+    """A value or tangent for the caller."""
+    return solid(value) if isinstance(value, Node) else value
+
+
+def _settled(value: Any, since: int) -> Any:
+    """A value for the caller: plain numbers, where nothing it was computed from was made before a tick or is given later.
+
+    An inner derivative that uses a value with a tangent makes a node of it, in case it is written into.
+    """
+    if not isinstance(value, Node) or value.level:
+        return value
+    queue: list[Any] = [value]
+    seen = {value}
+    for node in queue:
+        if node.tick <= since or node.__class__ in GIVEN or (isinstance(node, Node) and memory_of(node)):
+            return value
+        operands = {node.args[position] for position in node.edges} - seen
+        seen |= operands
+        queue += operands
+    return value.plain
+
+
+def connected(tangent: Any, primal: Any) -> Any:
+    """A tangent that is constant, as a node of the primal's graph if there is one."""
+    if isinstance(tangent, Node) or not isinstance(primal, Node):
+        return tangent
+    tangent = np.ones_like(primal) * tangent
+    return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)

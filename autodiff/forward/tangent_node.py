@@ -1,0 +1,262 @@
+"""Forward mode: tangents carried along as the values are computed, with no graph stored.
+
+A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.node.record` hands every
+operation on one to `TangentNode.carry`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
+outer derivative. Levels tell nested derivatives apart: the operands of the highest level are unpacked first, all
+others are constants to it, so an inner derivative never takes an outer perturbation for its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.context.modes import is_recording, watched
+from compgraph.graph.hollow.bodies import hollow_body
+from compgraph.graph.memory import interrupted, overlaps_itself, owner_of, window
+from compgraph.graph.node import INERT, NO_OPTIONS, Node, OperationalNode, _new_view, describe, inert, leaf, record
+from compgraph.inplace.store import put, require_writeable, store
+
+from ..rules.apply import push
+from ..rules.broadcasting import conform
+from ..rules.derivative_buffer import Shadow
+from ..rules.registry import Rule, Work, by_function
+
+next_level = itertools.count(1).__next__
+
+
+class TangentNode(Node):
+    """A value with the derivative of it along a direction.
+
+    Attributes
+    ----------
+    primal : array or Node
+        The value, one level further down.
+    tangent : array or Node
+        Its derivative, of the same shape. (A `carried.JacobianNode` has many, along a first axis.)
+    level : int
+        Which derivative this is; inner derivatives have higher levels.
+    root : TangentNode or None
+        Of a view, the node that first had its buffer.
+    """
+
+    __slots__ = ("_primal", "_shadow", "_tangent", "is_scalar", "level", "root")
+    kind = "tangent"
+    room: ClassVar[str] = (
+        "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
+    )
+
+    root: TangentNode | None
+    _primal: Any
+    _tangent: Any
+    _shadow: Shadow | None
+
+    @classmethod
+    def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
+        """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
+        plain = primal.plain if isinstance(primal, Node) else primal
+        node: Any = _new_view(hollow_body(np.asarray(plain)), cls)
+        node.plain = plain
+        node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
+        node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)
+        node.function = node.memory = node._name = node._operands = None
+        node.args, node.options, node.edges = (), NO_OPTIONS, ()
+        node.tick = 0
+        return node  # type: ignore[no-any-return]
+
+    def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> TangentNode:
+        """Another node of this level."""
+        return TangentNode.create_using(primal, tangent, self.level, root)
+
+    def pushed(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+        """The tangent of an operation's output, from those of its operands (None where zero)."""
+        return push(rule, tangents, out, function, operands, options)
+
+    def conformed(self, tangent: Any, out: Any) -> Any:
+        """A tangent in the shape and dtype of an output."""
+        return conform(tangent, out)
+
+    def shadow_of(self, plain: Any) -> Shadow:
+        """Room for the tangent of an array, laid out as that is."""
+        return Shadow(plain)
+
+    def write(self, window: Any, index: Any, tangent: Any) -> None:
+        """``window[index] = tangent``, in a window of the shadow; None is zero."""
+        window[index] = 0 if tangent is None else tangent
+
+    @property
+    def primal(self) -> Any:
+        """The value, one level further down."""
+        if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
+            buffer = self.root.primal  # it became a node, or one with a tangent, when such a one was written into it
+            offset = _address(self.plain) - _address(buffer.plain)
+            place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
+            self._primal = record(window, (buffer,), place)
+            if not self.plain.flags.writeable:
+                np.ndarray.setflags(self._primal, write=False)
+                self._primal.plain.flags.writeable = False
+        return self._primal
+
+    @property
+    def tangent(self) -> Any:
+        """The derivative of the value."""
+        tangent = self.derivative()
+        return np.zeros(self.shape, self.dtype)[()] if tangent is None else tangent
+
+    def derivative(self) -> Any:
+        """The tangent; None where it is zero."""
+        root = self if self.root is None else self.root
+        if root._shadow is None:
+            if root is self or root._tangent is None:
+                return root._tangent
+            root._shadow = root.shadow_of(root.plain).holding(root.plain, root._tangent)
+        return root._shadow.window(self.plain)
+
+    @classmethod
+    def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)`` and its tangent at `level`."""
+        carried = [a.__class__ is cls and a.level == level for a in args]
+        pairs = list(zip(args, carried, strict=True))
+        those = [a for a, c in pairs if c]
+        _join_graph(those, [a for a, c in pairs if not c])
+        primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
+        out = record(function, primals, options)
+        if function is operations.stop_gradient:
+            return out if isinstance(out, Node) else inert(out)
+        if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
+            root = _viewed(out, those)
+            if root is not None:
+                return root.like(out, None, root)
+        tangents = [a.derivative() if c else None for a, c in pairs]
+        tangent = None
+        if function not in operations.PIECEWISE and any(t is not None for t in tangents):
+            rule = by_function[function]
+            pushed = Work(function).run_once(those[0].pushed, rule, tangents, out, function, primals, options)
+            tangent = _apart(pushed, those)
+        watch = watched()
+        if watch is not None:
+            watch.carried(function, args, out, tangent)
+        if isinstance(out, (tuple, list)):
+            parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
+            return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+        return those[0]._carrying(out, tangent)
+
+    def _carrying(self, out: Any, tangent: Any) -> Any:
+        """An output with its tangent."""
+        if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
+            return out if out is None or isinstance(out, Node) else inert(out)
+        return self.like(out, None if tangent is None else self.conformed(tangent, out))
+
+    @classmethod
+    def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
+        """``target[index] = value``, where one of them has a tangent at `level`."""
+        if target.__class__ is not cls or target.level != level:
+            raise TypeError(
+                f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
+            )
+        require_writeable(target)  # here, since parts of buffers that are cut anew are writeable
+        carried = value.__class__ is cls and value.level == level
+        primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
+        root = target if target.root is None else target.root
+        _join_graph([target], [primal, tangent])
+        carries = tangent is not None or root.derivative() is not None
+        if carries and root._shadow is None:
+            room = root.shadow_of(root.plain)
+            root._shadow = room if root._tangent is None else room.holding(root.plain, root._tangent)
+            _join_graph([target], [primal, tangent])
+        if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
+            tangent = np.real(tangent)
+        shadow: Any = root._shadow
+        place = shadow.window(target.plain) if carries else None
+        into = target.primal
+        root._shadow = HALF if carries else shadow  # whatever interrupts, value and tangent belong together
+        try:
+            if isinstance(into, Node):
+                store(into, index, primal, casting)
+            else:
+                put(into, index, primal, casting)
+        except (ValueError, TypeError, IndexError):  # NumPy has refused, and changed nothing
+            root._shadow = shadow
+            raise
+        if carries:
+            root.write(place, index, tangent)
+            root._shadow = shadow
+
+
+class _Half:
+    """What stands for the shadow of a buffer while one write into value and tangent is done, and after one that was cut off."""
+
+    def window(self, plain: Any) -> Any:
+        raise interrupted(None)
+
+    buffer = property(lambda self: self.window(None))
+
+
+HALF: Any = _Half()
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
+    """The root of the operand that a result is a view of, or None."""
+    plain = out.plain if isinstance(out, Node) else out
+    if plain.__class__ is np.ndarray:
+        owner = owner_of(plain)
+        for operand in carried:
+            if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
+                root = operand if operand.root is None else operand.root
+                return None if overlaps_itself(root.plain) else root  # of a broadcast number: it is never written into
+    return None
+
+
+def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
+    """A tangent that does not change when that of an operand is written: a rule may give that back as it is."""
+    if isinstance(tangent, tuple):
+        return tuple(_apart(part, carried) for part in tangent)
+    for operand in carried:
+        root = operand if operand.root is None else operand.root
+        if root._shadow is not None and isinstance(tangent, np.ndarray):
+            buffer = root._shadow.buffer
+            if np.may_share_memory(np.asarray(getattr(tangent, "plain", tangent)), getattr(buffer, "plain", buffer)):
+                return np.copy(tangent)
+    return tangent
+
+
+def _plain_constant(value: Any) -> Any:
+    """A node that is constant and was computed from nothing, like the answers of comparisons here, as its numbers."""
+    return value.plain if value.__class__ in INERT and not value.args else value
+
+
+def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
+    """If values meet nodes of a graph, let what is written into them from now on be recorded: the graph reads them."""
+    parts = [part for a in carried for part in (a.primal, a.derivative())]
+    nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
+    like: Any = max(nodes, key=lambda n: n.level, default=None)
+    if like is None or not (like.level or is_recording()):  # tangents are carried also where no graph is recorded
+        return
+    for node in carried:
+        root = node if node.root is None else node.root
+        if root.is_scalar:
+            continue
+        if _rank(root._primal) < like.level:
+            root._primal = _buffer_like(root._primal, like)
+        if root._shadow is not None and _rank(root._shadow.buffer) < like.level:
+            root._shadow.hold(_buffer_like(root._shadow.buffer, like))
+
+
+def _buffer_like(array: Any, value: Any) -> Any:
+    """A node over `array` into which a node like `value` can be written."""
+    if isinstance(value, TangentNode):
+        return value.like(_buffer_like(array, value.primal), None)
+    return leaf(array, OperationalNode, None) if isinstance(value, Node) and not isinstance(array, Node) else array
+
+
+def _rank(value: Any) -> int:
+    """What may be written into a value: plain numbers, nodes (0), or what has a tangent at a level up to this."""
+    return value.level if isinstance(value, Node) else -1

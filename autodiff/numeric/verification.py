@@ -1,0 +1,242 @@
+"""Gradients that lack a part because a value left the graph: how they are found, and what is said of them.
+
+Where the numbers of a node are taken unasked, an error says so. Those that are asked for by name (``float(x)``, ``x.value``)
+are given, and what is computed of them is right as a value and wrong as a function of the arguments. Only a comparison
+shows whether that is meant: the derivative along one random direction, by the graph and by a central difference of the
+function on plain arrays.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.contexts import apart
+from compgraph.graph.context.modes import held, no_graph
+from compgraph.graph.node import Node, describe, require_history
+from compgraph.guards.escapes import noticed, told
+
+from . import finite_differences
+
+VERIFY = (None, "first", "always")
+UNSEEN = (
+    "No conversion was noticed. Within a function that is differentiated, only numbers that are written into a text and "
+    "read from it again are not (and, before Python 3.12, those in the buffer of a node): use the node itself"
+)
+# Relative to the default step of a central difference: smaller ones are tried where the function is not finite.
+_STEPS = (1.0, 1e-2, 1e-4)
+
+
+class DetachedGradientError(ValueError):
+    """A gradient is not that of the function: a value has left the graph on the way."""
+
+    __module__ = "autodiff"  # as users know it, in a traceback
+
+
+def require_differentiable(operator: str, node: Any) -> None:
+    """Raise a TypeError unless reverse mode can start from a value."""
+    require_history(node)
+    if not isinstance(node, Node):
+        raise TypeError(
+            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
+            f"under no_graph, or never depended on a variable.{told(noticed())}"
+        )
+    if node.level:
+        raise TypeError(
+            f"{operator} cannot start from a value that carries tangents; use autodiff.grad inside jvp, and the attribute "
+            "jacobian of what was computed from autodiff.forward.variables"
+        )
+    if node.dtype.kind not in "fc":
+        raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
+
+
+def require_known(verify: str | None) -> None:
+    """Raise a ValueError for an option that does not exist."""
+    if verify not in VERIFY:
+        raise ValueError(f"verify is None, 'first' or 'always', not {verify!r}")
+
+
+def verify_gradient(
+    f: Callable[..., Any],
+    points: Sequence[Any],
+    value: Any,
+    gradients: Sequence[Any],
+    escapes: Any,
+    derive: Callable[[Sequence[Any]], Sequence[Any]],
+    seed: int = 0,
+) -> None:
+    """Compare a gradient with a central difference along one direction.
+
+    Where they differ, the reason may be another than a value that left the graph. What `stop_gradient` keeps out of the
+    derivative is then held as it was; a function that gives another value when it is called again is let through; and
+    since the point may be a kink, where any slope between two is right, the gradient must be wrong at points aside too.
+
+    Parameters
+    ----------
+    f : callable
+        The function of `points` alone that returns a number.
+    points : sequence of array_like
+        The arguments.
+    value, gradients : array_like and sequence of array_like
+        What is to be verified: the value of `f`, whose size limits the accuracy of differences, and its gradient.
+    escapes : sequence
+        What was noticed while the function was traced.
+    derive : callable
+        Returns the gradients at other points.
+    seed : int
+        Of the direction.
+
+    Raises
+    ------
+    DetachedGradientError
+        If they differ.
+    """
+    apart(_verify, f, points, value, gradients, escapes, derive, seed)
+
+
+def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: Any, derive: Any, seed: int) -> None:
+    points = [finite_differences.plain(p) for p in points]
+    rng = np.random.default_rng(seed)
+    directions = [_direction(p, rng) for p in points]
+    found, size = _along(gradients, directions)
+    base = max(finite_differences.step_of(p.dtype) for p in points)
+    slack = 10 * base**2 * abs(_plain(value))  # what rounding of the value makes of the difference
+    expected = np.nan
+    for step in base * np.array(_STEPS):
+        with no_graph(), np.errstate(all="ignore"):
+            slope = float(np.real(_called(f, points, directions, step)))
+        if abs(found - slope) <= 4 * base * max(abs(slope), size) + slack:
+            return
+        expected = slope
+        if np.isfinite(slope) and step == base:
+            break
+    if not np.isfinite(expected):  # nothing to compare with: the function is not finite around the point
+        return
+    if _changes(f, points) or _agrees(f, points, gradients, directions) or _agrees_aside(f, points, derive, directions):
+        return
+    raise DetachedGradientError(
+        f"grad: along a random direction the derivative is {found:.8g} by the graph, and {expected:.8g} by a central "
+        f"difference of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}. (autodiff.check_grads says whether a "
+        "rule is off.)"
+    )
+
+
+def _along(gradients: Sequence[Any], directions: Sequence[Any]) -> tuple[float, float]:
+    """The derivative along a direction by gradients, and the sum of the sizes of its parts."""
+    parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
+    return float(sum(np.sum(p, dtype=float) for p in parts)), float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
+
+
+def _changes(f: Callable[..., Any], points: Sequence[Any]) -> bool:
+    """Whether a function gives another value when it is called again: it draws random numbers, or keeps a state."""
+    with no_graph(), np.errstate(all="ignore"):
+        values = [np.asarray(f(*[p.copy() for p in points])) for _ in range(3)]
+    return not all(np.array_equal(values[0], v, equal_nan=True) for v in values[1:])
+
+
+def _agrees_aside(f: Callable[..., Any], points: Sequence[Any], derive: Callable[..., Any], directions: Sequence[Any]) -> bool:
+    """Whether the gradient is right at a point aside, each element moved by about a hundredth of its size, or a tenth."""
+    rng = np.random.default_rng(1)
+    for reach in (1e-2, 1e-1):
+        aside = [p + (reach * _direction(p, rng)).astype(p.dtype) for p in points]
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                gradients = derive(aside)
+        except (ArithmeticError, TypeError, ValueError):  # outside of where it can be called or differentiated
+            continue
+        if _agrees(f, aside, gradients, directions, bent=True):
+            return True
+    return False
+
+
+def _agrees(
+    f: Callable[..., Any], points: Sequence[Any], gradients: Sequence[Any], directions: Sequence[Any], bent: bool = False
+) -> bool:
+    """Whether gradients are those of a function, or with `bent` off by less than its slopes to both sides are apart.
+
+    What `stop_gradient` returned at the point is held at the points beside it.
+    """
+    found, size = _along(gradients, directions)
+    accuracy = 4 * max(finite_differences.step_of(p.dtype) for p in points)
+    doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # where a step is small, if the function lets it be
+    with no_graph(), np.errstate(all="ignore"):
+        result = finite_differences.plain(f(*[p.copy() for p in doubles]))
+    base = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
+    ahead, behind = _slopes(f, doubles, directions, base)
+    off = abs(found - (ahead + behind) / 2)
+    close = accuracy * max(abs(ahead), abs(behind), size) + 10 * base**2 * abs(result)
+    return bool(off <= close or (bent and off <= abs(ahead - behind)))
+
+
+def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
+    """The one-sided differences of a function along a direction and against it, with what `stop_gradient` returns held."""
+    stopped = _Held()
+    with held(stopped), no_graph(), np.errstate(all="ignore"):
+        middle = float(np.real(f(*[p.copy() for p in points])))
+        ends = []
+        for sign in (1, -1):
+            stopped.replay()
+            moved = [(p + sign * step * d).astype(p.dtype) for p, d in zip(points, directions, strict=True)]
+            ends.append(float(np.real(f(*moved))))
+    return (ends[0] - middle) / step, (middle - ends[1]) / step
+
+
+class _Held:
+    """What `stop_gradient` returned, one call after the other, to be returned again."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.place: int | None = None
+
+    def replay(self) -> None:
+        """Begin again, and return what was returned before."""
+        self.place = 0
+
+    def __call__(self, value: Any) -> Any:
+        """Keep a value, or return the one kept in its place."""
+        if self.place is None:
+            self.values.append(value)
+            return value
+        kept = self.values[self.place] if self.place < len(self.values) else value
+        self.place += 1
+        return kept if np.shape(kept) == np.shape(value) else value
+
+
+def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:
+    """The central difference; an error of the function says on what it was called."""
+    size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # by which the step is multiplied
+    try:
+        return finite_differences.directional(f, points, directions, step / size)
+    except Exception as error:
+        error.add_note("verify= calls the function on plain arrays near the arguments, where this was raised.")
+        raise
+
+
+def _direction(point: Any, rng: Any) -> Any:
+    """A random direction, in which each element moves in proportion to its size."""
+    direction = rng.normal(size=point.shape)
+    if point.dtype.kind == "c":
+        direction = direction + 1j * rng.normal(size=point.shape)
+    sizes = np.abs(point)
+    largest = float(np.max(sizes, initial=0))
+    return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)
+
+
+def _plain(value: Any) -> Any:
+    return value.plain if isinstance(value, Node) else value
+
+
+def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:
+    """What to raise for a whole gradient that differs from central differences."""
+    return DetachedGradientError(
+        f"check_gradient: the gradient with respect to argument {position} is {_shown(given)} by the graph, and "
+        f"{_shown(expected)} by central differences of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}"
+    )
+
+
+def _shown(value: Any) -> str:
+    return np.array2string(np.asarray(_plain(value)), threshold=10, separator=", ")

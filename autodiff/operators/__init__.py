@@ -1,0 +1,1 @@
+"""Operators on functions: a function of arrays becomes one that returns its derivatives."""

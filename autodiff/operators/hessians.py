@@ -1,0 +1,144 @@
+"""Hessians, and products with them: the gradient of a function is recorded, and swept as the result of any other."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.modes import recording_on
+from compgraph.graph.node import Node, describe
+
+from ..arguments.pytrees import Argnums
+from ..reverse.linearization import gradient_nodes, with_tangents
+from .jacobians import derived, directions_of, refuse_nested, warn_of_unreached
+from .sparse.sparsity import sparse_hessian
+from .trace import Function, Trace, in_a_row
+
+__all__ = ["hessian", "hvp"]
+
+
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+    """The function that returns the Hessian of `f`: its second derivatives.
+
+    The gradient is recorded once, and swept for all directions together.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(hessian, aux)``.
+    sparse : bool
+        Whether to return a sparse matrix, with respect to one argument; see `jacobian`.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> hessian``: an array of twice the shape of the argument; if `argnums` is a sequence, a tuple
+        of tuples, with rows by the first derivative; of a nested argument, a tree as it nests, with such trees for
+        leaves. If `sparse`, a ``scipy.sparse.csr_array``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `grad` does; TypeError also for complex numbers, or if `sparse` is asked for inside another
+        derivative; ValueError if it is asked for with respect to several or nested arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    if sparse and not isinstance(argnums, (int, str, np.integer)):
+        raise ValueError("hessian: sparse=True needs a single argument; concatenate the arguments into one")
+
+    def blocks(trace: Trace, out: Any) -> list[Any]:
+        return [block for g in gradient_nodes(trace.operator, trace.inputs, out) for block in trace.linearized(g).rows()]
+
+    def derive(trace: Trace) -> Any:
+        out = _scalar(trace)
+        if sparse:
+            refuse_nested(trace)
+            return sparse_hessian(trace, out)
+        found = with_tangents(out, [], lambda o, _: blocks(trace, o))
+        count = len(trace.inputs)
+        shaped = trace.arguments.shaped
+        return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
+
+    return derived("hessian", f, argnums, has_aux, derive)
+
+
+def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
+    argnums : int, str, or sequence of them
+        The arguments of `f` to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(product, aux)``.
+
+    Returns
+    -------
+    callable
+        ``(x, v, *args, **kwargs) -> product``: that of the second derivatives of ``f(x, *args, **kwargs)`` with respect
+        to the arguments asked for, which is `x` by default, with `v`. This has the shape of the argument, and nests as it
+        does, or is a tuple of such if `argnums` is a sequence; so does the product.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `hessian` does; ValueError also if `v` has another shape than the argument, or nests otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([6., 0.])
+    >>> hvp(lambda p: p["a"] ** 2 * p["b"])({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 0.0})
+    {'a': np.float64(2.0), 'b': np.float64(6.0)}
+    """
+
+    def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+        trace = Trace("hvp", f, (x, *args), kwargs, argnums, has_aux)
+        out = _scalar(trace)
+        along = directions_of(trace, v)
+        found = with_tangents(out, along, lambda o, vs: _second(trace, o, vs))
+        warn_of_unreached(trace)
+        return trace.answer(trace.arguments.shaped(found))
+
+    functools.update_wrapper(product, f)
+    del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
+    return product
+
+
+def _second(trace: Trace, out: Any, along: list[Any]) -> list[Any]:
+    """The adjoints of the inputs from those of the gradient."""
+    with recording_on():
+        gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
+    v = in_a_row(along)
+    if isinstance(v, Node):
+        return trace.pull(gradient, v)
+    recorded = trace.linearized(gradient)
+    found = recorded.pull_one(v)
+    return found if recorded.live else [np.array(x)[()] for x in found]  # they may be parts of v itself
+
+
+def _scalar(trace: Trace) -> Any:
+    """The result of which second derivatives are taken."""
+    out = trace.scalar("sum it, or take jacobian twice")
+    for node in (out, *trace.inputs):
+        if node.dtype.kind == "c":
+            raise TypeError(
+                f"{trace.operator}: of complex numbers, here the {describe(node)}, second derivatives are not one matrix; give "
+                "real and imaginary parts as real arguments"
+            )
+    return out

@@ -1,0 +1,256 @@
+"""Jacobians, and products with them.
+
+A function is called once; the graph it recorded is then swept for all directions together (see `batching`). Where it
+wrote in place, adjoints are passed back, together too, through what its writes overwrote.
+
+Complex numbers: of real arguments and complex results, the Jacobian holds the derivatives of both parts as complex
+numbers; of complex arguments and real results, each row is a gradient as `grad` gives it (``df/dx - i df/dy``); where
+both are complex the function must be analytic.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import Node
+
+from ..arguments.checks import as_direction
+from ..arguments.pytrees import Argnums, unflatten
+from ..forward.jvp import jvp
+from ..reverse.linearization import with_tangents, without_tangents
+from ..reverse.sweep import collect
+from ..rules.broadcasting import conform
+from .sparse.sparsity import sparse_jacobian
+from .trace import Function, Trace
+
+__all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
+
+
+def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
+    """The function that calls `f` once and returns what `derive` makes of the trace."""
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        trace = Trace(operator, f, args, kwargs, argnums, has_aux)
+        found = derive(trace)
+        warn_of_unreached(trace)
+        return trace.answer(found)
+
+    return differentiated
+
+
+def warn_of_unreached(trace: Trace) -> None:
+    """Warn if the graph does not reach an argument, and values were seen to leave it."""
+    if trace.escapes:
+        parts = [part for out in trace.leaves for part in without_tangents(out)]
+        trace.warn_of_zeros({node for part in parts for node in collect(part, stop=trace.inputs)})
+
+
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns the Jacobian of `f`, in reverse mode: good for more arguments than results.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> jacobian``: an array of the shape of the result followed by that of the argument, and of
+        the argument's precision; a tuple of them if `argnums` is a sequence. Of nested results with respect to nested
+        arguments, it nests as the results do, with trees that nest as the arguments do for leaves.
+
+    Raises
+    ------
+    TypeError
+        When called: if an argument is an integer array, `f` returns no node, or a function of complex arguments with
+        complex results is not analytic.
+    ValueError
+        When called: if `argnums` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacrev(lambda x: x[:2] * x[1:])(np.array([1.0, 2.0, 3.0]))
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
+    >>> jacrev(lambda p, x: {"y": p["w"] * x, "z": p["b"]}, "p")({"w": 2.0, "b": 1.0}, 3.0)["y"]
+    {'w': np.float64(3.0), 'b': np.float64(0.0)}
+    """
+
+    def derive(trace: Trace) -> Any:
+        return trace.each(lambda out: with_tangents(out, [], lambda o, _: trace.linearized(o).rows()))
+
+    return derived("jacrev", f, argnums, has_aux, derive)
+
+
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that returns the Jacobian of `f`, in forward mode: good for more results than arguments.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> jacobian``: as of `jacrev`, in the precision of the result. Tangents are passed through
+        the graph that `f` recorded; where it wrote in place, adjoints are passed back instead.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `jacrev` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacfwd(lambda t: np.stack([np.cos(t), np.sin(t)]))(0.0)
+    array([-0.,  1.])
+    """
+
+    def derive(trace: Trace) -> Any:
+        return trace.each(lambda out: with_tangents(out, [], lambda o, _: trace.linearized(o).columns()))
+
+    return derived("jacfwd", f, argnums, has_aux, derive)
+
+
+def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+    """The function that returns the Jacobian of `f`, in the mode that needs fewer directions.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    argnums : int, str, or sequence of them
+        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
+    sparse : bool
+        Whether to return sparse matrices. Which elements may differ from zero is found on the recorded graph; elements
+        that do not meet in any row, or column, are found together.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> jacobian``: as of `jacrev` or `jacfwd`. If `sparse`, a ``scipy.sparse.csr_array`` with a
+        row for each element of the result and a column for each of the argument.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `jacrev` does; TypeError also if `sparse` is asked for of complex numbers, or inside another
+        derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    >>> jacobian(np.diff, sparse=True)(np.arange(1000.0)).nnz
+    1998
+    """
+
+    def derive(trace: Trace) -> Any:
+        if sparse:
+            refuse_nested(trace)
+            return trace.each(lambda out: sparse_jacobian(trace, out))
+        size = sum(math.prod(x.shape) for x in trace.inputs)
+
+        def dense(o: Any, _: Any) -> Any:
+            return trace.linearized(o).columns() if size <= math.prod(o.shape) else trace.linearized(o).rows()
+
+        return trace.each(lambda out: with_tangents(out, [], dense))
+
+    return derived("jacobian", f, argnums, has_aux, derive)
+
+
+def refuse_nested(trace: Trace) -> None:
+    """Refuse a sparse matrix of what nests."""
+    if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
+        raise ValueError(
+            f"{trace.operator}: sparse=True needs a single array for argument and result, not nested ones; join the arrays "
+            "in them (np.concatenate), or leave it out"
+        )
+
+
+def directions_of(trace: Trace, tree: Any) -> list[Any]:
+    """Tangents of the inputs, in their dtypes, from what nests as the arguments do."""
+    pairs = enumerate(zip(trace.arguments.tangents(tree), trace.inputs, strict=True))
+    return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
+
+
+def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function, and its derivative there as a linear function of tangents.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
+        anything else.
+    *primals : array_like
+        The arguments, which may nest too.
+    has_aux : bool
+        Whether `f` returns a pair ``(value, aux)``.
+
+    Returns
+    -------
+    value : array
+        ``f(*primals)``.
+    push : callable
+        ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), nested as it is, given those of
+        the arguments, nested as they are. It passes them through the recorded graph, and calls `f` again only where that
+        wrote in place.
+    aux : object
+        Only with `has_aux`.
+
+    Raises
+    ------
+    TypeError
+        If an argument is an integer array, or `f` returns no node.
+    ValueError
+        From `push`, if a tangent has another shape than its argument, or there are too few or many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, push = linearize(lambda x: x**2, np.array([1.0, 2.0]))
+    >>> push(np.array([1.0, 10.0]))
+    array([ 2., 40.])
+    """
+    trace = Trace("linearize", f, primals, {}, range(len(primals)), has_aux)
+    recorded = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
+    written = any(r.written for r in recorded.values())
+    warn_of_unreached(trace)
+
+    def along(o: Any, tangents: list[Any]) -> list[Any]:
+        return [recorded[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
+
+    def push(*tangents: Any) -> Any:
+        directions = directions_of(trace, tangents)
+        if written:
+            return jvp(trace.function, trace.arguments.leaves, directions)[1]
+        pushed = [with_tangents(out, directions, along)[0] for out in trace.leaves]
+        # the tangent itself may have come through
+        return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
+
+    return trace.answer(trace.values(trace.result), push)

@@ -1,0 +1,1 @@
+"""Sparse Jacobians and Hessians: which elements can differ from zero, and which columns are found together."""

@@ -1,0 +1,214 @@
+"""Which elements of a Jacobian may differ from zero, found on the recorded graph, and the Jacobian found by that.
+
+For each node a boolean matrix says which elements of the input each of its elements depends on: through elementwise
+operations, reductions and what moves elements it is followed exactly; an operation of which no more is known makes all
+its results depend on all its operands. So the structure is never too small. It is that of the graph: the branches taken
+and the elements sorted are those at this point.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import INERT, Joint, describe
+from compgraph.operations import Keyworded, Output, opname_of
+
+from ...batching.following import of_operands
+from ...forward.tangent_node import TangentNode
+from ...reverse.linearization import Linearization, gradient_nodes
+from ...rules.broadcasting import spread
+from ...rules.registry import by_function, plain_operands
+from ..trace import Trace
+from .coloring import color_columns, longest_row
+from .patterns import Patterns
+
+MOVES = frozenset(
+    {
+        "broadcast_to",
+        "expand_dims",
+        "flatten",
+        "flip",
+        "getitem",
+        "moveaxis",
+        "ravel",
+        "reshape",
+        "roll",
+        "squeeze",
+        "swapaxes",
+        "transpose",
+    }
+)
+SAME = frozenset({"astype", "copy", "input"})
+
+
+def structure(recorded: Linearization, x: Any) -> Any:
+    """Which elements of a node depend on which of an input.
+
+    Parameters
+    ----------
+    recorded : Linearization
+        What lies between them; without writes in place.
+    x : Node
+        The input.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Of booleans, with a row for each element of the output and a column for each of the input.
+    """
+    patterns, inputs = Patterns(math.prod(x.shape)), set(recorded.inputs)
+    known: dict[Any, Any] = {x: patterns.identity()}
+    for node in reversed(recorded.nodes):
+        if node not in inputs and node.__class__ not in INERT:
+            given = of_operands(node, known)
+            if any(g is not None for g in given):
+                known[node] = _through(patterns, node, given)
+    found = known.get(recorded.out)
+    return patterns.empty(math.prod(recorded.out.shape)) if found is None else found
+
+
+def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
+    """What the elements of a node depend on, from what those of its operands do."""
+    if node.__class__ is Joint:
+        return patterns.every(given, 1)
+    size = math.prod(node.shape)
+    if isinstance(node.function, (Output, Keyworded)):
+        return patterns.every(given, size)
+    rule, operands = by_function[node.function], plain_operands(node)
+    opname = opname_of(node.function)
+    if rule.kind == "elementwise":
+        return patterns.union(
+            [None if g is None else patterns.taken(g, _repeated(x, node.shape)) for g, x in zip(given, operands, strict=True)]
+        )
+    if opname in SAME:
+        return given[0]
+    if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
+        return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
+    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by memory
+        return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
+    if rule.positions is not None and given[0] is not None:
+        return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
+    several = SEVERAL.get(opname)
+    found = None if several is None else several(patterns, node, given, operands)
+    return patterns.every(given, size) if found is None else found
+
+
+def _numbered(x: Any, start: int = 0) -> Any:
+    return np.arange(start, start + math.prod(np.shape(x))).reshape(np.shape(x))
+
+
+def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
+    """Which element of an operand stands at each place of a result; None if each at its own."""
+    return None if np.shape(x) == shape else np.broadcast_to(_numbered(x), shape)
+
+
+def _reduced(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
+    """Into which element of the result each element goes."""
+    return np.broadcast_to(spread(_numbered(node.plain), x, axis, keepdims), x.shape)
+
+
+def _joined(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+    sizes = np.cumsum([0, *(math.prod(np.shape(x)) for x in operands)]).tolist()
+    parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(given, operands, strict=True)]
+    options = {name: value for name, value in node.options.items() if name == "axis"}
+    return patterns.taken(patterns.below(parts), node.function(*map(_numbered, operands, sizes), **options))
+
+
+def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+    like, *flat = operands
+    numbers = _numbered(like)
+    parts, places, start = [], [], 0
+    for count in node.options["layout"]:
+        if given[1 + start] is not None:
+            index = flat[start + 1 : start + 1 + count]
+            parts.append(given[1 + start])
+            places.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
+        start += 1 + count
+    if not parts:  # what is put there depends on nothing
+        return patterns.empty(math.prod(like.shape))
+    return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
+
+
+def _multiplied(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+    """A matrix and a vector: each result has to do with the elements that its coefficients are not zero for."""
+    a, b = map(np.asarray, operands)
+    if given[0] is None and (a.ndim, b.ndim) == (2, 1):
+        return patterns.multiplied(a, given[1])
+    if given[1] is None and (a.ndim, b.ndim) == (1, 2):
+        return patterns.multiplied(b.T, given[0])
+    return None
+
+
+SEVERAL = {
+    "concatenate": _joined, "stack": _joined, "scatter": _scattered, "matmul": _multiplied, "dot": _multiplied,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ derivatives
+
+
+def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
+    """The Jacobian for each input of a trace, as sparse matrices."""
+    _refuse(trace, out)
+    recorded = trace.linearized(out)
+    _refuse_live(recorded)
+    return [_compressed(recorded, i) for i in range(len(trace.inputs))]
+
+
+def sparse_hessian(trace: Trace, out: Any) -> Any:
+    """The Hessian for the only input of a trace, as a sparse matrix."""
+    _refuse(trace, out)
+    (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
+    recorded = trace.linearized(gradient)
+    _refuse_live(recorded)
+    return _compressed(recorded, 0)
+
+
+def _refuse(trace: Trace, out: Any) -> None:
+    if isinstance(out, TangentNode):
+        raise TypeError(f"{trace.operator}: a sparse matrix cannot carry tangents of an outer derivative; leave out sparse=True")
+    for node in (out, *trace.inputs):
+        if node.dtype.kind == "c":
+            raise TypeError(f"{trace.operator}: sparse=True is for real numbers, not the {describe(node)}; leave it out")
+
+
+def _refuse_live(recorded: Linearization) -> None:
+    if recorded.live:
+        raise TypeError(
+            f"{recorded.operator}: the function depends on nodes recorded outside, of whose graph a sparse matrix cannot "
+            "be part; leave out sparse=True, or give those nodes' values"
+        )
+
+
+def _compressed(recorded: Linearization, i: int) -> Any:
+    """The Jacobian for one input: one direction for each color, its elements sorted into their places."""
+    from scipy.sparse import csr_array
+
+    x, out = recorded.inputs[i], recorded.out
+    shape = (math.prod(out.shape), math.prod(x.shape))
+    if recorded.written or not all(shape):
+        return csr_array(np.reshape(recorded.rows()[i], shape))
+    pattern = structure(recorded, x)
+    turned = pattern.T.tocsr()
+    rows = np.repeat(np.arange(shape[0]), np.diff(pattern.indptr))
+    if longest_row(turned) < longest_row(pattern):
+        colors, count = color_columns(turned)
+        values = np.concatenate(
+            [recorded.pull(_grouped(colors, c, out))[i].reshape(-1, shape[1]) for c in recorded.chunks(count)]
+        )
+        data = values[colors[rows], pattern.indices]
+    else:
+        colors, count = color_columns(pattern)
+        pushed = [recorded.push({x: _grouped(colors, c, x)}, c.stop - c.start) for c in recorded.chunks(count)]
+        values = np.concatenate([p.reshape(-1, shape[0]) for p in pushed])
+        data = values[colors[pattern.indices], rows]
+    return csr_array((data, pattern.indices, pattern.indptr), shape=shape)
+
+
+def _grouped(colors: Any, chunk: slice, like: Any) -> Any:
+    """For each color of a chunk, ones where elements have it."""
+    groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
+    return groups.reshape(-1, *like.shape)

@@ -1,0 +1,249 @@
+"""One call of a function on input nodes, and the graph it left: what all operators on functions begin with.
+
+The arguments a function is differentiated with respect to are replaced by input nodes, the function is called once,
+and the graph it recorded is swept. If an argument is a node itself, or the function uses an outer variable, the
+derivatives are nodes too, connected to it; that is how operators nest. Values that carry tangents of an outer `jvp`
+keep them: differentiation is linear, so the gradient of a primal with a tangent is the gradient of the primal with
+the gradient of the tangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.contexts import apart
+from compgraph.graph.context.modes import is_recording, no_graph, recording_on
+from compgraph.graph.hollow.bodies import Hollowing
+from compgraph.graph.node import InputNode, Node, adopted, describe, input_over, next_tick, record, solid
+from compgraph.guards.decisions import note_lengths
+from compgraph.guards.escapes import noticing
+from compgraph.operations import input_of
+
+from ..arguments.asked import require_same_value
+from ..arguments.checks import as_argument, lost_graph, warn_of_zeros
+from ..arguments.pytrees import Argnums, Arguments, flatten, unflatten, with_aux
+from ..forward.jacobian_node import refuse_carried
+from ..forward.tangent_node import TangentNode
+from ..reverse.linearization import Linearization
+from ..reverse.sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
+
+Function = Callable[..., Any]
+
+
+class Trace:
+    """One call of a function on input nodes, and the graph it left.
+
+    Parameters
+    ----------
+    operator : str
+        Who calls, for messages.
+    f : callable
+        The function.
+    args, kwargs : sequence, mapping
+        Its arguments.
+    argnums : int, str, or sequence of them
+        Which to differentiate by: positions, or names of parameters.
+    has_aux : bool
+        Whether it returns a pair of a result and anything else.
+
+    Attributes
+    ----------
+    arguments : Arguments
+        How the arguments that are differentiated by nest.
+    inputs : list of Node
+        What stood in for their leaves, tangents of outer derivatives stripped.
+    result, aux : object
+        What the function returned.
+    leaves, structure : list, PyTreeSpec
+        The arrays in the result, and how they nest.
+    escapes : list
+        The conversions of nodes to plain numbers that were noticed.
+    outer : bool
+        Whether operations around this trace are recorded, so that derivatives may have to be nodes.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        f: Function,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        argnums: Argnums,
+        has_aux: bool = False,
+    ) -> None:
+        self.operator, self.has_aux, self.outer = operator, has_aux, is_recording()
+        self.arguments = Arguments(operator, f, args, kwargs, argnums)
+        self.inputs: list[Any] = []
+        self.aux: Any = None
+        apart(self._run)
+        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
+
+    def linearized(self, out: Any) -> Linearization:
+        """What lies between the inputs and a node computed from them, by the function or from the gradient of its result."""
+        return Linearization(self.operator, self.inputs, out, outer=self.outer)
+
+    def _run(self) -> None:
+        """Call the function."""
+        given = []
+        with recording_on(), Hollowing():
+            for argument in self._checked():
+                stand_in, primal = _input(argument if self.outer or not isinstance(argument, Node) else argument.plain)
+                given.append(stand_in)
+                self.inputs.append(primal)
+            with noticing() as self.escapes:
+                self.result: Any = self.arguments(*given)
+            if self.has_aux:
+                self.result, self.aux = with_aux(self.operator, self.result)
+            self.leaves, self.structure = flatten(self.result)
+            self.leaves = list(map(adopted, self.leaves))
+
+    def _checked(self) -> list[Any]:
+        """The leaves of the arguments, as arrays or nodes that have derivatives."""
+        leaves = self.arguments.leaves
+        try:
+            arguments = list(map(as_argument, leaves))
+        except TypeError:
+            for name, leaf in zip(self.arguments.names, leaves, strict=True):
+                as_argument(leaf, f"{self.operator}: {name}")  # the same, with a name that takes time to find
+            raise
+        for argument in arguments:
+            refuse_carried(self.operator, argument)
+        return arguments
+
+    def function(self, *leaves: Any) -> Any:
+        """What the function gives for other leaves of its arguments, without auxiliary results."""
+        result = self.arguments(*leaves)
+        return result[0] if self.has_aux else result
+
+    def again(self, leaves: Sequence[Any]) -> list[Any]:
+        """The adjoints of other leaves, as plain numbers."""
+        with no_graph():
+            trace = Trace(self.operator, self.function, leaves, {}, range(len(leaves)))
+            return trace.pull(trace.scalar(""))
+
+    def outs(self) -> list[Any]:
+        """The leaves of the result, if they are nodes that can be differentiated."""
+        if not self.leaves and self.result is not None:
+            raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
+        for position, out in enumerate(self.leaves or [self.result]):
+            refuse_carried(self.operator, out)
+            if not isinstance(out, Node):
+                paths = self.structure.accessors()
+                where = paths[position].codify(", result") if paths and paths[position] else ""
+                raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
+            if out.dtype.kind not in "fc":
+                raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
+        return self.leaves
+
+    def scalar(self, advice: str) -> Any:
+        """The result, if it is a single number."""
+        if self.leaves and not self.structure.is_leaf():
+            raise TypeError(
+                f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar; {advice}. Of a pair "
+                "(value, aux) has_aux=True differentiates the value"
+            )
+        (out,) = self.outs()
+        if out.shape != ():
+            raise ValueError(f"{self.operator}: the function returned shape {out.shape}, not a scalar; {advice}")
+        if out.dtype.kind == "c":
+            raise TypeError(
+                f"{self.operator}: the function returned a complex number, {describe(out)}, which has no gradient; take its "
+                "real part (np.real), its absolute value, or autodiff.jacobian, whose elements are complex"
+            )
+        return out
+
+    def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
+        """Nested as the result is: for each leaf of it what `derive` gives for the arguments, nested as they are."""
+        return unflatten(self.structure, [self.arguments.shaped(derive(out)) for out in self.outs()])
+
+    def answer(self, *found: Any) -> Any:
+        """What an operator returns: what it found, and auxiliary results if there are any."""
+        if self.has_aux:
+            found = (*found, self.values(self.aux))
+        return found if len(found) > 1 else found[0]
+
+    def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
+        """The adjoints of the inputs, given that of `out` (ones by default)."""
+        refuse_carried(self.operator, adjoint)
+        if isinstance(out, TangentNode):
+            return self._pull_both(out, adjoint)
+        if isinstance(adjoint, TangentNode):
+            parts = zip(self.pull(out, adjoint.primal), self.pull(out, adjoint.tangent), strict=True)
+            return [TangentNode.create_using(p, t, adjoint.level) for p, t in parts]
+        nodes = collect(out, stop=self.inputs)
+        if not self.live(nodes) and not (isinstance(adjoint, Node) and self.outer):
+            seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
+            swept = sweep(nodes, out, seed, set(self.inputs), False)
+            self.warn_of_zeros(swept)
+            found = owned(swept, self.inputs, adjoint)
+            return [found[x] for x in self.inputs]
+        note_lengths(f"a derivative by autodiff.{self.operator}", out)
+        with recording_on():
+            since = next_tick()
+            seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
+            swept = sweep(nodes, out, seed, set(self.inputs), True)
+            self.warn_of_zeros(swept)
+            adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
+            return list(owned_nodes(adjoints, since).values())
+
+    def warn_of_zeros(self, reached: Container[Any]) -> None:
+        """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
+        if self.escapes:
+            names = zip(self.arguments.names, self.inputs, strict=True)
+            unreached = [name for name, x in names if x not in reached]
+            if unreached:
+                warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
+
+    def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
+        """The gradient of a value with a tangent: both parts have one."""
+        if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
+            primals = self._pull_any(out.primal, adjoint.primal)
+            crossed = zip(self._pull_any(out.tangent, adjoint.primal), self._pull_any(out.primal, adjoint.tangent), strict=True)
+            tangents = [a + b for a, b in crossed]
+        else:
+            primals, tangents = self._pull_any(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
+        return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]
+
+    def _pull_any(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`; a part that is a plain array does not depend on the inputs."""
+        if isinstance(out, Node):
+            return self.pull(out, adjoint)
+        return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
+
+    def live(self, nodes: list[Any]) -> bool:
+        """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
+        return self.outer and goes_on(nodes, self.inputs)
+
+    def value(self, out: Any) -> Any:
+        """`out` for the caller: a plain array unless it depends on something recorded outside."""
+        if isinstance(out, TangentNode):
+            return out.like(self.value(out.primal), out.tangent)
+        if not isinstance(out, Node):
+            return out
+        return solid(out) if self.live(collect(out, stop=self.inputs)) else out.plain
+
+    def values(self, results: Any) -> Any:
+        """Nested results for the caller."""
+        leaves, structure = flatten(results)
+        return unflatten(structure, [self.value(leaf) if isinstance(leaf, Node) else leaf for leaf in leaves])
+
+
+def _input(argument: Any) -> tuple[Any, Any]:
+    """What stands in for an argument, and the node within it to differentiate with respect to."""
+    if isinstance(argument, TangentNode):
+        stand_in, primal = _input(argument.primal)
+        return TangentNode.create_using(stand_in, argument.tangent, argument.level), primal
+    if isinstance(argument, Node):
+        node = record(input_of, (argument,))
+        node = InputNode.of(node)
+    else:
+        node = input_over(argument)
+    return node, node
+
+
+def in_a_row(parts: Sequence[Any]) -> Any:
+    """Several arrays as one; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])

@@ -1,0 +1,380 @@
+"""Derivatives of recorded graphs, by reverse accumulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.contexts import apart
+from compgraph.graph.context.modes import recording_on
+from compgraph.graph.hollow.bodies import Hollowing
+from compgraph.graph.lazy import require_computed
+from compgraph.graph.node import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
+from compgraph.graph.operands import to_plain
+from compgraph.guards.decisions import derived_again, note_lengths
+from compgraph.guards.escapes import noticed, noticing, told
+
+from ..numeric import finite_differences
+from ..numeric.verification import detached, require_differentiable
+from ..rules.broadcasting import conform, unbroadcast
+from .jacobian import jacobian, variables
+from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+
+__all__ = [
+    "Gradients",
+    "check_gradient",
+    "gradient",
+    "gradients",
+    "jacobian",
+    "unbroadcast_adjoint",
+    "variables",
+]
+
+
+class Gradients(Mapping[str, Any]):
+    """Adjoints of variables, found by the variable itself or by its name. Iterates over names."""
+
+    def __init__(self, adjoints: dict[Node, Any], opname: str | None) -> None:
+        if not isinstance(adjoints, Mapping) or not all(isinstance(node, Node) for node in adjoints):
+            raise TypeError(
+                "Gradients is what autodiff.reverse.gradient returns: adjoints by their variables, not to be made by hand"
+            )
+        self._adjoints = dict(adjoints)
+        self._output = f"the result of {opname}" if opname else "the variable"
+        self._named: dict[str, Node | None] = {}
+        for node in adjoints:
+            self._named[node.name] = None if node.name in self._named else node
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, Node):
+            if key in self._adjoints:
+                return self._adjoints[key]
+            raise KeyError(f"{self._output} does not depend on the {describe(key)}, or its gradient was not asked for")
+        if key not in self._named:
+            known = ", ".join(map(repr, self._named)) or "none"
+            raise KeyError(f"{self._output} depends on no variable called {key!r}; known: {known}")
+        node = self._named[key]
+        if node is None:
+            raise KeyError(f"several variables are called {key!r}; ask by the variable itself")
+        return self._adjoints[node]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._adjoints if isinstance(key, Node) else key in self._named
+
+    def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
+        """The same variables with what `change` makes of the list of their adjoints."""
+        made = Gradients(dict(zip(self._adjoints, change(list(self._adjoints.values())), strict=True)), None)
+        made._output = self._output
+        return made
+
+    def __repr__(self) -> str:
+        return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
+
+
+def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
+    """Derivatives of a node with respect to its variables, by reverse accumulation.
+
+    Parameters
+    ----------
+    node : Node
+        What to differentiate. If it is not a scalar, the derivatives are those of the sum of its elements, unless
+        `adjoint` weighs them.
+    wrt : Node, str, or sequence of them, optional
+        The variables asked for, themselves or by name; by default all that `node` depends on. Any node of the graph
+        may be asked for.
+    adjoint : array_like, optional
+        The adjoint of `node` to start from, of its shape; ones by default.
+    create_graph : bool
+        Whether the derivatives are nodes themselves, that can be differentiated again.
+    unused : {"raise", "zero"}
+        What is done about a node in `wrt` that `node` does not depend on: an error, or a derivative of zero. A name
+        that no variable of the graph has raises in any case.
+
+    Returns
+    -------
+    Gradients
+        A mapping from variables, and from their names, to arrays of their shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `node` is not a node, an operation on the way has no derivative, `adjoint` is complex and `node` real, or `node`
+        is complex and there is no `adjoint`.
+    ValueError
+        If `node` does not depend on what is asked for, two variables share a name that is asked for, `adjoint` has
+        another shape, or a variable was updated in place after it was used.
+
+    Notes
+    -----
+    Reverse accumulation: A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 3. For complex
+    variables see `autodiff`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(3.0, "x")
+    >>> y = cg.variable([1.0, 2.0], "y")
+    >>> g = gradient(x * x * y)
+    >>> g[x], g["y"]
+    (np.float64(18.0), array([9., 9.]))
+    """
+    require_differentiable("gradient", node)
+    _require_real(node, adjoint)
+    nodes = collect(node)
+    wanted = _wanted(node, nodes, wrt, unused)
+    if not create_graph:
+        found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
+        return Gradients(owned(found, wanted, adjoint), node.opname)
+    if adjoint is not None:  # without one it is derived again
+        note_lengths("a gradient with an adjoint of its own", node)
+    adjoints = apart(_recorded, nodes, node, wanted, adjoint)
+    if adjoint is None:
+        together = tuple(wanted)
+        for place, v in enumerate(wanted):
+            adjoints[v].origin = Origin(gradients, node, together, place)
+    return Gradients(adjoints, node.opname)
+
+
+def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
+    """The adjoints of nodes, as nodes."""
+    with recording_on(), derived_again(adjoint is None):
+        since = next_tick()
+        seed = _recorded_seed(node, adjoint)
+        found = sweep(nodes, node, seed, set(wanted), True)
+        return owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
+
+
+def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
+    """Derivatives of a node with respect to others, as nodes of the graph themselves.
+
+    Parameters
+    ----------
+    node : Node
+        What to differentiate; if it is not a scalar, the sum of its elements.
+    nodes : sequence of Node
+        What to differentiate with respect to.
+
+    Returns
+    -------
+    list of Node
+        One for each of `nodes`, in order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `gradient` does.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(3.0, "x")
+    >>> (dx,) = gradients(x**3, [x])
+    >>> (d2x,) = gradients(dx, [x])
+    >>> print(dx, d2x)
+    27.0 18.0
+    """
+    found = gradient(node, nodes, create_graph=True)
+    return [found[n] for n in nodes]
+
+
+def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+    """The nodes asked for, each of which must be in the graph, unless it may be unused."""
+    if unused not in ("raise", "zero"):
+        raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
+    if wrt is None:
+        return [n for n in reversed(nodes) if n.__class__ is VariableNode]
+    asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
+    present = set(nodes)
+    called: dict[str, list[Any]] | None = None
+    found: list[Any] = []
+    for key in asked:
+        require_history(key)
+        if isinstance(key, str):
+            called = _by_name(nodes) if called is None else called
+            named = called.get(key, [])
+            if len(named) > 1:
+                raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
+            if not named:
+                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}.{told(noticed())}")
+            found += named
+        elif not isinstance(key, Node):
+            raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
+        elif key not in present and unused == "raise":
+            raise ValueError(
+                f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
+                f"meant.{told(noticed())}"
+            )
+        else:
+            found.append(key)
+    return found
+
+
+def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
+    """The variables of a graph, by their names."""
+    called: dict[str, list[Any]] = {}
+    for node in nodes:
+        if node.__class__ is VariableNode:
+            called.setdefault(node.name, []).append(node)
+    return called
+
+
+def _seed(node: Any, adjoint: Any) -> Any:
+    """The adjoint to start from, as a plain array."""
+    if adjoint is None:
+        return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
+    require_history(adjoint)
+    require_computed(adjoint, "the adjoint")
+    given = np.asarray(to_plain(adjoint))
+    if given.shape != node.shape:
+        raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
+    if given.dtype.kind == "c" and node.dtype.kind != "c":
+        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; give its parts one by one")
+    return conform(given, node)
+
+
+def _recorded_seed(node: Any, adjoint: Any) -> Any:
+    """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
+    if adjoint is None:
+        return np.ones_like(node)
+    require_history(adjoint)
+    plain = _seed(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
+    return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
+
+
+def _require_real(node: Any, adjoint: Any) -> None:
+    """Raise a TypeError for a complex node, unless an adjoint says of which combination of its parts the gradient is meant."""
+    if adjoint is None and node.dtype.kind == "c":
+        raise TypeError(
+            f"gradient: the {describe(node)} is complex, and has no gradient; take its real part (np.real), or give an adjoint "
+            "(1 for the real part, -1j for the imaginary one)"
+        )
+
+
+def check_gradient(
+    f: Any, args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
+) -> bool:
+    """Whether gradients agree with central differences.
+
+    Parameters
+    ----------
+    f : callable
+        A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
+        arrays, and with nodes if `gradients` is None; it may write into them.
+    args : list or tuple of array_like
+        The point; integers become floats.
+    gradients : list or tuple of array_like, optional
+        The gradient with respect to each argument, to be checked; computed by reverse accumulation if not given.
+    rtol, atol : float
+        How far they may be apart, relative to the size of each gradient and absolutely.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    TypeError
+        If `args` or `gradients` is not a tuple or list, or an argument no array.
+    ValueError
+        If the number of gradients, or the shape of one, is not that of the arguments.
+    DetachedGradientError
+        If `gradients` is None, the gradient is wrong, and values were noticed to leave the graph, or the result is no
+        node.
+
+    See Also
+    --------
+    autodiff.check_grads : says which operation is off, in both modes and any order.
+
+    Examples
+    --------
+    >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.0])
+    True
+    >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.1])
+    False
+    """
+    _require_lists(f, args, gradients)
+    args = [finite_differences.plain(a) for a in args]
+    lost, escapes = False, []
+    if gradients is None:
+
+        def run() -> Any:
+            with Hollowing(), noticing() as escapes:
+                inputs = [leaf(a.copy(), InputNode, None) for a in args]
+                return inputs, f(*inputs), escapes
+
+        inputs, out, escapes = apart(run)
+        lost = bool(escapes) or (out is not None and not isinstance(out, Node))
+        if out is None or isinstance(out, Node):
+            found = gradient(out, inputs, unused="zero")
+            gradients = [found[x] for x in inputs]
+        else:
+            gradients = [np.zeros_like(a) for a in args]
+    if len(gradients) != len(args):
+        raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
+    agree = True
+    for position, (given, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
+        if np.shape(given) != expected.shape:
+            raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
+        size = np.max(np.abs(expected), initial=0)
+        close = bool(np.all(np.abs(np.asarray(to_plain(given)) - expected) <= atol + rtol * size))
+        if not close and lost:
+            raise detached(position, given, expected, escapes)
+        agree = agree and close
+    return agree
+
+
+def _require_lists(f: Any, args: Any, gradients: Any) -> None:
+    """Raise a TypeError unless `check_gradient` is called as it must be."""
+    if not callable(f):
+        raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
+            "write check_gradient(f, [x])"
+        )
+    if gradients is not None and not isinstance(gradients, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: gradients is a list with one for each argument, not a {type(gradients).__name__}; of one "
+            "argument write [g], of the result of gradient [g[x]]"
+        )
+    for position, argument in enumerate(args):
+        if not isinstance(argument, np.ndarray) and finite_differences.plain(argument).dtype.kind not in "fc":
+            raise TypeError(
+                f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
+                "autodiff.check_grads takes arguments that nest"
+            )
+
+
+def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
+    """Undo broadcasting: sum an adjoint over the axes along which the value of `node` was repeated.
+
+    Parameters
+    ----------
+    node : Node or numpy.ndarray
+        The operand.
+    adjoint : array_like or Node
+        Its adjoint, of a shape that the operand's broadcasts to.
+
+    Returns
+    -------
+    array or Node
+        Of the shape of `node`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> unbroadcast_adjoint(cg.variable([[1.0], [2.0]]), np.ones((3, 2, 4)))
+    array([[12.],
+           [12.]])
+    """
+    adjoint = adjoint if isinstance(adjoint, np.ndarray) else np.asarray(adjoint)
+    return unbroadcast(adjoint, np.shape(node))

@@ -1,0 +1,110 @@
+"""Jacobians of recorded values: several inputs at once, and one sweep back for all elements of the result together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import Node, VariableNode, describe, require_history
+
+from ..forward.jacobian_node import real_inputs
+from ..numeric.verification import require_differentiable
+from .linearization import Linearization
+
+
+def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
+    """Make several variables at once, as `autodiff.forward.variables` makes inputs.
+
+    Parameters
+    ----------
+    *values : array_like
+        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats; integer arrays, complex
+        numbers and nodes are refused.
+    names : sequence of str, optional
+        A name for each.
+
+    Returns
+    -------
+    VariableNode or tuple of VariableNode
+        A variable for one value, a tuple for several; each has copied its value.
+
+    Raises
+    ------
+    TypeError
+        If a value has no derivatives, is complex, or is a node.
+    ValueError
+        If there are not as many names as values.
+
+    Examples
+    --------
+    >>> a, v = variables(3.0, [1.0, 2.0], names=["a", "v"])
+    >>> jacobian(a * v, (a, v))
+    [array([1., 2.]), array([[3., 0.],
+           [0., 3.]])]
+    """
+    for value in values:
+        if isinstance(value, Node):
+            require_history(value)
+            raise TypeError(
+                f"variables: the {describe(value)} is part of a graph already, and a variable made from it would not be; use "
+                "autodiff.jacrev for a derivative within a derivative, or give its numbers (node.value)"
+            )
+    arrays = real_inputs(values, names)
+    made = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
+    """The Jacobian of a node with respect to variables, by one sweep for all its elements together.
+
+    Parameters
+    ----------
+    node : Node
+        What to differentiate, of any shape.
+    wrt : VariableNode or sequence of VariableNode
+        The variables. Of one that `node` does not depend on, the Jacobian is zero.
+    create_graph : bool
+        Whether the Jacobians are nodes themselves, that can be differentiated again.
+
+    Returns
+    -------
+    array or list of array
+        For each variable an array of the shape of `node` followed by that of the variable, in the precision of `node`; a
+        list of them, in order, if `wrt` is a sequence. They are those that `autodiff.forward.variables` carries.
+
+    Raises
+    ------
+    TypeError
+        If `node` is no node, or has no derivatives, or something else than variables is asked for.
+    ValueError
+        If a variable was updated in place after it was used.
+
+    See Also
+    --------
+    gradient : of the sum of the elements.
+    autodiff.jacrev : the Jacobian of a function, as a function.
+
+    Examples
+    --------
+    >>> x = variables([1.0, 2.0, 3.0])
+    >>> jacobian(x[:2] * x[1:], x)
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
+    """
+    require_differentiable("jacobian", node)
+    single = isinstance(wrt, np.ndarray)
+    inputs = [wrt] if single else list(wrt)
+    for x in inputs:
+        if not isinstance(x, VariableNode):
+            raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {_what(x)}")
+    recorded = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
+    found = dict(zip(recorded.inputs, recorded.rows(), strict=True))
+    with recorded.recording():
+        rows = [found[x] if x.dtype.kind == "c" else found[x].astype(node.dtype, copy=False) for x in inputs]
+    return rows[0] if single else rows
+
+
+def _what(value: Any) -> str:
+    return f"the {describe(value)}" if isinstance(value, Node) else f"a {type(value).__name__}"

@@ -1,0 +1,239 @@
+"""The graph between some nodes and one computed from them, and what passes through it: adjoints back, tangents forward."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.context.modes import recording_on, watched
+from compgraph.graph.node import ConstantNode, Node
+from compgraph.guards.decisions import note_lengths
+
+from ..forward.tangent_node import TangentNode
+from .batched_sweep import pull_together, push_together
+from .batched_writes import pull_events
+from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
+from .writes import Events
+
+MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
+
+
+class Linearization:
+    """What lies between some nodes and one that was computed from them, to be passed by adjoints and tangents.
+
+    Parameters
+    ----------
+    operator : str
+        Who asks, for messages.
+    inputs : list of Node
+        Where the derivatives are taken with respect to.
+    out : Node
+        What was computed from them, by a function or from the gradient of its result; without a tangent.
+    live : bool, optional
+        Whether derivatives are to be nodes.
+    outer : bool, optional
+        If nothing is said of `live`: whether they are to be if they depend on something else than the inputs.
+
+    Attributes
+    ----------
+    written : bool
+        Whether there are writes in place on the way, so that adjoints are passed back, and no tangents forward.
+    live : bool
+        Whether derivatives are nodes.
+    """
+
+    def __init__(self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False) -> None:
+        self.operator, self.inputs, self.out = operator, inputs, out
+        self.nodes = collect(out, stop=inputs)
+        self.written = self.nodes.__class__ is Events
+        self.live = outer and goes_on(self.nodes, inputs) if live is None else live
+        if self.live:
+            note_lengths(f"a derivative by autodiff.{operator}", out)
+
+    @functools.cached_property
+    def needed(self) -> set[Any]:
+        """The nodes that adjoints pass on their way to the inputs."""
+        return _depending_on(self.nodes, set(self.inputs))
+
+    def recording(self) -> AbstractContextManager[Any]:
+        """The context in which derivatives are computed."""
+        return recording_on() if self.live else nullcontext()
+
+    def pull(self, seeds: Any, support: Any = None) -> list[Any]:
+        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
+
+        `support` is that of the seeds, or True if all their zeros are structural; see `structural`.
+        """
+        inputs = self.inputs
+        if self.written and watched() is not None:  # debugging looks at each contribution as it comes
+            each = [self.pull_one(seed, support) for seed in seeds]
+            return [np.stack(parts) for parts in zip(*each, strict=True)]
+        with self.recording():
+            start = ConstantNode.hold(seeds) if self.live else seeds
+            if self.written:
+                events: Any = collect(self.out, stop=inputs)
+                found = pull_events(events, self.out, start, set(inputs), self.live, support)
+            else:
+                found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
+            return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
+
+    def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
+        """The adjoints of the inputs from a plain one of the output, also where there are writes."""
+        inputs = self.inputs
+        with self.recording():
+            start = ConstantNode.hold(seed) if self.live else seed
+            nodes = collect(self.out, stop=inputs) if self.written else self.nodes
+            found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
+            return [found[x] if x in found else self._zeros(x, None) for x in inputs]
+
+    def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
+        """The tangents of the output from those of inputs: `count` directions together, or one if it is None.
+
+        `support` is True if all zeros of the tangents are structural; see `structural`.
+        """
+        with self.recording():
+            if self.live:
+                tangents = {x: t if isinstance(t, Node) else ConstantNode.hold(t) for x, t in tangents.items()}
+            found = push_together(self.nodes, tangents, self.out, self.live, count, support)
+            return self._zeros(self.out, count) if found is None else found
+
+    def _zeros(self, node: Any, count: int | None) -> Any:
+        shape = node.shape if count is None else (count, *node.shape)
+        if not self.live:
+            return np.zeros(shape, node.dtype)[()]
+        return np.broadcast_to(connected_zeros(node, np.ones_like(self.out)), shape)
+
+    def chunks(self, size: int) -> Iterator[slice]:
+        """Directions 0, ..., size - 1 in parts that together take bounded memory."""
+        largest = max((n.plain.nbytes for n in self.nodes if isinstance(n, Node)), default=1)
+        step = max(1, MOST // max(1, largest))
+        return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+    # ------------------------------------------------------------------------------------- Jacobians
+
+    def rows(self) -> list[Any]:
+        """The Jacobian for each input, of shape ``out.shape + input.shape``: adjoints of all results together."""
+        found = self._all_rows(1)
+        if self.out.dtype.kind == "c":
+            with self.recording():
+                both = zip(self.inputs, found, self._all_rows(-1j), strict=True)
+                found = [joined(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+        return found
+
+    def _all_rows(self, unit: complex) -> list[Any]:
+        out, inputs = self.out, self.inputs
+        size = math.prod(out.shape)
+        parts = [self.pull(basis(out, chunk, unit), True) for chunk in self.chunks(size)]
+        if not parts:
+            return [self._reshaped(self._zeros(x, 0), (*out.shape, *x.shape)) for x in inputs]
+        with self.recording():
+            taken: set[int] = set()
+            return [
+                self._reshaped(_own([part[i] for part in parts], taken), (*out.shape, *x.shape)) for i, x in enumerate(inputs)
+            ]
+
+    def columns(self) -> list[Any]:
+        """As `rows`, with tangents of all elements of each input together."""
+        if self.written:
+            return self.rows()
+        found = []
+        with self.recording():
+            for x in self.inputs:
+                along = self._all_columns(x, 1)
+                if x.dtype.kind == "c":
+                    across = self._all_columns(x, 1j)
+                    real = self.out.dtype.kind != "c"
+                    once, other = along - 1j * across, along + 1j * across
+                    along = once if real else joined(self.operator, x, once, other)
+                found.append(along)
+        return found
+
+    def _all_columns(self, x: Any, unit: complex) -> Any:
+        size = math.prod(x.shape)
+        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start, True) for c in self.chunks(size)]
+        if not parts:
+            return self._reshaped(self._zeros(self.out, 0), (*self.out.shape, *x.shape))
+        columns = np.moveaxis(_own(parts, set()), 0, -1)
+        return self._reshaped(columns if self.live else np.ascontiguousarray(columns), (*self.out.shape, *x.shape))
+
+    def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
+
+
+def basis(like: Any, chunk: slice, unit: complex = 1) -> Any:
+    """Unit vectors of the shape of `like`, stacked along a first axis."""
+    count = chunk.stop - chunk.start
+    vectors = np.zeros((count, math.prod(like.shape)), like.dtype)
+    vectors[np.arange(count), np.arange(chunk.start, chunk.stop)] = unit
+    return vectors.reshape(count, *like.shape)
+
+
+def _own(parts: list[Any], taken: set[int]) -> Any:
+    """Parts put together; an array that shares memory with nothing."""
+    if len(parts) > 1:
+        return np.concatenate(parts)
+    (only,) = parts
+    if only.__class__ is np.ndarray:
+        if only.base is not None or not only.flags.writeable or id(only) in taken:
+            only = only.copy()
+        taken.add(id(only))
+    return only
+
+
+def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
+    """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
+    if x.dtype.kind != "c":
+        return once
+    plain, rest = (np.asarray(a.plain if isinstance(a, Node) else a) for a in (once, other))
+    if np.max(np.abs(rest), initial=0) > 1e3 * np.finfo(rest.dtype).eps * np.max(np.abs(plain), initial=0):
+        raise TypeError(
+            f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian; differentiate its real "
+            "and imaginary part, or use vjp and jvp"
+        )
+    return once / 2
+
+
+def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
+    """The gradient of a scalar, as nodes of the graph."""
+    nodes = collect(out, stop=inputs)
+    note_lengths(f"a derivative by autodiff.{operator}", out)
+    with recording_on():
+        seed = np.ones_like(out)
+        swept = sweep(nodes, out, seed, set(inputs), True)
+        return [swept[x] if x in swept else connected_zeros(x, seed) for x in inputs]
+
+
+def with_tangents(out: Any, along: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    """What is linear in a result and in directions, where these may carry tangents of outer derivatives.
+
+    Parameters
+    ----------
+    out : Node or array
+        The result; an array has nothing to do with the inputs.
+    along : list
+        The directions, to which `apply` is linear one and all.
+    apply : callable
+        ``apply(out, along)``, for a result without a tangent, returns a list.
+    """
+    if not isinstance(out, TangentNode):
+        return apply(out, along)
+    first = with_tangents(out.primal, along, apply)
+    if not isinstance(out.tangent, Node):
+        return first
+    primals = [v.primal if isinstance(v, TangentNode) and v.level == out.level else v for v in along]
+    second = with_tangents(out.tangent, primals, apply)
+    return [
+        a + TangentNode.create_using(np.zeros(b.shape, b.dtype)[()], b, out.level) for a, b in zip(first, second, strict=True)
+    ]
+
+
+def without_tangents(out: Any) -> list[Any]:
+    """The results, each without a tangent, that `with_tangents` comes to."""
+    if isinstance(out, TangentNode):
+        return without_tangents(out.primal) + without_tangents(out.tangent)
+    return [out] if isinstance(out, Node) else []

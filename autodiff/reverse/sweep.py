@@ -1,0 +1,298 @@
+"""Breadth-first reverse accumulation.
+
+`collect` walks the graph from the output, level by level, and orders what it finds by descending creation tick:
+operands are older than what is computed from them, so when a node is reached all its adjoints have arrived.
+`sweep` then asks the rule of each node for the contributions to its operands. Neither knows any operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.context.modes import watched
+from compgraph.graph.interpreter import source_lines
+from compgraph.graph.memory import owner_of, root_of
+from compgraph.graph.node import (
+    ACTIVE,
+    GIVEN,
+    INERT,
+    NO_OPTIONS,
+    USED,
+    InputNode,
+    Node,
+    next_tick,
+    record,
+)
+
+from ..rules.accumulate import DEFERRED
+from ..rules.broadcasting import conform
+from ..rules.past_values import as_node
+from ..rules.registry import Shared, Work
+from .structural_zeros import Pass, supported, swept
+from .writes import Events, events_of
+from .writes import sweep_back as _over_events
+
+ndarray = np.ndarray
+KINDS = ACTIVE | INERT | USED.keys()
+_by_tick = attrgetter("tick")
+_memory = attrgetter("memory")
+
+
+def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
+    """All nodes that `output` was computed from, itself included, youngest first.
+
+    Parameters
+    ----------
+    output : Node
+        Where to start.
+    stop : iterable of Node
+        Nodes whose operands are not looked at.
+
+    Returns
+    -------
+    list
+        Nodes and joints; `Events`, with writes among them, if a buffer was written into.
+    """
+    stop = frozenset(stop)
+    found = [output]
+    late = False
+    seen = {output}
+    add, append = seen.add, found.append
+    for node in found:
+        if stop and node in stop:
+            continue
+        args = node.args
+        for position in node.edges:
+            operand = args[position]
+            if operand not in seen:
+                add(operand)
+                append(operand)
+            if operand.tick > node.tick:
+                late = True
+    found.sort(key=_by_tick, reverse=True)
+    if late or watched() is not None or any(map(_memory, found)):
+        return events_of(output, found, stop)
+    return found
+
+
+def sweep(
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = (), support: Any = None
+) -> dict[Any, Any]:
+    """Pass adjoints from `output` back through `nodes`; return those of the wanted nodes.
+
+    Parameters
+    ----------
+    nodes : list
+        The graph as `collect` gives it.
+    output : Node
+        Where the sweep starts.
+    seed : array or Node
+        The adjoint of `output`.
+    wanted : set
+        The nodes whose adjoints are kept. Only nodes that depend on one of them are swept.
+    create_graph : bool
+        Whether rules are given nodes, so that what they compute is recorded.
+    ends : collection of Node
+        Wanted nodes that pass nothing on, though another wanted one may lie behind them.
+    support : array or True, optional
+        Where `seed` has no structural zeros, 1, elsewhere 0; True if all its zeros are. It has none by default.
+    """
+    return swept(_pass(nodes, output, wanted, ends), nodes, seed, create_graph, support)
+
+
+def sweep_supports(
+    nodes: list[Any], output: Any, support: Any, wanted: set[Any], create_graph: bool, ends: Any
+) -> dict[Any, Any]:
+    """The supports of what `sweep` finds, from that of its seed; see `structural`."""
+    return supported(_pass(nodes, output, wanted, ends), nodes, support, create_graph)
+
+
+def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
+    """One pass over a graph; see `structural.Pass`."""
+    over: Any = _over_events if nodes.__class__ is Events else _over_nodes
+
+    def once(rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
+        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, work)
+        return found
+
+    return once
+
+
+def _over_nodes(
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
+) -> dict[Any, Any]:
+    """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
+    needed = _depending_on(nodes, wanted)
+    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
+    take, waiting = adjoints.pop, adjoints.get
+    found: dict[Any, Any] = {}
+    log = work.log
+    reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
+    for node in nodes:
+        adjoint = take(node, None)
+        if adjoint is None:
+            continue
+        if adjoint.__class__ in DEFERRED:
+            if create_graph:
+                reached.append((next_tick(), node))
+            adjoint = adjoint.settle(node)
+        if node in wanted:
+            found[node] = adjoint
+            if node in ends:
+                continue
+        args = node.args
+        if not args:
+            continue
+        work.at = node
+        formulas = rules[node.function].formulas
+        options = node.options
+        if create_graph:
+            out = as_node(node)
+            operands = args
+            reached.append((next_tick(), node))
+        elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
+            out, (a, b) = node.plain, args
+            operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
+        else:
+            out = node.plain
+            operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
+        if formulas.__class__ is Shared:
+            formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
+        for position in node.edges:
+            operand = args[position]
+            if operand not in needed:
+                continue
+            formula = formulas[position]
+            if formula is None:
+                continue
+            contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
+            if log is not None:
+                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            kind = contribution.__class__
+            earlier = waiting(operand)
+            if kind in DEFERRED:
+                adjoints[operand] = contribution if earlier is None else earlier + contribution
+                continue
+            plain = operand.plain
+            if kind is ndarray:
+                fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
+            elif kind in ACTIVE:
+                fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
+            else:
+                fits = kind is plain.__class__
+            if not fits:
+                contribution = conform(contribution, plain)
+            adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
+            del contribution, earlier  # so that _sum sees who else holds them
+    if reached:
+        source_lines.made_for(found.values(), reached)
+    return found
+
+
+def _references(earlier: Any, contribution: Any) -> tuple[int, int]:
+    """The counts of references that `_sum` sees."""
+    return getrefcount(earlier), getrefcount(contribution)
+
+
+def _references_alone() -> tuple[int, int, int]:
+    """The counts for buffers that nobody else holds, which differ from one version of Python to another."""
+    held = {0: np.empty(1)}
+    earlier = held.get(0)
+    contribution = np.empty(1)
+    of_earlier, of_contribution = _references(earlier, contribution)
+    del earlier
+    adjoint = held.get(0)
+    return of_earlier, of_contribution, getrefcount(adjoint)
+
+
+EARLIER_ALONE, FRESH_ALONE, FOUND_ALONE = _references_alone()
+
+
+def _sum(earlier: Any, contribution: Any) -> Any:
+    """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
+    if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
+        if getrefcount(contribution) <= FRESH_ALONE and contribution.base is None:
+            contribution += earlier
+            return contribution
+        if getrefcount(earlier) <= EARLIER_ALONE and earlier.base is None:
+            earlier += contribution
+            return earlier
+    return earlier + contribution
+
+
+def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint has to pass on its way to a wanted one."""
+    active = [node for node in nodes if node.__class__ not in INERT]
+    if wanted.issuperset([node for node in active if not node.args]):
+        return set(active)
+    needed: set[Any] = set()
+    add = needed.add
+    for node in reversed(active):
+        if node in wanted:
+            add(node)
+            continue
+        args = node.args
+        for position in node.edges:
+            if args[position] in needed:
+                add(node)
+                break
+    return needed
+
+
+def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
+    """Whether something recorded outside can change a value in a graph.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        The graph, as `collect` gives it with the inputs for `stop`.
+    inputs : sequence of Node
+        The inputs of the function that recorded it, oldest first. That of an outer derivative was made before them; that of
+        an inner one after them, and is a constant if it was computed from nothing.
+    """
+    given, first = set(inputs), inputs[0].tick
+    leaves = (n for n in nodes if n.__class__ in GIVEN or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ in GIVEN or (n.tick < first and not n.args) for n in leaves)
+
+
+def connected_zeros(node: Any, seed: Any) -> Any:
+    """Zeros like `node` that still belong to the graph of `seed`."""
+    return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
+
+
+def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dict[Any, Any]:
+    """The adjoints found, as arrays that share memory with nothing; zeros where none arrived."""
+    results: dict[Any, Any] = {}
+    taken: set[int] = {id(seed)}
+    for node in wanted:
+        adjoint = found.get(node)
+        if adjoint is None:
+            adjoint = np.zeros_like(node.plain)
+        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > FOUND_ALONE):
+            adjoint = adjoint.copy()
+        taken.add(id(adjoint))
+        results[node] = adjoint if adjoint.ndim else adjoint[()]
+    return results
+
+
+def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
+    """Adjoints that are nodes, each over memory of its own: whoever writes into one changes no other, nor the graph."""
+    results: dict[Any, Any] = {}
+    taken: set[int] = set()
+    for key, node in found.items():
+        if not isinstance(node, Node):  # zeros of an operand that is only looked at
+            results[key] = node
+            continue
+        owner = id(owner_of(node.plain))
+        if node.plain.__class__ is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
+            node = record(operations.copy, (node,), {"order": "K"})
+            owner = id(owner_of(node.plain))
+        taken.add(owner)
+        results[key] = node
+    return results

@@ -1,0 +1,1 @@
+"""How a derivative is declared and found: rules and their kinds, and what a rule is handed and hands back."""

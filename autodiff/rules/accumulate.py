@@ -1,0 +1,128 @@
+"""Adjoints that wait to be put together until their node is reached.
+
+The adjoint of ``x`` from ``x[i]`` is zero but for a few places. Adding up whole arrays would make a loop over the
+elements of ``x`` quadratic in its length; a `Scatter` keeps the pieces, and fills one array when all are there.
+`Parts` does the same for an operation with several outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.node import Node, record
+from compgraph.operations import getitem
+
+
+class Scatter:
+    """Pieces of an adjoint, each with the index it belongs to."""
+
+    __slots__ = ("dense", "pieces")
+    __array_ufunc__ = None  # an array to the left of + leaves the addition to us
+
+    def __init__(self, piece: Any, index: tuple[Any, ...]) -> None:
+        self.pieces = [(piece, index)]
+        self.dense: Any = None
+
+    @classmethod
+    def of(cls, pieces: list[tuple[Any, tuple[Any, ...]]]) -> Scatter:
+        """Several pieces with their indices."""
+        made = cls(*pieces[0])
+        made.pieces = pieces
+        return made
+
+    def __add__(self, other: Any) -> Scatter:
+        if other.__class__ is Scatter:
+            self.pieces += other.pieces
+            other = other.dense
+        if other is not None:
+            self.dense = other if self.dense is None else self.dense + other
+        return self
+
+    __radd__ = __add__
+
+    def settle(self, node: Any) -> Any:
+        """The whole adjoint of `node`."""
+        if any(isinstance(part, Node) for piece, index in self.pieces for part in (piece, *index)):
+            flat = [part for piece, index in self.pieces for part in (piece, *index)]
+            scattered = record(scatter, (node, *flat), {"layout": tuple(len(index) for _, index in self.pieces)})
+        else:
+            scattered = _zeros(node.plain)
+            self.add_to(scattered)
+        return scattered if self.dense is None else scattered + self.dense
+
+    def add_to(self, total: Any) -> None:
+        """Add the pieces to an array, in place."""
+        places = [index[0] for _, index in self.pieces]
+        if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
+            np.add.at(total, places, [piece for piece, _ in self.pieces])
+            return
+        for piece, index in self.pieces:
+            _put(total, piece, index)
+
+
+def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """Zeros of the shape of `like` with pieces added at indices: what undoes ``like[index]``.
+
+    Parameters
+    ----------
+    like : array
+        Gives shape and dtype.
+    *flat
+        For each piece: the piece, then the parts of its index.
+    layout : tuple of int
+        For each piece, the number of parts of its index.
+    """
+    total = _zeros(like)
+    start = 0
+    for count in layout:
+        _put(total, flat[start], flat[start + 1 : start + 1 + count])
+        start += 1 + count
+    return total
+
+
+def fetched_at(x: Any, *index: Any) -> Any:
+    """``x[index]``, recorded also where only a part of the index is a node."""
+    return record(getitem, (x, *index))
+
+
+def _zeros(like: Any) -> Any:
+    return np.zeros(like.shape, like.dtype)
+
+
+def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
+    """Add a piece at an index; at places that the index names several times, as often."""
+    place = index[0] if len(index) == 1 else index
+    if place.__class__ is int or all(part.__class__ in _BASIC for part in (place if isinstance(place, tuple) else (place,))):
+        total[place] += piece
+    else:
+        np.add.at(total, place, piece)
+
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
+operations.enter(scatter, "scatter")
+operations.INDEXED.add(scatter)
+
+
+class Parts:
+    """The adjoints of the outputs of one operation that have arrived."""
+
+    __slots__ = ("found",)
+
+    def __init__(self, found: dict[int, Any]) -> None:
+        self.found = found
+
+    def __add__(self, other: Parts) -> Parts:
+        for index, adjoint in other.found.items():
+            earlier = self.found.get(index)
+            self.found[index] = adjoint if earlier is None else earlier + adjoint
+        return self
+
+    def settle(self, joint: Any) -> tuple[Any, ...]:
+        """The adjoints of all outputs, in order, None for those that did not arrive."""
+        return tuple(self.found.get(k) for k in range(len(joint.plain)))
+
+
+DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})

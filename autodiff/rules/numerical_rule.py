@@ -1,0 +1,92 @@
+"""Derivatives of a user's operation by central differences, where it has no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph.node import record
+
+from ..numeric import finite_differences
+from .registry import Rule, makers
+
+
+class Slope:
+    """The derivative of a function of plain arrays with respect to one operand, by central differences."""
+
+    def __init__(self, function: Any, position: int, elementwise: bool) -> None:
+        self.__name__ = f"{function.__name__}_slope"
+        self.function, self.position, self.elementwise = function, position, elementwise
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        """The Jacobian, or of an elementwise function its diagonal."""
+        values = [np.asarray(x) for x in operands]
+        if any(x.dtype.kind == "c" for x in values):
+            raise TypeError("rule: a derivative by central differences needs real operands; declare formulas for complex ones")
+        k = self.position
+
+        def moved(x: Any) -> Any:
+            out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
+            if out.dtype.kind == "c":
+                raise TypeError("rule: a derivative by central differences needs a real result; declare formulas")
+            if self.elementwise and out.shape != np.broadcast_shapes(*(v.shape for v in values)):
+                raise ValueError(
+                    f"rule: {self.function.__name__} made shape {out.shape} of {', '.join(str(v.shape) for v in values)}; it is "
+                    "not elementwise: leave out kind"
+                )
+            return out
+
+        if self.elementwise:
+            return differences(moved, values[k], np.ones(values[k].shape))
+        units = np.eye(values[k].size).reshape(-1, *values[k].shape)
+        columns = [differences(moved, values[k], unit)[..., None] for unit in units]
+        out = moved(finite_differences.plain(values[k]))
+        shape = (*out.shape, *values[k].shape)
+        return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
+
+
+def differences(f: Any, x: Any, mask: Any) -> Any:
+    """The central difference of a function, with all elements of a mask moved at once, each by a step of its own size."""
+    x = finite_differences.plain(x)
+    step = (finite_differences.step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
+    above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
+    width = above - below
+    width = np.sum(width) if np.sum(mask) == 1 else width
+    return (np.asarray(f(above)) - np.asarray(f(below))) / width
+
+
+def numerical(function: Any, position: int, elementwise: bool) -> Any:
+    """The derivative as an operation of its own, which cannot be differentiated."""
+    slope = Slope(function, position, elementwise)
+    return lambda *operands, **options: record(slope, operands, options)
+
+
+def _slope_rule(slope: Slope) -> Rule:
+    opname = operations.opname_of(slope.function)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"the derivative of {opname} is by central differences, which are not differentiated again; declare formulas "
+            "with autodiff.rule for higher orders"
+        )
+
+    return Rule(slope.__name__, "general", _Always(refuse), _Always(refuse))
+
+
+class _Always(Sequence[Any]):
+    """The same formula for every operand."""
+
+    def __init__(self, formula: Any) -> None:
+        self.formula = formula
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.formula
+
+
+makers[Slope] = _slope_rule

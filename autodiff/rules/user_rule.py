@@ -1,0 +1,274 @@
+"""`rule`: how users declare the derivative of an operation of their own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph.node import record
+from compgraph.graph.operands import to_plain
+from compgraph.protocols.primitives import Primitive
+
+from ..numeric import finite_differences
+from .broadcasting import conform
+from .numerical_rule import numerical
+from .registry import Formula, Rule, declare
+
+KINDS = ("elementwise", "linear", "multilinear", "general")
+
+
+def rule(
+    function: Callable[..., Any],
+    *formulas: Formula | None,
+    kind: str | None = None,
+    tangents: Sequence[Formula | None] = (),
+    derivative: Any = None,
+    jacobian: Any = None,
+    numerically: bool = False,
+    check: bool = False,
+) -> Any:
+    """Declare the derivative of a user's own operation.
+
+    Parameters
+    ----------
+    function : callable
+        A function made by ``cg.primitive``.
+    *formulas : callable or None
+        For each operand, ``(adjoint, out, *operands, **options) -> contribution`` to the adjoint of the operand; None
+        where the derivative is zero. Without any, and without `derivative`, `jacobian` or `numerically`, `rule` is a
+        decorator of the formula of the first operand.
+    kind : {"general", "elementwise", "linear", "multilinear"}, optional
+        What the operation is like: *elementwise* if each element of the result depends on the element of each operand
+        at the same place (after broadcasting); *linear* in all operands together; *multilinear*, linear in each of
+        them; else *general*.
+    tangents : sequence of callable or None
+        Of a general operation, for forward mode: ``(tangent, out, *operands, **options) -> tangent of the output`` for
+        each operand.
+    derivative : callable or sequence of callable or None, optional
+        Instead of formulas, of an elementwise operation: ``(*operands, **options)`` -> its derivative; for several
+        operands one for each.
+    jacobian : callable or sequence of callable or None, optional
+        Instead of formulas: ``(*operands, **options)`` -> the Jacobian, an array of the shape of the output followed by
+        that of the operand; for several operands one for each.
+    numerically : bool
+        Instead of formulas: by central differences of the function itself, with some ten correct digits in double
+        precision. They take two calls for each element of an operand, two in all for kind "elementwise". Only the first
+        derivative can be had; all operands must be real.
+    check : bool
+        Whether to compare the rule with central differences when it is first used, for each operand and mode.
+
+    Returns
+    -------
+    Rule or callable
+        The rule; a decorator that returns it if no formula is given.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not a primitive; when used, if a numerical derivative is differentiated again.
+    ValueError
+        If the kind is unknown, the ways to give the derivative are mixed, or tangents are given for a kind that needs
+        none.
+    ArithmeticError
+        When first used, with `check`: if the rule disagrees with central differences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> import autodiff
+    >>> @cg.primitive
+    ... def gauss(x):
+    ...     return np.exp(-x * x)
+    >>> bell = autodiff.rule(gauss, derivative=lambda x: -2 * x * gauss(x), check=True)
+    >>> print(autodiff.grad(autodiff.grad(gauss))(0.0), autodiff.jvp(gauss, (0.0,), (1.0,))[1])
+    -2.0 -0.0
+    """
+    if not isinstance(function, Primitive):
+        raise TypeError(f"rule: {function!r} is not an operation yet; decorate it with cg.primitive first")
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"rule: kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    if tangents and (kind or "general") != "general":
+        raise ValueError(f"rule: the tangents of a rule of kind {kind!r} follow from its kind; leave them out")
+    ways = [bool(formulas or tangents), derivative is not None, jacobian is not None, numerically]
+    if sum(ways) > 1:
+        raise ValueError("rule: give either formulas (and tangents), or derivative=, or jacobian=, or numerically=True")
+    if not any(ways) or (tangents and not formulas):
+        return lambda formula: rule(function, formula, kind=kind, tangents=tangents, check=check)
+    made = _made(function, formulas, kind, tangents, derivative, jacobian, numerically)
+    return declare(_checked(made, function) if check else made, function.function)
+
+
+def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool) -> Rule:
+    """The rule of a primitive, by whichever way it was given."""
+    opname = function.opname
+    count = _operand_count(function) if numerically or derivative or jacobian else 0
+    if numerically:
+        if kind in ("linear", "multilinear"):
+            raise ValueError(
+                f"rule: of a {kind} operation give the formulas; numerically=True is for kinds general and elementwise"
+            )
+        slopes = [numerical(function.function, k, kind == "elementwise") for k in range(count)]
+        derivative, jacobian = (slopes, None) if kind == "elementwise" else (None, slopes)
+    if derivative is not None:
+        if kind not in (None, "elementwise"):
+            raise ValueError(f"rule: derivative= is for elementwise operations, not for kind {kind!r}")
+        formulas = [d and functools.partial(_scaled, opname, d) for d in _each("derivative", derivative, count, opname)]
+        return Rule(opname, "elementwise", formulas, formulas)
+    if jacobian is not None:
+        if kind not in (None, "general"):
+            raise ValueError(f"rule: jacobian= is for general operations; of a {kind} one give formulas or derivative=")
+        found = list(enumerate(_each("jacobian", jacobian, count, opname)))
+        back = [j and functools.partial(_pulled, opname, k, j) for k, j in found]
+        return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in found])
+    kind = kind or "general"
+    return Rule(opname, kind, formulas, formulas if kind == "elementwise" else tangents)
+
+
+def _operand_count(function: Any) -> int:
+    """How many operands a primitive has."""
+    kinds = [p.kind for p in inspect.signature(function.function).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        raise ValueError(f"rule: {function.opname} takes any number of operands; give formulas")
+    return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
+
+
+def _each(what: str, given: Any, count: int, opname: str) -> list[Any]:
+    """One for each operand."""
+    each = [given] if callable(given) else list(given)
+    if len(each) != count:
+        raise ValueError(f"rule: {opname} has {count} operands, but {what}= gives {len(each)}; None says that one is zero")
+    return each
+
+
+def _require_one(opname: str, out: Any) -> None:
+    if isinstance(out, tuple):
+        raise TypeError(
+            f"rule: derivative=, jacobian= and numerically=True are for operations of one result; {opname} gives {len(out)}, "
+            "which need formulas"
+        )
+
+
+def _scaled(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    _require_one(opname, out)
+    return g * slope(*operands, **options)
+
+
+def _jacobian_of(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
+    _require_one(opname, out)
+    found = jacobian(*operands, **options)
+    wanted = (*np.shape(out), *np.shape(operands[k]))
+    if np.shape(found) != wanted:
+        raise ValueError(f"the Jacobian of {opname} for operand {k} has shape {np.shape(found)}; it must have {wanted}")
+    return found
+
+
+def _pulled(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.tensordot(g, _jacobian_of(opname, k, jacobian, out, operands, options), np.ndim(out))
+
+
+def _pushed(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.tensordot(_jacobian_of(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
+
+
+# ---------------------------------------------------------------------------------------------- check
+
+
+def _checked(made: Rule, function: Any) -> Rule:
+    """The rule, that compares itself with central differences the first time each of its formulas is used."""
+    count = len(made.formulas)
+    tangents: Sequence[Any] = made.tangents
+    if made.kind in ("linear", "multilinear"):  # what follows from the kind is written out, so that it can be checked
+        tangents = [functools.partial(_by_kind, function.function, made.kind, k) for k in range(count)]
+    back = [_Checked(function, k, f, "reverse") for k, f in enumerate(made.formulas)]
+    along = [_Checked(function, k, t, "forward") for k, t in enumerate(tangents)]
+    if made.kind == "elementwise":
+        return Rule(made.opname, "elementwise", back, along)
+    return Rule(made.opname, "general", back, along)
+
+
+def _by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    if kind == "linear":
+        operands = tuple(np.zeros_like(x) for x in operands)
+    return record(function, (*operands[:k], t, *operands[k + 1 :]), options)
+
+
+class _Checked:
+    """A formula that is compared with a central difference the first time it is used."""
+
+    def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
+        self.function, self.position, self.formula, self.mode = function, position, formula, mode
+        self.done = False
+
+    def __call__(self, given: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        """What the formula gives."""
+        operand = operands[self.position]
+        found = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
+        if found is None:
+            found = self.formula(given, out, *operands, **options)
+        if self.done:
+            return found
+        like = to_plain(out if self.mode == "reverse" else operand)
+        plain, alone = _one_direction(to_plain(given), to_plain(found), like, np.ndim(out))
+        if np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
+            self._check(plain, alone, to_plain(out), [to_plain(x) for x in operands], options)
+            self.done = True
+        return found
+
+    def _check(self, given: Any, found: Any, out: Any, operands: list[Any], options: Any) -> None:
+        """Compare along the tangent, or in reverse along a random direction."""
+        k = self.position
+        operand = np.asarray(operands[k])
+        direction = given if self.mode == "forward" else _direction(operand)
+
+        def moved(x: Any) -> Any:
+            return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
+
+        slope = _flat(_moved_along(moved, operand, direction))
+        if self.mode == "forward":
+            expected, got = slope, _flat(found if isinstance(found, tuple) else conform(np.asarray(found), np.asarray(out)))
+        else:
+            expected = np.sum(slope * _flat(given, out))
+            got = np.sum(conform(np.asarray(found), operand) * direction)
+        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_flat(given, out))))
+        close = 1e-4 if operand.dtype.itemsize > 4 else 2e-2
+        if not np.all(np.abs(np.real(got) - np.real(expected)) <= close * (size + 1e-2)):
+            raise ArithmeticError(
+                f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it gives {_short(got)}, a "
+                f"central difference {_short(expected)}"
+            )
+
+
+def _one_direction(given: Any, found: Any, like: Any, ndim: int) -> tuple[Any, Any]:
+    """Of directions that are stacked along a first axis, and what a formula made of them, the first that is not zero."""
+    if isinstance(given, tuple) or np.ndim(given) <= np.ndim(like) or not given.size:
+        return given, found
+    row = int(np.argmax(np.any(np.reshape(given, (len(given), -1)), axis=1)))
+    return np.reshape(given[row], np.shape(like)), found[row] if np.ndim(found) > ndim else found
+
+
+def _moved_along(f: Any, x: Any, direction: Any) -> Any:
+    """The derivative along a direction; of several results, of each."""
+    return finite_differences.directional(lambda z: _flat(f(z)), [x], [direction])
+
+
+def _flat(value: Any, like: Any = None) -> Any:
+    """All results of an operation in one vector; zeros for an adjoint that did not arrive."""
+    if isinstance(value, tuple):
+        parts = like if isinstance(like, tuple) else value
+        return np.concatenate([np.ravel(np.zeros_like(p) if v is None else v) for v, p in zip(value, parts, strict=True)])
+    return np.ravel(value)
+
+
+def _direction(operand: Any) -> Any:
+    rng = np.random.default_rng(0)
+    direction = rng.normal(size=operand.shape)
+    return direction + 1j * rng.normal(size=operand.shape) if operand.dtype.kind == "c" else direction
+
+
+def _short(value: Any) -> str:
+    return np.array2string(np.asarray(value), precision=6, threshold=4)

@@ -1,0 +1,106 @@
+"""Arrays to be filled: nodes without operands, into which other nodes can be written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..graph.context.modes import default_float, is_recording, wrappers
+from ..graph.node import Node, inert, leaf_like
+
+
+def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
+    """A fresh plain array, of zeros if it is blank, as a node that can be written into.
+
+    Under `no_graph` it stays plain, if no tangents are carried.
+    """
+    if array.dtype.kind not in "fc":
+        return inert(array) if is_recording() else array
+    made = array
+    for wrap in wrappers.get():
+        made = wrap(made)
+    return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name, is_blank)
+
+
+def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
+    """``numpy.zeros`` as a node, to be written into.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype, optional
+        The dtype, by default that of `default_dtype`, float64; derivatives pass through floating and complex ones.
+    order : {"C", "F"}
+        How the array lies in memory.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    OperationalNode
+        Without operands. Under `no_graph` a plain array.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([1.0, 2.0, 3.0], "x")
+    >>> b = cg.zeros(3)
+    >>> for i in range(3):
+    ...     b[i] = x[i] * x[i - 1]
+    >>> print(b, gradient(b)["x"])
+    [3. 2. 6.] [5. 4. 3.]
+    """
+    return buffer(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
+
+
+def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
+    """``numpy.ones`` as a node, to be written into.
+
+    Parameters
+    ----------
+    shape, dtype, order, name
+        As for `zeros`.
+
+    Returns
+    -------
+    OperationalNode
+        Without operands. Under `no_graph` a plain array.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> b = cg.ones(3)
+    >>> b[1] = cg.variable(5.0)
+    >>> print(b)
+    [1. 5. 1.]
+    """
+    return buffer(np.ones(shape, default_float() if dtype is None else dtype, order), name)
+
+
+def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
+    """``numpy.empty`` as a node, to be written into.
+
+    Parameters
+    ----------
+    shape, dtype, order, name
+        As for `zeros`.
+
+    Returns
+    -------
+    OperationalNode
+        Without operands; its values are arbitrary until they are written (zeros, by which it is seen whether code that does
+        not know of the graph has written there). Under `no_graph` a plain array.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> b = cg.empty(2)
+    >>> b[:] = cg.variable([1.0, 2.0])
+    >>> print(b)
+    [1. 2.]
+    """
+    return zeros(shape, dtype, order, name=name)

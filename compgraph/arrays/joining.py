@@ -1,0 +1,199 @@
+"""``r_``, ``c_``, ``bmat`` and ``asmatrix`` of nodes.
+
+NumPy's own make arrays of what they are given before they join them, and do not ask a node: a conversion makes them
+raise, and a node that is the start of a slice, or in a list, is taken for its numbers alone. An ``np.matrix`` has
+operators of its own, so what would be one is a node of two dimensions here, for which ``@`` is the product of matrices.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..graph.node import Node, inert
+from ..graph.operands import gathered, leaves_of, to_plain
+from .creation import array, asarray
+
+
+def asmatrix(data: Any, dtype: DTypeLike | None = None) -> Any:
+    """``numpy.asmatrix``: of nodes, a node of two dimensions.
+
+    Parameters
+    ----------
+    data : array_like
+        A node, an array, or nested sequences of numbers and nodes; fewer dimensions than two become a row.
+    dtype : dtype, optional
+        The dtype of the result.
+
+    Returns
+    -------
+    numpy.matrix or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.asmatrix(cg.variable([1.0, 2.0])).shape
+    (1, 2)
+    """
+    node = gathered(data)
+    if not isinstance(node, Node):
+        return np.asmatrix(data, dtype)
+    node = asarray(node, dtype)
+    if node.ndim == 2:
+        return node
+    lengths = node.shape if node.ndim < 2 else tuple([n for n in node.shape if n > 1])
+    if len(lengths) > 2:
+        raise ValueError("shape too large to be a matrix.")
+    return np.reshape(node, (1,) * (2 - len(lengths)) + lengths)
+
+
+def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | None = None) -> Any:
+    """``numpy.bmat``, blocks joined to a matrix: of nodes, a node of two dimensions.
+
+    Parameters
+    ----------
+    obj : str or array_like
+        Rows of blocks in nested lists, or a text that names them: ``"a, b; c, d"``.
+    ldict, gdict : dict, optional
+        Where names are looked up, in `ldict` first; by default the variables of the caller.
+
+    Returns
+    -------
+    numpy.matrix or Node
+
+    Raises
+    ------
+    NameError
+        If a text has a name that is not found.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([[1.0]])
+    >>> print(cg.bmat("x, x"), cg.bmat([[x, 2 * x], [x, x]]).opname)
+    [[1. 1.]] concatenate
+    """
+    if isinstance(obj, str):
+        if gdict is None:
+            frame = sys._getframe(1)
+            ldict, gdict = frame.f_locals, frame.f_globals
+        named: Any = ldict
+        rows = [[_found(name, named, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
+        return _blocks(rows) if _has_nodes(rows) else np.bmat(obj, ldict, gdict)
+    if not _has_nodes(obj):
+        return np.bmat(obj, ldict, gdict)
+    if isinstance(obj, (list, tuple)) and not any(isinstance(row, np.ndarray) for row in obj):
+        return _blocks(obj)
+    return asmatrix(obj if isinstance(obj, Node) else np.concatenate(obj, axis=-1))
+
+
+def _blocks(rows: Any) -> Any:
+    return asmatrix(np.concatenate([np.concatenate(row, axis=-1) for row in rows], axis=0))
+
+
+def _found(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
+    if name not in first and name not in then:
+        raise NameError(f"name {name!r} is not defined")
+    return first[name] if name in first else then[name]
+
+
+def _has_nodes(value: Any) -> bool:
+    return any(isinstance(leaf, Node) for leaf in leaves_of(value))
+
+
+class Concatenator:
+    """What joins arrays given between brackets: ``cg.r_`` and ``cg.c_``, with the syntax of ``numpy.r_`` and ``numpy.c_``.
+
+    Nodes stand wherever NumPy takes an array or a number: as they are, in lists, as the ends of slices. Without a node
+    the result is NumPy's own. Where NumPy makes an ``np.matrix`` (``"r"``, ``"c"``, or names in a text), a node has two
+    dimensions.
+
+    Parameters
+    ----------
+    numpys : numpy.lib._index_tricks_impl.AxisConcatenator
+        NumPy's object of that name.
+    """
+
+    __slots__ = ("numpys",)
+
+    def __init__(self, numpys: Any) -> None:
+        self.numpys = numpys
+
+    def __getitem__(self, key: Any) -> Any:
+        """Join what stands between the brackets."""
+        if isinstance(key, str):
+            frame = sys._getframe(1)
+            return bmat(key, frame.f_globals, frame.f_locals)
+        items = list(key) if isinstance(key, tuple) else [key]
+        if not any(_has_nodes(_parts(item)) for item in items):
+            return self.numpys[key]
+        axis, ndmin, place, matrix = self.numpys.axis, self.numpys.ndmin, self.numpys.trans1d, ""
+        if isinstance(items[0], str):
+            axis, ndmin, place, matrix = _directive(items.pop(0), axis, ndmin, place)
+        pieces = [_piece(item, ndmin, place) for item in items]
+        dtype = np.result_type(*[piece if type(piece) in np.ScalarType else piece.dtype for piece in pieces])
+        joined = np.concatenate([array(piece, dtype, copy=None, ndmin=ndmin) for piece in pieces], axis=axis)
+        if not matrix:
+            return joined
+        return asmatrix(joined).T if matrix == "c" and joined.ndim == 1 else asmatrix(joined)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _parts(item: Any) -> Any:
+    """What may be a node in an entry."""
+    return [item.start, item.stop, item.step] if isinstance(item, slice) else item
+
+
+def _directive(text: str, axis: int, ndmin: int, place: int) -> tuple[int, int, int, str]:
+    """The text that comes first: axis, least number of dimensions, where their own axes come to stand, kind of matrix."""
+    if text in ("r", "c"):
+        return axis, ndmin, place, text
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ValueError(f"unknown special directive {text!r}") from error
+    if len(numbers) == 1:
+        return numbers[0], ndmin, place, ""
+    return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else place, ""
+
+
+def _piece(item: Any, ndmin: int, place: int) -> Any:
+    """An entry as an array of the least number of dimensions; a plain number as it is."""
+    if isinstance(item, slice):
+        line = array(_line(item), copy=None, ndmin=ndmin)
+        return np.swapaxes(line, -1, place) if ndmin > 1 and place != -1 else line
+    if isinstance(item, str):
+        raise ValueError("special directives must be the first entry.")
+    if type(item) in np.ScalarType:
+        return item
+    piece = asarray(item)
+    axes = piece.ndim
+    piece = array(piece, copy=None, ndmin=ndmin)
+    if place == -1 or axes >= ndmin:
+        return piece
+    added = ndmin - axes
+    first = place + added + 1 if place < 0 else place
+    order = list(range(ndmin))
+    return np.transpose(piece, order[:first] + order[added:] + order[first:added])
+
+
+def _line(item: slice) -> Any:
+    """The points of a slice: so many for an imaginary step, else all steps before the stop."""
+    start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
+    if isinstance(step, (complex, np.complexfloating)):
+        return np.linspace(start, item.stop, num=int(np.abs(step)))
+    plain = np.arange(to_plain(start), to_plain(item.stop), to_plain(step))
+    if not _has_nodes([start, step]):
+        return inert(plain) if isinstance(item.stop, Node) else plain
+    first, second = (asarray(number, plain.dtype) for number in (start, start + step))
+    further = first + np.arange(2, max(plain.size, 2)).astype(plain.dtype) * (second - first)
+    return np.concatenate([np.reshape(first, 1), np.reshape(second, 1), further])[: plain.size]
+
+
+r_ = Concatenator(np.r_)
+c_ = Concatenator(np.c_)

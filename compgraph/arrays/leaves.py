@@ -1,0 +1,149 @@
+"""Variables and constants: the leaves of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from ..graph.context.names import automatic_name
+from ..graph.lazy import require_computed
+from ..graph.node import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf
+from ..guards.decisions import watch_shapes
+
+
+def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:
+    """Make a variable: a leaf of the graph to differentiate with respect to.
+
+    Parameters
+    ----------
+    value : array_like
+        Its value, of any shape. Integers and booleans become float64, or what `default_dtype` says, since only
+        real and complex numbers have derivatives; float16, float32, longdouble and complex stay what they are.
+    name : str, optional
+        Its name; ``var_0``, ``var_1`` ... if not given.
+    dtype : dtype, optional
+        A floating or complex dtype to convert to.
+    copy : bool
+        Whether to copy `value` (the default). With ``copy=False`` the variable shares the memory of the array it
+        is given, and an update in place is seen in both.
+
+    Returns
+    -------
+    VariableNode
+
+    Raises
+    ------
+    TypeError
+        If the value has no derivative (strings, objects, dates), or is a masked array or a matrix.
+    ValueError
+        If ``copy=False`` but an array would have to be converted.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([1, 2, 3], "x")
+    >>> x.dtype, x.name
+    (dtype('float64'), 'x')
+    >>> x -= 0.5
+    >>> print(x)
+    [0.5 1.5 2.5]
+    """
+    return VariableNode.create_using(value, name, dtype=dtype, copy=copy)
+
+
+def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
+    """Make a constant: a leaf that never changes and that no derivative is computed for.
+
+    Parameters
+    ----------
+    value : array_like
+        Its value, of any shape and dtype; it is copied, and the copy cannot be written to.
+    name : str, optional
+        Its name; ``const_0``, ``const_1`` ... if not given.
+
+    Returns
+    -------
+    ConstantNode
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.reset()
+    >>> cg.constant(2, "two") * cg.variable(4.0)
+    ScalarNode(8., name='mul_0', dtype=float64)
+    """
+    return ConstantNode.create_using(value, name)
+
+
+def placeholder(
+    shape: int | tuple[int | None, ...] | None = (),
+    dtype: DTypeLike = float,
+    name: str | None = None,
+    *,
+    example: ArrayLike | None = None,
+) -> PlaceholderNode:
+    """Make a placeholder: a leaf whose value is given when the graph is run by an `Executor`.
+
+    Parameters
+    ----------
+    shape : int or tuple of int or None
+        The shape of what will be fed. An axis given as None is recorded with length 2. Arrays with the same number of
+        axes but other lengths may be fed where the graph can be computed with them.
+    dtype : dtype
+        The dtype of what will be fed: floating, complex, integer or boolean.
+    name : str, optional
+        Its name; ``placeholder_0``, ``placeholder_1`` ... if not given.
+    example : array_like, optional
+        The values that the graph is recorded with, of the shape. By default numbers between 0.5 and 1.5, no two the
+        same; zeros for integers, False for booleans. Needed where these are no argument of a function.
+
+    Returns
+    -------
+    PlaceholderNode
+        It can be differentiated with respect to, unless it is of integers or booleans.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is none of numbers.
+    ValueError
+        If the example does not have the shape.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.placeholder((None, 3), name="x")
+    >>> total = cg.sum(x * 2, axis=1)
+    >>> cg.Executor(total).run({"x": [[1.0, 2.0, 3.0]]})
+    array([12.])
+    """
+    declared = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape or ())
+    target = np.dtype(dtype)
+    if target.kind not in "biufc":
+        raise TypeError(f"a placeholder holds numbers, not {target}")
+    lengths = tuple([2 if n is None else int(n) for n in declared])
+    if example is None:
+        value = _generic(lengths, target)
+    else:
+        require_computed(example, "the example of a placeholder")
+        value = np.array(example.plain if isinstance(example, Node) else example, target)
+        fits = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
+        if not fits:
+            raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")
+    value.flags.writeable = False
+    kind = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
+    node: PlaceholderNode = leaf(value, kind, automatic_name(kind.kind) if name is None else name)
+    node.declared = declared
+    watch_shapes(node)
+    return node
+
+
+def _generic(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Numbers that no operation takes for special ones."""
+    if dtype.kind not in "fc":
+        return np.zeros(shape, dtype)
+    count = int(np.prod(shape))
+    golden = (np.sqrt(5) - 1) / 2
+    return np.asarray(0.5 + np.arange(count) * golden % 1, dtype).reshape(shape)

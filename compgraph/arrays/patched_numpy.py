@@ -1,0 +1,143 @@
+"""``with cg.patched_numpy():`` lets NumPy's own names for making arrays keep the graph.
+
+NumPy asks nobody when ``np.array(node)`` is called. Inside this context, and only there, ``np.array`` and kin are the
+functions of the same names under ``cg``, for the current thread or asyncio task; the two packages and NumPy itself go
+on with the originals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph.context.contexts import Context, layered, settle
+from ..graph.context.locks import renewed
+from ..graph.interpreter.source_lines import is_internal
+from ..graph.node import Node
+from ..graph.operands import leaves_of
+from . import allocation, creation
+
+OURS: dict[str, Callable[..., Any]] = {
+    "array": creation.array,
+    "asarray": creation.asarray,
+    "asanyarray": creation.asanyarray,
+    "ascontiguousarray": creation.ascontiguousarray,
+    "asfortranarray": creation.asfortranarray,
+    "asarray_chkfinite": creation.asarray_chkfinite,
+    "full": creation.full,
+    "zeros": allocation.zeros,
+    "ones": allocation.ones,
+    "empty": allocation.empty,
+}
+FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
+# Options of NumPy's that say nothing about a node: the result is one, whichever subclasses may pass, in the one memory.
+_IDLE = frozenset({"subok", "device"})
+
+_active = layered("patched", False)
+_lock = renewed(threading.RLock())
+_originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
+_open: set[weakref.ref[Any]] = set()  # one for each that is; an interrupt may keep one from being left
+
+
+def _dispatching(name: str, original: Any) -> Any:
+    """`original` where the context is not open or the caller is no user, else the function under ``cg``."""
+    ours = OURS[name]
+
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
+            return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
+        settle()
+        if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
+            return original(*args, **kwargs)
+        if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
+            if kwargs.get("like") is not None:
+                raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
+            if kwargs.get("device") not in (None, "cpu"):
+                return original(*args, **kwargs)  # NumPy says which devices there are
+            return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
+        made = original(*args, **kwargs)
+        fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
+        return allocation.buffer(made) if fresh and made.dtype.kind in "biufc" else made
+
+    make.is_dispatching = True  # type: ignore[attr-defined]
+    return make
+
+
+class _Open:
+    """What lives as long as a context is open."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _patch() -> _Open:
+    """Let NumPy's names be ours until the last of what is returned dies."""
+    with _lock:
+        opened = _Open()
+        _open.add(weakref.ref(opened, _restore))
+        for name in OURS:
+            if name not in _originals:
+                _originals[name] = getattr(np, name)
+            if not hasattr(getattr(np, name), "is_dispatching"):  # an interrupt may have left a part
+                setattr(np, name, _dispatching(name, _originals[name]))
+        return opened
+
+
+def _restore(gone: weakref.ref[Any]) -> None:
+    with _lock:
+        _open.discard(gone)
+        if not _open:
+            for name, original in _originals.items():
+                setattr(np, name, original)
+            _originals.clear()
+
+
+class Patched(Context, contextlib.ContextDecorator):
+    """A context in which NumPy's names for making arrays keep the graph. Made by `patched_numpy`."""
+
+    __slots__ = ("_opened",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: list[_Open] = []
+
+    def __enter__(self) -> None:
+        self._opened.append(_patch())
+        self._enter({_active: True})
+
+    def __exit__(self, *exception: object) -> None:
+        self._leave()
+        self._opened.pop()
+
+
+def patched_numpy() -> Patched:
+    """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
+
+    Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
+    ``asarray_chkfinite``) keeps their graph, and what ``np.zeros``, ``ones``, ``full``, ``empty`` make can be written into
+    by nodes. It is for code that cannot be changed to
+    ``cg.array`` and ``cg.zeros``, and nothing else in the package needs it. It holds for the current thread or asyncio
+    task; other threads get NumPy's own arrays meanwhile. It can be nested, and NumPy is as it was when the last is left.
+    A name that was imported from NumPy before (``from numpy import array``) is not reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable([1.0, 2.0], "x")
+    >>> with cg.patched_numpy():
+    ...     y = np.array([x[0] * x[1], 5.0])
+    ...     b = np.zeros(2)
+    ...     b[0] = x[1] ** 2
+    >>> gradient(np.sum(y + b))["x"]
+    array([2., 5.])
+    """
+    return Patched()

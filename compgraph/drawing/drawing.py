@@ -1,0 +1,331 @@
+"""What is drawn of a graph, as plain data: entries, arrows between them, and boxes around them.
+
+A drawing holds texts and no nodes: it shows the graph as it was when the drawing was made, and keeps none of it alive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ..graph.memory import Write
+from ..graph.node import ConstantNode, Joint, Node
+from ..graph.walk import GraphNode, operands_of
+from . import words
+from .folding import Fold, Uses, folds_of, shared
+
+FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
+REST = -1  # in the place of an entry: the nodes that are not drawn
+SIDE_BY_SIDE = 8  # arrows from one entry to another; more become one that counts them
+ARROWS = 8  # at most so many for each node that may be drawn: a dense graph has as many as the square of its nodes
+
+Path: TypeAlias = tuple[str | int, ...]  # names of scopes; the number of a fold stands for its box
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is written on the entries beside operation and name."""
+
+    values: bool = False
+    shapes: bool = False
+    dtypes: bool = False
+    lines: bool = False
+
+
+@dataclass
+class Entry:
+    """A node as it is drawn; `label` is what stands on it, `details` what a reader may ask for."""
+
+    kind: str
+    label: str
+    details: dict[str, str]
+    box: int | None = None
+    marked: bool = False
+
+
+@dataclass
+class Arrow:
+    """From an operand to the operation that uses it; `again`: from one of several equal parts to the next."""
+
+    source: int
+    target: int
+    label: str = ""
+    again: bool = False
+
+
+@dataclass
+class Box:
+    """A scope, or (`count` more than 1) a part of the graph that stands for several."""
+
+    title: str
+    parent: int | None
+    count: int = 1
+    closed: bool = False
+
+
+@dataclass
+class Drawing:
+    """The whole picture; `rest` counts the nodes that are left out, `unseen` the arrows between those that are drawn."""
+
+    entries: list[Entry] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
+    rest: int = 0
+    unseen: int = 0
+
+    @property
+    def more(self) -> str:
+        """What is said of all that is left out."""
+        parts = [f"{self.rest} more"] if self.rest else []
+        parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
+        return "… " + ", ".join(parts) if parts else ""
+
+
+@dataclass
+class Traced:
+    """A drawing, and which node is which entry, and which operand of which operation which arrow."""
+
+    drawing: Drawing
+    places: dict[GraphNode, int]
+    arrows: dict[tuple[GraphNode, int], int]
+
+
+def traced_drawing(
+    output: Node,
+    limit: int | None,
+    mark: GraphNode | None,
+    shown: Shown,
+    adjoints: Mapping[Any, Any] | None,
+    scopes: str | Iterable[str],
+    fold: bool | None,
+) -> Traced:
+    """Decide what is drawn of the graph that ends at `output`; the arguments are those of `visualize_at`."""
+    uses = _uses(output)
+    folds = folds_of(uses) if fold or (fold is None and len(uses) > FOLDED_FROM) else []
+    parts = [_drawn_part(each, mark) for each in folds]
+    images = {
+        node: drawn for each, part in zip(folds, parts, strict=True) for other in each.parts if other is not part
+        for node, drawn in zip(other, part, strict=True)
+    }  # fmt: skip
+    visible = [node for node in uses if node not in images]
+    places = {node: place for place, node in enumerate(visible[:limit])}
+    drawing = Drawing(rest=len(visible) - len(places))
+    drawing.entries = _entries(places, uses, shown, mark, _first_leaves(folds, parts, uses))
+    paths = _paths(places, folds, parts)
+    _add_boxes(drawing, paths, folds, _closed(scopes, visible), limit)
+    arrows = _add_arrows(drawing, uses, places, images, folds, limit)
+    if adjoints is not None:
+        _add_adjoints(drawing, uses, places, arrows, adjoints)
+    return Traced(drawing, places, arrows)
+
+
+def _uses(output: GraphNode) -> Uses:
+    """All nodes behind `output`, the nearest first, and their operands."""
+    # Operands are looked up once: a raw value that was written becomes a new constant each time.
+    uses: Uses = {}
+    queue: dict[GraphNode, None] = {output: None}
+    order = [output]
+    for node in order:  # the list grows while it is walked
+        uses[node] = operands_of(node)
+        for operand in uses[node]:
+            if operand not in queue:
+                queue[operand] = None
+                order.append(operand)
+    return uses
+
+
+def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[GraphNode]:
+    """The part that is drawn: the one with the marked node, or the last."""
+    return next((part for part in fold.parts if mark in part), fold.parts[-1]) if mark is not None else fold.parts[-1]
+
+
+# ---------------------------------------------------------------------------------------------- entries
+
+
+def _entries(
+    places: dict[GraphNode, int], uses: Uses, shown: Shown, mark: GraphNode | None, firsts: dict[GraphNode, GraphNode]
+) -> list[Entry]:
+    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
+    labels = {node: words.label_of(node) for node in sorted(places, key=lambda node: node.tick)}
+    labels |= {node: f"{words.label_of(first)} … {labels[node]}" for node, first in firsts.items() if node in places}
+    return [_entry(node, uses[node], labels[node], shown, node is mark) for node in places]
+
+
+def _first_leaves(folds: list[Fold], parts: list[list[GraphNode]], uses: Uses) -> dict[GraphNode, GraphNode]:
+    """For the variables of a part that stands for several, the same of the first part: they are shown as ``W_1 … W_9``."""
+    pairs = [pair for fold, part in zip(folds, parts, strict=True) for pair in zip(part, fold.parts[0], strict=True)]
+    return {node: first for node, first in pairs if node is not first and _kind(node) == "variable" and not uses[node]}
+
+
+def _entry(node: GraphNode, operands: tuple[GraphNode, ...], label: str, shown: Shown, marked: bool) -> Entry:
+    value = words.value_of(node)
+    details = {
+        "name": node.name if isinstance(node, Node) else "",
+        "opname": node.opname or "",
+        "formula": words.formula_of(node, operands),
+        "value": "" if value is None else words.shown(value, elements=24, digits=6),
+        "shape": "" if value is None else str(getattr(value, "shape", ())),
+        "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
+        "line": words.place_of(node.line),
+        "code": words.code_of(node.line),
+    }
+    extra = [words.shown(value)] if shown.values and value is not None else []
+    extra += [details["shape"]] if shown.shapes else []
+    extra += [details["dtype"]] if shown.dtypes else []
+    extra += [details["line"]] if shown.lines else []
+    return Entry(_kind(node), "\n".join([label, *filter(None, extra)]), details, marked=marked)
+
+
+def _kind(node: GraphNode) -> str:
+    if isinstance(node, ConstantNode):
+        return "constant"
+    if isinstance(node, Write):
+        return "write"
+    return "operation" if isinstance(node, Joint) or node.function is not None else "variable"
+
+
+# ------------------------------------------------------------------------------------------------ boxes
+
+
+def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[GraphNode]]) -> dict[int, Path]:
+    """For each entry in a box, the boxes around it; a fold stands inside the scopes that all of its parts are in."""
+    paths: dict[int, Path] = {place: node.scope for node, place in places.items() if node.scope}
+    for number, (fold, part) in enumerate(zip(folds, parts, strict=True)):
+        scopes = [node.scope for each in fold.parts for node in each]
+        common = shared(min(scopes), max(scopes))
+        for node in part:
+            if node in places:
+                paths[places[node]] = (*node.scope[:common], number, *node.scope[common:])
+    return paths
+
+
+def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool, limit: int | None) -> None:
+    """Number the boxes, outer ones before inner ones, and put the entries into them; at most as many as nodes, the outer ones."""
+    numbers: dict[Path, int] = {}
+    for place, path in sorted(paths.items()):
+        for depth in range(1, len(path) + 1):
+            if path[:depth] in numbers:
+                continue
+            if limit is not None and len(numbers) >= limit:
+                path = path[: depth - 1]
+                break
+            last, parent = path[depth - 1], numbers.get(path[: depth - 1])
+            numbers[path[:depth]] = len(drawing.boxes)
+            if isinstance(last, int):
+                count = len(folds[last].parts)
+                drawing.boxes.append(Box(f"× {count}", parent, count))
+            else:
+                name = "/".join(each for each in path[:depth] if isinstance(each, str))
+                drawing.boxes.append(Box(last, parent, closed=closed if isinstance(closed, bool) else name in closed))
+        drawing.entries[place].box = numbers.get(path)
+
+
+def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] | bool:
+    """The names of the scopes that are closed, or whether all are."""
+    if isinstance(scopes, str):
+        if scopes not in ("open", "closed"):
+            raise ValueError(f"scopes must be 'open', 'closed', or a list of the scopes that are closed, not {scopes!r}")
+        return scopes == "closed"
+    known = {"/".join(node.scope[:depth]) for node in visible for depth in range(1, len(node.scope) + 1)}
+    closed = set(scopes)
+    if closed - known:
+        raise ValueError(
+            f"no scope is called {', '.join(map(repr, sorted(closed - known)))}; those in the picture: "
+            f"{', '.join(map(repr, sorted(known))) or 'none'}. Equal scopes in a row are drawn once, unless fold=False"
+        )
+    return closed
+
+
+# ----------------------------------------------------------------------------------------------- arrows
+
+
+def _add_arrows(
+    drawing: Drawing,
+    uses: Uses,
+    places: dict[GraphNode, int],
+    images: dict[GraphNode, GraphNode],
+    folds: list[Fold],
+    limit: int | None,
+) -> dict[tuple[GraphNode, int], int]:
+    """One arrow for each use; those of the parts that are not drawn lead to and from the part that is, each once."""
+    part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
+    arrows: dict[tuple[GraphNode, int], int] = {}
+    known: set[tuple[int, int, bool]] = set()
+    most = math.inf if limit is None else ARROWS * limit
+    for node, place in places.items():
+        found = [_arrow(node, operand, place, places, images, part_of) for operand in uses[node]]
+        numbers: dict[int, int] = {}
+        for position, arrow in enumerate(found if limit is None else _side_by_side(found)):
+            known.add((arrow.source, arrow.target, arrow.again))
+            if id(arrow) in numbers:
+                arrows[node, position] = numbers[id(arrow)]
+            elif len(drawing.arrows) < most:
+                arrows[node, position] = numbers[id(arrow)] = len(drawing.arrows)
+                drawing.arrows.append(arrow)
+            else:
+                drawing.unseen += 1
+    for node, image in images.items():
+        for operand in uses[node] if image in places else ():
+            if operand in part_of and part_of[operand] == part_of[node]:
+                continue  # inside of a part: drawn already
+            arrow = _arrow(node, operand, places[image], places, images, part_of)
+            if (arrow.source, arrow.target, arrow.again) not in known:
+                known.add((arrow.source, arrow.target, arrow.again))
+                if len(drawing.arrows) < most:
+                    drawing.arrows.append(arrow)
+                else:
+                    drawing.unseen += 1
+    return arrows
+
+
+def _side_by_side(found: list[Arrow]) -> list[Arrow]:
+    """The arrows to one entry; for many from one other (the nodes that are not drawn, say) the same one, which counts them."""
+    counts = Counter((arrow.source, arrow.again) for arrow in found)
+    one: dict[tuple[int, bool], Arrow] = {}
+    for arrow in found:
+        way = arrow.source, arrow.again
+        if counts[way] > SIDE_BY_SIDE:
+            one.setdefault(way, arrow).label = f"× {counts[way]}"
+    return [one.get((arrow.source, arrow.again), arrow) for arrow in found]
+
+
+def _arrow(
+    node: GraphNode,
+    operand: GraphNode,
+    place: int,
+    places: dict[GraphNode, int],
+    images: dict[GraphNode, GraphNode],
+    part_of: dict[GraphNode, tuple[int, int]],
+) -> Arrow:
+    here, there = part_of.get(node), part_of.get(operand)
+    again = here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
+    return Arrow(places.get(images.get(operand, operand), REST), place, again=again)
+
+
+def _add_adjoints(
+    drawing: Drawing,
+    uses: Uses,
+    places: dict[GraphNode, int],
+    arrows: dict[tuple[GraphNode, int], int],
+    adjoints: Mapping[Any, Any],
+) -> None:
+    """Write each adjoint on the arrow out of its node, or on the node where it is the sum over several, or over none."""
+    known = {node: adjoints[node] for node in uses if isinstance(node, Node) and node in adjoints}
+    if not known:
+        raise ValueError("none of the adjoints belongs to a node of this graph; they are found by the node: adjoints[node]")
+    ways: dict[GraphNode, list[tuple[GraphNode, int]]] = {}
+    for node, operands in uses.items():
+        for position, operand in enumerate(operands):
+            ways.setdefault(operand, []).append((node, position))
+    for node, adjoint in known.items():
+        value = adjoint.value if isinstance(adjoint, Node) else adjoint
+        if node in places:
+            drawing.entries[places[node]].details["adjoint"] = words.shown(value, elements=24, digits=6)
+        out = ways.get(node, [])
+        if len(out) == 1 and out[0] in arrows and node in places:
+            drawing.arrows[arrows[out[0]]].label = words.brief(value)
+        elif node in places:
+            drawing.entries[places[node]].label += f"\n∂ = {words.brief(value)}"

@@ -1,0 +1,131 @@
+"""The parts of a graph that repeat: layers, steps of a loop. Each run of equal parts can be drawn once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..graph.walk import GraphNode
+
+Uses: TypeAlias = dict[GraphNode, tuple[GraphNode, ...]]  # each node of a graph, and its operands
+
+LONGEST = 200  # operations in a part
+FEWEST = 3  # parts in a run
+CONSIDERED = 50_000  # nodes, the nearest to the output
+
+
+@dataclass
+class Fold:
+    """A run of equal parts: for each part its nodes, in the same order."""
+
+    parts: list[list[GraphNode]]
+
+
+def folds_of(uses: Uses) -> list[Fold]:
+    """The runs of equal parts of a graph, the ones that hide most nodes first where they would overlap.
+
+    Two parts are equal if they have the same operations, in the order in which they were recorded, with results of the same
+    shape and dtype, whose operands stand at the same distance, or are the very same node. A leaf belongs to the part that
+    uses it first, unless it is used all along.
+
+    Parameters
+    ----------
+    uses : dict
+        The nodes of the graph and their operands, the nearest to the output first.
+
+    Returns
+    -------
+    list of Fold
+    """
+    near = list(uses)[:CONSIDERED]
+    operations = sorted((node for node in near if uses[node]), key=lambda node: node.tick)
+    order = {node: place for place, node in enumerate(operations)}
+    first, last = _reach(operations, order, uses)
+    local = {node for node in first if last[node] - first[node] <= LONGEST}
+    codes: dict[Any, int] = {}
+    marks = np.array([codes.setdefault(_mark(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64)
+    folds = []
+    for start, period, count in _runs(marks, [getattr(n, "scope", ()) for n in operations]):
+        parts = [operations[start + k * period : start + (k + 1) * period] for k in range(count)]
+        folds.append(Fold([_with_leaves(part, order, first, local, uses) for part in parts]))
+    return folds
+
+
+def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses) -> tuple[dict[GraphNode, int], ...]:
+    """For each node the place where it begins, made or first used, and that of the last operation that uses it."""
+    first, last = dict(order), dict(order)
+    for place, node in enumerate(operations):
+        for operand in uses[node]:
+            first.setdefault(operand, place)
+            last[operand] = place
+    return first, last
+
+
+def _mark(node: GraphNode, order: dict[GraphNode, int], first: dict[GraphNode, int], local: set[GraphNode], uses: Uses) -> Any:
+    """What equal operations have in common."""
+    place = order[node]
+    operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
+    return node.opname, *_kind(node), *operands, *[_kind(operand) for operand in uses[node]]
+
+
+def _kind(node: GraphNode) -> tuple[Any, ...]:
+    return type(node), getattr(node, "shape", None), getattr(node, "dtype", None)
+
+
+def _with_leaves(
+    part: list[GraphNode], order: dict[GraphNode, int], first: dict[GraphNode, int], local: set[GraphNode], uses: Uses
+) -> list[GraphNode]:
+    """The operations of a part, each after the leaves it is the first to use."""
+    found: dict[GraphNode, None] = {}
+    for node in part:
+        for operand in uses[node]:
+            if operand in local and operand not in order and first[operand] == order[node]:
+                found[operand] = None
+        found[node] = None
+    return list(found)
+
+
+def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
+    """Start, period and count of the runs, none of which overlap."""
+    candidates = []
+    for period in range(1, min(LONGEST, len(marks) // FEWEST) + 1):
+        for start, length in _stretches(marks[period:] == marks[:-period], period * (FEWEST - 1)):
+            start, count = _aligned(start, length + period, period, scopes)
+            if count >= FEWEST:
+                candidates.append(((count - 1) * period, -period, start, count))
+    taken = np.zeros(len(marks), dtype=bool)
+    chosen = []
+    for _, negative, start, count in sorted(candidates, reverse=True):
+        span = slice(start, start - negative * count)
+        if not taken[span].any():
+            taken[span] = True
+            chosen.append((start, -negative, count))
+    return chosen
+
+
+def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
+    """Start and length of the runs of True that are long enough."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    long = lengths >= least
+    yield from zip(starts[long].tolist(), lengths[long].tolist(), strict=True)
+
+
+def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
+    """Let the parts begin where the outermost of the scopes does that begin in the first part."""
+    best, fewest = 0, math.inf
+    for shift in range(min(period, length) if start else 0):
+        here, before = scopes[start + shift], scopes[start + shift - 1]
+        if here != before and shared(here, before) < fewest:
+            best, fewest = shift, shared(here, before)
+    return start + best, (length - best) // period
+
+
+def shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many of the outermost names two scopes have in common."""
+    differing = (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    return next(differing, min(len(one), len(other)))

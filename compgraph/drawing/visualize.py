@@ -1,0 +1,255 @@
+"""Pictures of a graph, shown in a notebook or written to a file; `pictures` has the parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..graph.node import Node, require_history
+from ..graph.walk import GraphNode
+from .colors import LIGHT, THEMES
+from .dot import dot_of
+from .drawing import Drawing, Shown, Traced, traced_drawing
+from .page import page_of
+from .rendering import render
+
+FORMATS = ("svg", "png", "pdf", "dot", "html")
+DIRECTIONS = ("LR", "TB")
+LIMIT = 300  # Graphviz takes about half a second for so many nodes, and minutes for thousands
+
+
+class GraphPicture:
+    """A picture of a graph; it shows itself in a notebook.
+
+    It holds texts only: it shows the graph as it was when the picture was made, and does not keep the graph alive.
+
+    Attributes
+    ----------
+    source : str
+        The graph in DOT, Graphviz's language.
+    """
+
+    __slots__ = ("_drawing", "_page_options", "source")
+
+    def __init__(self, source: str, drawing: Drawing | None = None, **page_options: Any) -> None:
+        self.source = source
+        self._drawing = drawing
+        self._page_options = page_options
+
+    def __repr__(self) -> str:
+        return "<GraphPicture: a notebook shows it, .save('graph.svg') writes it to a file>"
+
+    def _repr_svg_(self) -> str:
+        return render(self.source, "svg").decode()
+
+    def html(self) -> str:
+        """The picture as one HTML page that needs nothing else, in which one can move, search, open and close boxes.
+
+        Raises
+        ------
+        ValueError
+            If the picture was made of DOT text alone.
+        """
+        if self._drawing is None:
+            raise ValueError("a picture made of DOT text alone has no HTML page; make it with visualize_at")
+        return page_of(self._drawing, **self._page_options)
+
+    def save(self, filename: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the picture to a file.
+
+        Parameters
+        ----------
+        filename : str or path
+            The file; an existing one is replaced.
+        format : {"svg", "png", "pdf", "dot", "html"}, optional
+            The file's format; if not given, what follows the last dot of `filename`.
+
+        Raises
+        ------
+        ValueError
+            If the format is none of these.
+        FileNotFoundError
+            If the folder does not exist.
+        """
+        path = Path(filename)
+        chosen = _checked_format(path, format)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
+        if chosen in ("dot", "html"):
+            path.write_bytes((self.source if chosen == "dot" else self.html()).encode())
+        else:
+            path.write_bytes(render(self.source, chosen))
+
+
+def visualize_at(
+    node: np.ndarray[Any, Any],
+    filename: str | os.PathLike[str] | None = None,
+    format: str | None = None,
+    direction: str = "LR",
+    *,
+    limit: int | None = LIMIT,
+    mark: GraphNode | None = None,
+    values: bool = False,
+    shapes: bool = False,
+    dtypes: bool = False,
+    lines: bool = False,
+    adjoints: Mapping[Any, Any] | None = None,
+    scopes: str | Iterable[str] = "open",
+    fold: bool | None = None,
+    theme: str | None = None,
+) -> GraphPicture:
+    r"""Draw the graph that ends at a node.
+
+    Variables are light blue, constants orange, operations purple; an arrow leads from each operand to the operation
+    that uses it. Names are written as on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter.
+
+    Parameters
+    ----------
+    node : Node
+        The result whose computation is drawn.
+    filename : str or path, optional
+        A file to write the picture to as well.
+    format : {"svg", "png", "pdf", "dot", "html"}, optional
+        The file's format; if not given, what follows the last dot of `filename`. HTML is one page that needs no other
+        file and no network: in it one can move and zoom, search, open and close boxes, and look at each node's formula,
+        value, adjoint and line of code.
+    direction : {"LR", "TB"}
+        From left to right, or from top to bottom.
+    limit : int or None
+        How many nodes to draw, those nearest to `node` first; the others are one entry that counts them, because
+        the layout of large graphs takes minutes. It bounds all else that is drawn as well: more than 8 arrows from one
+        entry to another (also from those that are left out) are one that counts them, there are at most 8 arrows for each
+        node, and as many boxes as nodes. None draws them all.
+    mark : Node, optional
+        A node to draw with a red frame.
+    values, shapes, dtypes, lines : bool
+        What to write on the nodes beside operation and name: their values (of large arrays the corners), shapes, dtypes,
+        and the lines of code that made them.
+    adjoints : mapping from nodes to adjoints, optional
+        Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. An adjoint is written on the
+        arrow out of its node; on the node itself, as ``∂ =``, if several arrows leave the node, since it is the sum of
+        what comes back along them.
+    scopes : {"open", "closed"} or iterable of str
+        Whether the boxes of `compgraph.scope` are drawn with what is in them, or as one node each; or which of them are
+        closed, by name (``["encoder/layer1"]``).
+    fold : bool, optional
+        Whether equal parts in a row (layers, steps of a loop) are drawn once, in a box that counts them; a dashed arrow
+        leads from one part to the next. What is written in the box belongs to the last part. By default it is done in
+        graphs of more than 60 nodes.
+    theme : {"light", "dark"}, optional
+        The colors. By default light; an HTML page then follows the reader's own choice.
+
+    Returns
+    -------
+    GraphPicture
+        It shows itself in a notebook; ``.source`` is its DOT text, ``.save(filename)`` writes it to a file.
+
+    Raises
+    ------
+    TypeError
+        If `node` is not a node.
+    ValueError
+        If the direction, the format, the theme or a scope is unknown, the limit less than 1, or none of the adjoints belongs
+        to the graph.
+    FileNotFoundError
+        If the folder of `filename` does not exist.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.drawing.visualize import visualize_at
+    >>> x = cg.variable(3.0, "x")
+    >>> picture = visualize_at(cg.OperationalNode.create_using(9.0, "mul", x, x, name="square"), values=True)
+    >>> print(picture.source)  # doctest: +ELLIPSIS
+    digraph {
+        ...
+        n0 [label="mul\nsquare\n9" fillcolor=purple3 fontcolor=white id="node-0" shape=box]
+        n1 [label="x\n3" fillcolor=lightblue id="node-1" shape=ellipse]
+        n1 -> n0 [id="edge-0"]
+        n1 -> n0 [id="edge-1"]
+    }
+    """
+    _require_drawable(node, direction, limit, theme)
+    if format is not None and filename is None:
+        raise ValueError(f"format={format!r} is the format of a file; give a filename too")
+    shown = Shown(values, shapes, dtypes, lines)
+    picture = _picture(traced_drawing(node, limit, mark, shown, adjoints, scopes, fold), direction, theme)  # type: ignore[arg-type]
+    if filename is not None:
+        picture.save(filename, format)
+    return picture
+
+
+def identified_picture(
+    node: np.ndarray[Any, Any],
+    direction: str = "LR",
+    *,
+    limit: int | None = LIMIT,
+    mark: GraphNode | None = None,
+    values: bool = False,
+    shapes: bool = False,
+    theme: str | None = None,
+) -> tuple[GraphPicture, dict[GraphNode, str], dict[tuple[GraphNode, int], str]]:
+    """As `visualize_at`, with the ids that the elements of the SVG have, for programs that color or animate them.
+
+    Every node drawn has an element of its own: nothing is folded, and all boxes are open.
+
+    Parameters
+    ----------
+    node, direction, limit, mark, values, shapes, theme
+        As in `visualize_at`.
+
+    Returns
+    -------
+    picture : GraphPicture
+        In its SVG, nodes and edges are ``<g>`` elements with these ids.
+    nodes : dict
+        From each node drawn to its id, ``"node-0"``, ``"node-1"``, ...
+    edges : dict
+        From ``(operation, position among its operands)`` to the edge's id, ``"edge-0"``, ``"edge-1"``, ...
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.drawing.visualize import identified_picture
+    >>> x = cg.variable(3.0, "x")
+    >>> y = cg.sin(x)
+    >>> picture, nodes, edges = identified_picture(y)
+    >>> nodes[x], edges[y, 0]
+    ('node-1', 'edge-0')
+    """
+    _require_drawable(node, direction, limit, theme)
+    traced = traced_drawing(node, limit, mark, Shown(values, shapes), None, "open", False)  # type: ignore[arg-type]
+    nodes = {each: f"node-{place}" for each, place in traced.places.items()}
+    return _picture(traced, direction, theme), nodes, {use: f"edge-{number}" for use, number in traced.arrows.items()}
+
+
+def _picture(traced: Traced, direction: str, theme: str | None) -> GraphPicture:
+    source = dot_of(traced.drawing, direction, LIGHT if theme is None else THEMES[theme])
+    return GraphPicture(source, traced.drawing, direction=direction, theme=theme)
+
+
+def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
+    require_history(node)
+    # To a type checker x * 3 is an array; what has no graph is found out here.
+    if not isinstance(node, Node):
+        raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None to draw all nodes, not {limit}")
+    if theme is not None and theme not in THEMES:
+        raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
+
+
+def _checked_format(path: Path, format: str | None) -> str:
+    if not isinstance(format, (str, type(None))):
+        raise TypeError(f"visualize_at: format is one of {', '.join(FORMATS)}, not a {type(format).__name__}")
+    chosen = (format if format is not None else path.suffix[1:]).lower()
+    if chosen not in FORMATS:
+        origin = "" if format is not None else f", taken from the end of {path.name!r},"
+        raise ValueError(f"format {chosen!r}{origin} is not one of {', '.join(FORMATS)}")
+    return chosen

@@ -1,0 +1,127 @@
+"""Where the steps of a program put their results: buffers that are used again when nobody needs what they hold.
+
+A ufunc can write into an array it is given. The results of one program have known shapes, so their arrays are made once,
+and one serves several results, each when the one before has been used for the last time. An operation element by element
+may even write over its own operand.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ..graph.memory import by_tick, owner_of
+from ..graph.node import Joint, Node
+from .retrace import sources_of
+
+SMALLEST = 4096  # bytes of a result that gets a buffer of its own; smaller ones NumPy makes as fast
+
+
+def has_buffer(node: Any) -> bool:
+    """Whether a result can be written into a buffer: that of a ufunc, over memory of its own."""
+    plain = node.plain
+    return (
+        isinstance(node, Node)
+        and isinstance(node.function, np.ufunc)
+        and node.function.nout == 1
+        and plain.__class__ is np.ndarray
+        and plain.base is None
+        and plain.nbytes >= SMALLEST
+        and not node.options
+        and not node.memory
+    )
+
+
+def is_elementwise(node: Any) -> bool:
+    """Whether a node is the result of an operation element by element."""
+    return isinstance(node.function, np.ufunc) and node.function.signature is None
+
+
+class Storage:
+    """The buffers of a program.
+
+    Parameters
+    ----------
+    units : sequence of sequence
+        The items of the program in the order in which they are run; those of one unit at the same time.
+    outputs : iterable of Node
+        What has to be there at the end.
+    inputs : collection of Node
+        What is given from outside.
+
+    Attributes
+    ----------
+    buffer : dict
+        For a node that is written into a buffer, the buffer.
+    freed : dict
+        For the place of a unit, the nodes that nobody needs after it and that have no buffer.
+    """
+
+    def __init__(self, units: list[list[Any]], outputs: Iterable[Any], inputs: Any) -> None:
+        self.buffer: dict[Any, Any] = {}
+        self.freed: dict[int, list[Any]] = defaultdict(list)
+        self._inputs = inputs
+        self._owners: dict[int, Any] = {}
+        for unit in units:
+            for item in unit:
+                if isinstance(item, Node):
+                    self._owners.setdefault(id(owner_of(item.plain)), item)
+        self._last = self._last_uses(units, outputs)
+        self._free: dict[Any, list[Any]] = defaultdict(list)
+        ending: dict[float, set[Any]] = defaultdict(set)
+        for root, place in self._last.items():
+            ending[place].add(root)
+        for place, unit in enumerate(units):
+            self._give(unit, place, ending[place])
+
+    def _give(self, unit: list[Any], place: int, ending: set[Any]) -> None:
+        early = ending if len(unit) == 1 and self._may_overwrite(unit[0], ending) else set()
+        self._release(early, place)
+        for node in unit:
+            if (
+                isinstance(node, Node)
+                and node not in self._inputs
+                and has_buffer(node)
+                and place < self._last.get(node, -1) < inf
+            ):
+                free = self._free[_layout(node.plain)]
+                self.buffer[node] = free.pop() if free else np.empty_like(node.plain)
+        self._release(ending - early, place)
+
+    def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
+        """Whether a result may lie where an operand lies that it is the last to use: exactly there."""
+        if not isinstance(node, Node) or not is_elementwise(node):
+            return False
+        return all(
+            source in ending or self._first_with(source) not in ending for source in sources_of(node) if isinstance(source, Node)
+        )
+
+    def _release(self, ending: set[Any], place: int) -> None:
+        for root in sorted(ending, key=by_tick):
+            buffer = self.buffer.get(root)
+            if buffer is not None:
+                self._free[_layout(buffer)].append(buffer)
+            elif root.args and root not in self._inputs and not root.memory:
+                self.freed[place].append(root)
+
+    def _first_with(self, source: Any) -> Any:
+        """The node that first had the memory in which another lies; of a joint or scalar, itself."""
+        return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Node) else source
+
+    def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
+        last: dict[Any, float] = {}
+        for place, unit in enumerate(units):
+            for item in unit:
+                for source in sources_of(item):
+                    if isinstance(source, (Node, Joint)):
+                        last[self._first_with(source)] = place
+        last.update((self._first_with(node), inf) for node in outputs)
+        return last
+
+
+def _layout(array: Any) -> Any:
+    return array.shape, array.dtype, array.strides

@@ -1,0 +1,205 @@
+"""A smaller graph with the same values: what is computed twice is computed once, and what never changes not at all.
+
+Graphs are never changed. The smaller one is made of new nodes over the same arrays. What is written into, and what looks at
+it, stays as it is: two reads of one array at different times are not the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph.context.modes import recording_on
+from ..graph.memory import Memory, Write, root_of, viewed_by
+from ..graph.node import ConstantNode, Joint, Node, PlaceholderNode, _new_view, require_history
+from .retrace import Question, origin_of, recipe
+
+# What they compute hangs on the shape of their operand alone, which is known.
+OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
+COPIED = 4096  # bytes of a raw operand, or constant, that is compared by its value
+
+
+def simplified(nodes: Any) -> Any:
+    """The graph of some nodes without what is superfluous.
+
+    Equal sub-expressions are computed once, operations on constants alone become constants, and what leads to none of the
+    nodes is left out. The values have the same bits.
+
+    Parameters
+    ----------
+    nodes : Node or sequence of Node
+        Where the graph ends.
+
+    Returns
+    -------
+    Node or list of Node
+        As `nodes`; of a graph of its own, which shares leaves and arrays with the other.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no node.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(0.5, "x")
+    >>> f = cg.sin(x) ** cg.sin(x)
+    >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplified(f)]))
+    (4, 3)
+    """
+    single = isinstance(nodes, Node)
+    outputs = [nodes] if single else list(nodes)
+    for node in outputs:
+        require_history(node)
+        if not isinstance(node, Node):
+            raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
+    items = recipe(outputs)
+    made = simplify(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
+    found = [made[node] for node in outputs]
+    return found[0] if single else found
+
+
+def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
+    """For each item of a graph what takes its place in a smaller one.
+
+    `inputs` are given from outside and stay. Unless `shapes_known`, other shapes may come, with which derivatives are
+    derived again: of the graph as it was.
+    """
+    made: dict[Any, Any] = {}
+    known: dict[Any, Any] = {}
+    memories: dict[int, Memory] = {}
+    for item in _inlined(items, inputs, made):
+        args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
+        if isinstance(item, Question):
+            made[item] = item.on(args, item.tick)
+        elif isinstance(item, Write):
+            made[item] = _written(item, args, memories[id(item.memory)])
+        elif not item.args and not item.memory:
+            made[item] = item
+        elif not shapes_known and origin_of(item):
+            made[item] = _like(item, args)
+            made[item].origin = item.origin
+        elif item in inputs or _is_written(item):
+            made[item] = _like(item, args)
+            if isinstance(item, Node) and item.memory:
+                made[item].memory = memories[id(item.memory)] = Memory()
+        elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(
+            item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges
+        ):
+            made[item] = _constant(item, args)
+            if not isinstance(item, Joint):
+                made[item] = known.setdefault(_key_of_value(item.plain), made[item])
+        else:
+            key = (item.function, tuple(map(_key, args)), _key(item.options))
+            if key not in known:
+                known[key] = _viewing(_like(item, args), item)
+            made[item] = known[key]
+    return made
+
+
+def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
+    """The items, and in place of some functions their steps, from which others may take what they have in common."""
+    for item in items:
+        if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
+            yield item
+            continue
+        with recording_on():
+            out = item.function(*item.args, **item.options)
+        ends = frozenset(a for a in item.args if isinstance(a, Node))
+        steps = [step for step in recipe([out], stop=ends) if step.args and step not in ends]
+        for place, step in enumerate(steps):
+            step.tick = item.tick - 0.5 + place / (2 * len(steps))
+            step.code, step.instruction, step._scope = item.code, item.instruction, item.scope
+            yield step
+        made[item] = made[out]
+
+
+def _is_written(item: Any) -> bool:
+    """Whether an item reads, or is, an array that is written into."""
+    read = [item.args[position] for position in item.edges]
+    return any(isinstance(node, Node) and root_of(node).memory for node in (item, *read))
+
+
+def _is_constant(item: Any) -> bool:
+    return isinstance(item, ConstantNode) or (isinstance(item, Joint) and all(_is_constant(item.args[p]) for p in item.edges))
+
+
+def _constant(item: Any, args: tuple[Any, ...]) -> Any:
+    if isinstance(item, Joint):
+        return _like(item, args)
+    made = ConstantNode.hold(item.plain, item._name)
+    made.plain, made.code, made.instruction, made._scope = item.plain, item.code, item.instruction, item.scope
+    return made
+
+
+def _like(item: Any, args: tuple[Any, ...]) -> Any:
+    """A node or joint as another is, but for its operands."""
+    if isinstance(item, Joint):
+        made: Any = Joint()
+    else:
+        made = _new_view(np.asarray(item.plain), item.__class__)
+        made._name, made.memory = item._name, None
+    made.plain, made.function, made.args, made.options = item.plain, item.function, args, item.options
+    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    made.tick, made._operands, made.code, made.instruction = item.tick, None, item.code, item.instruction
+    made._scope = item.scope
+    return made
+
+
+def _viewing(made: Any, item: Any) -> Any:
+    """A node that is a view of an operand, cut anew if another operand took the place of that."""
+    if isinstance(item, Joint):
+        if any(made.args[p].plain is not item.args[p].plain for p in item.edges):
+            made.plain = tuple(_called(made))
+        return made
+    if isinstance(item.function, operations.Output):
+        plain = made.args[0].plain[item.function.index]
+        return made if plain.__class__ is not np.ndarray or plain is made.plain else _over(plain, made)
+    return made if viewed_by(item) is None or viewed_by(made) is not None else _over(_called(made), made)
+
+
+def _called(made: Any) -> Any:
+    """What the function of a node or joint gives of its operands."""
+    return made.function(*[a.plain if isinstance(a, (Node, Joint)) else a for a in made.args], **made.options)
+
+
+def _over(plain: Any, node: Any) -> Any:
+    """A node as another is, over another array."""
+    made = _new_view(plain, node.__class__)
+    for slot in ("_name", "memory", "function", "args", "options", "edges", "tick", "_operands", "code", "instruction", "_scope"):
+        setattr(made, slot, getattr(node, slot))
+    made.plain = plain
+    return made
+
+
+def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
+    made = Write(memory, (item.window, item.index, item.saved), args[0], isinstance(args[0], Node), item.tick)
+    made.code, made.instruction = item.code, item.instruction
+    memory.log.append(made)
+    return made
+
+
+def _key_of_value(plain: Any) -> Any:
+    """What is the same for constants that cannot be told apart."""
+    if plain.nbytes > COPIED:
+        return id(plain)
+    return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
+
+
+def _key(value: Any) -> Any:
+    """What is the same for equal operands and options."""
+    if isinstance(value, (Node, Joint)):
+        return id(value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return tuple([(name, _key(option)) for name, option in value.items()])
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= COPIED and value.dtype.kind in "biufc":
+        return (type(value), value.dtype, value.shape, value.tobytes())
+    if isinstance(value, (int, float, complex, str, type(None), slice)):
+        return (type(value), repr(value))
+    return id(value)

@@ -1,0 +1,293 @@
+"""Graphs that are run again, with other values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graph.context.contexts import apart
+from ..graph.context.modes import guarded, watched
+from ..graph.lazy import require_computed
+from ..graph.memory import by_tick
+from ..graph.node import Node, PlaceholderNode, describe, next_tick, require_history
+from ..graph.walk import breadth_first
+from .codegen import Program
+from .cse import simplify as smaller_graph
+from .questions import questions_about
+from .retrace import GuardError, OtherProgramError, origin_of, origins_of, recipe, replay
+
+PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
+
+
+class Executor:
+    """Runs a recorded graph again, with other values in its leaves.
+
+    Parameters
+    ----------
+    nodes : Node or sequence of Node
+        What is to be computed; several share what they have in common.
+    simplify : bool
+        Whether the graph is made smaller first, as by `simplified`. The results have the same bits.
+    fuse : bool
+        Whether operations element by element on large arrays are done together, a block that fits the cache after the
+        other. Faster; the last bits may differ.
+    strict : bool
+        Whether values that left the graph while it was recorded (`escapes`) raise instead of giving a warning.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        What is computed, as given.
+    escapes : list of str
+        Where Python was given numbers of the graph (``float(node)``, ``node.value``) while it was recorded. What it did with
+        them is not done again.
+
+    Raises
+    ------
+    TypeError
+        If `nodes` holds something that is no node.
+    GuardError
+        If `strict` and values left the graph.
+
+    Notes
+    -----
+    The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
+    `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls, `source`; the following
+    runs just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``, ``x.shape[0]``) is
+    checked in each run, also what was decided after the last operation, until the executor is made. A plain array that was
+    indexed by a node (``K[np.argsort(x)]``) asks nobody: write ``cg.constant(K)[np.argsort(x)]``.
+
+    Variables that are not fed have the value they have when the graph is run, so one that is updated in place counts at
+    once. An executor may be shared by threads; runs wait for each other.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x, w = cg.placeholder((None,), name="x"), cg.variable(2.0, "w")
+    >>> run = cg.Executor([x * w, cg.sum(x)]).run
+    >>> run({"x": [1.0, 2.0, 3.0]})
+    [array([2., 4., 6.]), np.float64(6.0)]
+    >>> run({x: [1.0], w: 5.0})
+    [array([5.]), np.float64(1.0)]
+    """
+
+    def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, strict: bool = False) -> None:
+        self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
+        self.nodes: list[Any] = [nodes] if self._single else list(nodes)
+        if not self.nodes:
+            raise ValueError("an Executor was given no node to compute")
+        for node in self.nodes:
+            require_history(node)
+            if not isinstance(node, Node):
+                raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
+            if node.level:
+                raise TypeError("an Executor cannot run a value that carries tangents")
+        self._simplify, self._fuse = simplify, fuse
+        questions, lost = questions_about(recipe(self.nodes, origins_of))
+        self._questions = questions
+        self._items = recipe([*self.nodes, *questions], origins_of)
+        self._known = frozenset(i for i in self._items if isinstance(i, Node))
+        self._named = _by_name(self._known)
+        self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
+        self._programs: dict[Any, Program] = {}
+        self._derives = any(origin_of(item) is not None for item in self._items)
+        self.escapes = list(dict.fromkeys(lost))
+        self._warn(strict)
+
+    def _warn(self, strict: bool) -> None:
+        if not self.escapes:
+            return
+        message = (
+            f"numbers left the graph while it was recorded, and what was done with them is not done again: "
+            f"{'; '.join(self.escapes)}. Compute with the nodes themselves"
+        )
+        if strict:
+            raise GuardError(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an Executor cannot be pickled or copied: it holds compiled code. Pickle its nodes, and make another of them"
+        )
+
+    def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
+        """Compute the nodes.
+
+        Parameters
+        ----------
+        feed : mapping, optional
+            Values for nodes, by the node itself or by its name: for all placeholders, and for any other node of the graph.
+
+        Returns
+        -------
+        array or list of array
+            The value of each node, as NumPy would give it; one alone if the executor was made of one. They share no memory
+            with anything.
+
+        Raises
+        ------
+        KeyError
+            If a key is no node of the graph, or the name of none or of several.
+        ValueError
+            If a placeholder has no value, or a value has a shape with which the graph cannot be computed.
+        TypeError
+            If a value has a dtype that cannot be converted safely.
+        GuardError
+            If Python would have decided otherwise with these values while the graph was recorded.
+        """
+        feed = {} if feed is None else feed
+        if watched() is not None:  # `debug` looks at operations as they are recorded
+            made = self._recorded_again(self._fed(feed))
+            results: Any = [np.array(made[node].plain)[()] for node in self.nodes]
+            return results[0] if self._single else results
+        values = list(feed.values()) if isinstance(feed, Mapping) else [None]
+        key = _layouts(feed, values)
+        program = None if key is None else self._programs.get(key)
+        if program is None:
+            feeds = self._fed(feed)
+            given, values = values, list(feeds.values())
+            program = self._program(feeds)
+            if key is not None and all(a is b for a, b in zip(given, values, strict=True)):  # what is converted is checked
+                self._keep(key, program)
+        try:
+            results = program(values)
+        except (OtherProgramError, ValueError, IndexError, TypeError):  # also where a length hangs on values, and does not fit
+            feeds = self._fed(feed)
+            program, values = self._compiled(feeds), list(feeds.values())
+            self._programs.pop(key, None)
+            self._keep(_layouts(feeds, values), program)
+            results = program(values)
+        if self._derives and _hold_nan(results):
+            results = self._guarded(self._fed(feed))
+        return results[0] if self._single else list(results)
+
+    def _guarded(self, feeds: dict[Any, Any]) -> Any:
+        """The results of a program whose derivatives were recorded to hold where the others' give nan."""
+        values = list(feeds.values())
+        key = ("guarded", _layouts(feeds, values))
+        if key not in self._programs:
+            self._keep(key, apart(self._compiled_guarded, feeds))
+        try:
+            return self._programs[key](values)
+        except OtherProgramError:
+            self._programs[key] = apart(self._compiled_guarded, feeds)
+            return self._programs[key](values)
+
+    def _compiled_guarded(self, feeds: dict[Any, Any]) -> Any:
+        with guarded():
+            return self._compiled(feeds)
+
+    def source(self, feed: Mapping[Any, Any] | None = None) -> str:
+        """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
+        return self._program(self._fed(feed or {})).source
+
+    def _program(self, feeds: dict[Any, Any]) -> Program:
+        """The program for values of some shapes, dtypes and layouts."""
+        key = _layouts(feeds, list(feeds.values()))
+        program = self._programs.get(key)
+        if program is None:
+            program = self._compiled(feeds)
+            self._keep(key, program)
+        return program
+
+    def _keep(self, key: Any, program: Program) -> None:
+        if len(self._programs) >= PROGRAMS:
+            self._programs.pop(next(iter(self._programs)))
+        self._programs[key] = program
+
+    def _compiled(self, feeds: dict[Any, Any]) -> Program:
+        since = next_tick()
+        made = self._recorded_again(feeds)
+        outputs = [made[node] for node in self.nodes]
+        inputs = [made[node] for node in feeds]
+        questions = [made[question] for question in self._questions]
+        items = recipe([*outputs, *questions], stop=inputs)
+        found, _ = questions_about(items, since)
+        items = recipe([*outputs, *questions, *found], stop=inputs)
+        if self._simplify:
+            smaller = smaller_graph(items, frozenset(inputs))
+            outputs = [smaller[node] for node in outputs]
+            asked = [smaller[question] for question in (*questions, *found)]
+            inputs = [smaller.get(node, node) for node in inputs]
+            items = recipe([*outputs, *asked], stop=inputs)
+        return Program(items, inputs, outputs, self._fuse)
+
+    def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
+        try:
+            return replay(self._items, feeds)
+        except (ValueError, IndexError, TypeError) as error:
+            other = [node for node, value in feeds.items() if value.shape != node.shape]
+            if not other:
+                raise
+            given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
+            raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+
+    # ------------------------------------------------------------------------------------------ what is fed
+
+    def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The values by node, checked."""
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
+        given = {self._node(key): value for key, value in feed.items()}
+        if len(given) < len(feed):
+            raise KeyError("a node is fed twice: by itself and by name")
+        if self._placeholders.difference(given):
+            needed = recipe(self.nodes, origins_of, given)
+            missing = sorted([n for n in needed if n in self._placeholders and n not in given], key=by_tick)
+            if missing:
+                raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
+        return {node: _checked(node, value) for node, value in given.items()}
+
+    def _node(self, key: Any) -> Any:
+        """The node that a key names."""
+        if isinstance(key, Node):
+            require_history(key)
+            if key not in self._known:
+                raise KeyError(f"the {describe(key)} is no part of the graph")
+            return key
+        found = self._named.get(key, [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise KeyError(f"{len(found)} nodes of the graph are called {key!r}; feed by the node itself")
+        raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
+
+
+def _hold_nan(results: Iterable[Any]) -> bool:
+    return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
+
+
+def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
+    """What the program for some values hangs on; None if they are not all arrays."""
+    if any(value.__class__ is not np.ndarray for value in values):
+        return None
+    return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
+
+
+def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
+    """The nodes that have a name, by it."""
+    named: dict[str, list[Any]] = {}
+    for node in nodes:
+        if node._name is not None:
+            named.setdefault(node._name, []).append(node)
+    return named
+
+
+def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
+    """A value as an array of a node's dtype."""
+    value = value.plain if isinstance(value, Node) else value
+    require_computed(value, "what was fed")
+    array = np.asarray(value)
+    casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak
+    if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
+    declared = getattr(node, "declared", node.shape)
+    # Lengths that were read while the graph was recorded are known to be checked where they follow from a placeholder's.
+    free = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
+    fixed = (None,) * len(declared) if free else declared
+    if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
+        raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
+    return array.astype(node.dtype, copy=False)

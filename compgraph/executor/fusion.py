@@ -1,0 +1,123 @@
+"""Operations element by element on large arrays, done together: block by block, so that a block stays in the cache."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..graph.memory import Write
+from ..graph.node import Joint, Node
+from .buffer_allocation import has_buffer, is_elementwise
+from .retrace import Question, sources_of
+
+BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
+REACH = 2000  # how many items an operation is moved at most
+
+
+class Group(list[Any]):
+    """Nodes of one shape that are computed together.
+
+    Attributes
+    ----------
+    size : int
+        How many elements each has.
+    read : list
+        The nodes of this shape that come from outside.
+    kept : dict
+        The nodes of the group that are needed outside.
+    scratch : list of dtype
+        The blocks that hold the others.
+    place : dict
+        Which of these blocks holds a node.
+    """
+
+    def __init__(self, nodes: list[Any], needed: set[Any], inputs: frozenset[Any]) -> None:
+        super().__init__(nodes)
+        own = set(nodes)
+        self.size = nodes[0].size
+        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Node) and a not in own)
+        self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a, inputs) is None]
+        self.kept = dict.fromkeys(node for node in nodes if node in needed)
+        self.scratch: list[Any] = []
+        self.place: dict[Any, int] = {}
+        self._assign()
+
+    def _assign(self) -> None:
+        last = {a: k for k, node in enumerate(self) for a in node.args if isinstance(a, Node)}
+        free: dict[Any, list[int]] = defaultdict(list)
+        for k, node in enumerate(self):
+            for a in {a for a in node.args if isinstance(a, Node) and a in self.place and last[a] == k}:
+                free[a.dtype].append(self.place[a])
+            if node not in self.kept:
+                if not free[node.dtype]:
+                    free[node.dtype].append(len(self.scratch))
+                    self.scratch.append(node.dtype)
+                self.place[node] = free[node.dtype].pop()
+
+
+def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
+    """The one number that a constant repeats in all its elements, or None; what is given from outside is none."""
+    plain = operand.plain if isinstance(operand, Node) else operand
+    if isinstance(operand, Node) and (operand.args or operand in inputs):
+        return None
+    if plain.__class__ is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
+        return plain[(0,) * plain.ndim]
+    return None
+
+
+def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> list[list[Any]]:
+    """The items in an order in which groups stand together; all that is not in a group by itself."""
+    chosen = _gathered(items, inputs)
+    users: dict[Any, set[int]] = defaultdict(set)
+    for place, unit in enumerate(chosen):
+        for item in unit:
+            for source in sources_of(item):
+                users[source].add(place)
+    ends = set(outputs)
+    return [
+        Group(unit, {node for node in unit if node in ends or users[node] - {place}}, inputs) if len(unit) > 1 else unit
+        for place, unit in enumerate(chosen)
+    ]
+
+
+def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
+    """The items in units: each operation element by element in the first of its shape that has all it reads before it."""
+    units: list[list[Any]] = []
+    there: dict[Any, int] = {}  # the unit of each item
+    opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # by shape: units, and the places of their first items
+    for place, item in enumerate(items):
+        if isinstance(item, (Write, Question)):
+            opened.clear()
+        elif item not in inputs and _fits(item, inputs):
+            earliest = max([there.get(source, -1) for source in sources_of(item)], default=-1)
+            together = opened[item.plain.shape]
+            while together and place - together[0][1] > REACH:
+                del together[0]
+            k = bisect_left(together, (earliest, -1))
+            if k < len(together):
+                there[item] = together[k][0]
+                units[there[item]].append(item)
+                continue
+            together.append((len(units), place))
+        there[item] = len(units)
+        units.append([item])
+    return units
+
+
+def _fits(item: Any, inputs: frozenset[Any]) -> bool:
+    """Whether an item is an operation element by element on whole, contiguous arrays of its own shape, or numbers."""
+    if isinstance(item, Joint) or not item.args or not is_elementwise(item) or not has_buffer(item):
+        return False
+    shape = item.plain.shape
+    return item.size >= 2 * BLOCK and item.plain.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
+
+
+def _is_simple(operand: Any, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
+    if not isinstance(operand, Node):
+        return np.ndim(operand) == 0
+    plain = operand.plain
+    return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand, inputs) is not None))

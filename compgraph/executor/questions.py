@@ -1,0 +1,125 @@
+"""Which decisions the recording of a graph hangs on: those that can be asked again, and those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any, NamedTuple
+
+from ..graph.node import ConstantNode, Node, PlaceholderNode, VariableNode, describe
+from ..guards.decisions import Decision, copied, is_forgetful, logs_of, noted
+from ..guards.recipes import GoneError, Recipe, Reviver, gathered_up
+from .retrace import Question
+
+
+def questions_about(items: list[Any], since: float = 0) -> tuple[list[Question], list[str]]:
+    """The decisions, made after a tick, on which some nodes hang, as questions; and, in words, those that cannot be asked.
+
+    A decision hangs together with a graph if a leaf of the graph is behind it. It may be older than all operations, or
+    younger, since Python may have chosen what to hand out.
+    """
+    graph = _Graph(items)
+    logs = logs_of(graph.leaves)
+    decisions = noted(logs, since)
+    behind = graph.behind(decisions)
+    asked: list[Question] = []
+    lost: list[str] = []
+    reviver = Reviver()
+    for decision in decisions:
+        if not graph.hangs_on(decision, [behind[id(a)] for a in decision.about if a.__class__ is Recipe]):
+            continue
+        if decision.tick > graph.last and not decision.is_used:
+            continue
+        if decision.ask is None:
+            lost.append(str(decision))
+            continue
+        try:
+            args = tuple([reviver.revived(a, decision.tick) for a in decision.about])
+        except GoneError:
+            lost.append(f"{decision}, of what is not there any more")
+        else:
+            asked.append(Question(decision, args, since > 0))
+    return asked, lost + graph.forgotten(logs) + graph.taken()
+
+
+class _Behind(NamedTuple):
+    """What lies behind a node: whether leaves of the graph are among it, and when the values were replaced that it saw."""
+
+    given: bool = False
+    constant: bool = False
+    foreign: bool = False
+    replaced: float = -inf
+
+    @classmethod
+    def together(cls, parts: Iterable[_Behind]) -> _Behind:
+        """What lies behind several nodes."""
+        return cls(*map(max, zip(cls(), *parts, strict=True)))
+
+
+class _Graph:
+    """The items of a graph, and when it reads its leaves.
+
+    Attributes
+    ----------
+    leaves : list of Node
+        Where it begins.
+    first, last : float
+        When its operations were recorded.
+    """
+
+    def __init__(self, items: list[Any]) -> None:
+        self.nodes = [item for item in items if isinstance(item, Node)]
+        self.leaves = [node for node in self.nodes if not node.args]
+        ticks = [item.tick for item in items if item.args]
+        self.first, self.last = min(ticks, default=inf), max(ticks, default=-inf)
+        self._reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
+        for item in items:
+            for position in getattr(item, "edges", ()) if item.args else ():
+                read = item.args[position]
+                if read in self._reads:
+                    self._reads[read] = min(self._reads[read], item.tick)
+
+    def behind(self, decisions: list[Decision]) -> dict[int, _Behind]:
+        """What lies behind all recipes of decisions, by their identity."""
+        about = (a for decision in decisions for a in decision.about)
+        return gathered_up(about, self._leaf, _Behind.together)
+
+    def _leaf(self, recipe: Recipe) -> _Behind:
+        leaf = recipe.node()
+        if leaf is None or recipe.args:
+            return _Behind()
+        replaced = self._replaced(leaf)
+        is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
+        if leaf not in self._reads:
+            return _Behind(foreign=is_fed, replaced=replaced)
+        return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
+
+    def _replaced(self, leaf: Any) -> float:
+        """Since when decisions about a leaf matter: about the value that a variable had before, to the new one they do not."""
+        return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
+
+    def hangs_on(self, decision: Decision, behind: list[_Behind]) -> bool:
+        """Whether the graph hangs on a decision, which is about what some leaves are behind."""
+        found = _Behind.together(behind)
+        return (found.given or (found.constant and not found.foreign)) and found.replaced < decision.tick
+
+    def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
+        """In words, what may have been decided and is not remembered."""
+        found = []
+        for log, leaves in logs.items():
+            if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
+                why = "more of which have been made since than are remembered"
+                found.append(f"decisions about the {describe(leaves[0])}, {why}")
+            for lost in copied(log):
+                leaf = lost.recipe.node()
+                if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
+                    found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
+        return found
+
+    def taken(self) -> list[str]:
+        """In words, numbers of nodes that went where nothing was recorded, before the graph was whole."""
+        return [
+            f"operations on the {describe(node)} within no_graph"
+            for node in self.nodes
+            if (node.tick if isinstance(node, VariableNode) else -inf) < getattr(node, "taken", inf) < self.last
+        ]

@@ -1,0 +1,245 @@
+"""A recorded graph recorded once more, with other values in its leaves.
+
+Every operation is called again in the order in which it was recorded, writes in place among them, so lengths that follow
+from the leaves' follow again. Derivatives are not: what a rule recorded holds lengths of the arrays it saw, so the
+derivative is asked for again (`Origin`) of the new graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph.context.contexts import apart
+from ..graph.context.modes import recording_on
+from ..graph.memory import Write, memory_of, root_of, value_at, viewed_by, window
+from ..graph.node import Joint, Node, OperationalNode, Origin, PlaceholderNode, attach, describe, leaf, next_tick, record
+from ..guards.decisions import Decision, fingerprint, remembering
+from ..inplace.store import store
+
+
+class Question:
+    """A decision about nodes of a graph, to be asked again.
+
+    Attributes
+    ----------
+    decision : Decision
+        What was decided.
+    args : tuple
+        What it was about: nodes, and plain values.
+    tick : float
+        When it is asked: it stands among the nodes, and the writes, in that order.
+    derived : bool
+        Whether it was decided by a rule while the program was written: another answer means another program.
+    """
+
+    __slots__ = ("args", "decision", "derived", "tick")
+
+    def __init__(self, decision: Decision, args: tuple[Any, ...], derived: bool = False) -> None:
+        self.decision, self.args, self.derived = decision, args, derived
+        self.tick: float = decision.tick
+
+    def on(self, args: tuple[Any, ...], tick: float) -> Question:
+        """The same question about other nodes."""
+        question = Question(self.decision, args, self.derived)
+        question.tick = tick
+        return question
+
+    def ask(self, *values: Any) -> None:
+        """Ask again; raise a GuardError if the answer is another."""
+        assert self.decision.ask is not None
+        answer = self.decision.ask(*values)
+        if answer != self.decision.answer:
+            if self.derived:
+                raise OtherProgramError
+            gave = "" if self.decision.ask is fingerprint else f" gave {self.decision.answer!r}"
+            gives = "is another" if self.decision.ask is fingerprint else f"gives {answer!r}"
+            raise GuardError(
+                f"while the graph was recorded, {self.decision}{gave}, and Python went on from that; with these values it "
+                f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
+                "x * (x > 0))"
+            )
+
+
+class OtherProgramError(Exception):
+    """A program does not hold for these values: how many elements are found, or where something is written, is another."""
+
+
+class GuardError(RuntimeError):
+    """A graph was given values with which Python would have decided otherwise while it was recorded."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+
+def origin_of(node: Any) -> Origin | None:
+    """How a node was derived, if it is a derivative."""
+    return getattr(node, "origin", None)
+
+
+def sources_of(item: Any) -> tuple[Any, ...]:
+    """What has to be there before a node, joint, write or question can be computed."""
+    if isinstance(item, Question):
+        return tuple([a for a in item.args if isinstance(a, Node)])
+    read = tuple([item.args[position] for position in item.edges])
+    if not isinstance(item, Node) or not item.memory:
+        return read
+    item.memory.require_whole()
+    return (*read, *item.memory.log)
+
+
+def origins_of(item: Any) -> tuple[Any, ...]:
+    """The same, for an item that is to be recorded again: a derivative is derived again."""
+    origin = origin_of(item)
+    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
+
+
+def recipe(outputs: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Any = ()) -> list[Any]:
+    """All that is needed for some nodes, in order, leaves first; what lies behind those in `stop` is left out."""
+    found, stop = dict.fromkeys(outputs), frozenset(stop)
+    queue = list(found)
+    for item in queue:
+        for source in () if item in stop else sources(item):
+            if source not in found:
+                found[source] = None
+                queue.append(source)
+    return sorted(queue, key=_moment)
+
+
+def _moment(item: Any) -> float:
+    return float(item.tick) if item.args else -inf
+
+
+def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Record a graph again.
+
+    Parameters
+    ----------
+    items : list
+        The graph as `recipe` gives it.
+    feeds : mapping
+        The values, plain arrays, of some of its nodes.
+
+    Returns
+    -------
+    dict
+        For each node and question of `items` the one that took its place.
+
+    Raises
+    ------
+    GuardError
+        If Python would have decided otherwise.
+    """
+    return apart(_recorded_again, items, feeds)
+
+
+def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+    again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
+    # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
+    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
+    with recording_on(), remembering():
+        for item in items:
+            if isinstance(item, Question):
+                args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
+                item.ask(*[a.plain if isinstance(a, Node) else a for a in args])
+                again.made[item] = item.on(args, next_tick())
+            elif isinstance(item, Write):
+                again.write(item)
+            else:
+                again.record(item)
+    return again.made
+
+
+class _Replay:
+    """What has been recorded again so far."""
+
+    def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
+        self.feeds, self.roots, self.is_fixed = feeds, roots, False
+        self.made: dict[Any, Any] = {}
+        self.outputs: dict[Any, Any] = {}
+        self.derived: dict[int, list[Any]] = {}
+
+    def record(self, item: Any) -> None:
+        """Record a node or joint."""
+        made = self._again(item)
+        if isinstance(item, Node) and made is not item:
+            self._require_kind(item, made)
+        if made is not item:
+            made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
+            if isinstance(item, Node):
+                made._name = item._name
+        self.made[item] = made
+
+    def _require_kind(self, item: Any, made: Any) -> None:
+        """Raise if a result has another dtype, or another shape though all that was fed has its own: values decided of that."""
+        is_other = made.dtype != item.dtype
+        if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
+            was = item.dtype if is_other else f"of shape {item.plain.shape}"
+            raise GuardError(
+                f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
+                f"{made.dtype if is_other else f'of shape {made.plain.shape}'}, and what Python did after that may be another. "
+                "Record the graph again with such values"
+            )
+
+    def _again(self, item: Any) -> Any:
+        if not item.args:
+            if item in self.feeds:
+                return leaf(self.feeds[item], item.__class__, None)
+            # An array that is written into has to be as it was at first.
+            return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
+        origin = origin_of(item)
+        if origin is not None:
+            if id(origin.wrt) not in self.derived:  # those that were asked for together are derived together
+                found = origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])
+                self.derived[id(origin.wrt)] = found
+            return self.derived[id(origin.wrt)][origin.place]
+        args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        if item in self.feeds:
+            return attach(self.feeds[item], item.function, args, item.options)
+        if isinstance(item.function, operations.Output):
+            return self.outputs[args[0]][item.function.index]
+        if not isinstance(item, Joint):
+            made = record(item.function, args, item.options)
+            if item.function in operations.VIEWS_IF_THEY_CAN:
+                _require_copy(item, made)
+            return made
+        parts = record(item.function, args, item.options)
+        joint = next(part for part in parts if part is not None).args[0]
+        self.outputs[joint] = parts
+        return joint
+
+    def write(self, item: Write) -> None:
+        """Write again, into the array that took the place of the other."""
+        begun = next_tick()
+        root = self.roots[id(item.memory)]
+        target, there = self.made[root], root.plain
+        if item.window is not there:
+            if (target.plain.shape, target.plain.strides) != (there.shape, there.strides):
+                raise GuardError(
+                    f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
+                    f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
+                )
+            target = record(window, (target,), place_in(there, item.window))
+        (value,) = item.args
+        store(target, item.index, self.made[value] if item.edges else value)
+        written = root_of(target).memory
+        if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
+            written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
+
+
+def _require_copy(item: Any, made: Any) -> None:
+    """Raise if a copy, of what was written into, is a view now, in which the writes would be seen."""
+    if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
+        raise GuardError(
+            f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
+            "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"
+        )
+
+
+def place_in(buffer: Any, view: Any) -> dict[str, Any]:
+    """Where a view lies in an array, as `window` takes it."""
+    offset = view.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
+    return {"shape": view.shape, "dtype": view.dtype, "offset": offset, "strides": view.strides}

@@ -1,0 +1,1 @@
+"""What holds for the code inside a ``with`` statement: recording, scopes of names, locks that survive a fork."""

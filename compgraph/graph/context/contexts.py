@@ -1,0 +1,346 @@
+"""Contexts: what holds for the code inside a ``with`` statement, and for nobody else.
+
+What holds is kept in variables of `contextvars`, which are read fast and belong to a thread or an asyncio task. Two things
+these leave to be done. A generator that is suspended inside a ``with`` statement would leave them to whoever resumed it
+(PEP 568), and a signal such as Ctrl-C that arrives while ``__exit__`` begins would leave them for ever. So a layer knows the
+``with`` statement that it belongs to: it holds while the frame of that statement stands inside its block and, where this is a
+generator's, runs. The layers are what is true; the variables are derived from them, by `settle`, where that can change.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context as Variables
+from contextvars import ContextVar, copy_context
+from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
+from types import FrameType
+from typing import Any, TypeVar
+
+from ..interpreter.instructions import block_entered
+
+T = TypeVar("T")
+
+_GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
+# Who runs a generator up to its ``yield`` and means what it entered to hold from then on.
+_DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
+
+_DEFAULTS: dict[ContextVar[Any], Any] = {}
+_QUICK: dict[ContextVar[Any], Any] = {}  # those at whose defaults operations may take the shortest way
+_READ: set[ContextVar[Any]] = set()  # those, and others that the shortest way reads
+# Whether operations may take the shortest way: recorded, in no scope, nobody looks, and none of that can change unseen.
+_quick: ContextVar[bool] = ContextVar("quick", default=True)
+is_quick = _quick.get
+
+
+def layered(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
+    """A variable that layers change.
+
+    Parameters
+    ----------
+    name, default : str, object
+        As of any variable.
+    is_quick : bool
+        Whether operations may take the shortest way at its default alone.
+    is_read : bool
+        Whether that way reads it, whatever it is.
+    """
+    variable: ContextVar[Any] = ContextVar(name, default=default)
+    _DEFAULTS[variable] = default
+    if is_quick:
+        _QUICK[variable] = default
+    if is_quick or is_read:
+        _READ.add(variable)
+    return variable
+
+
+class Layer:
+    """What one context changes.
+
+    Attributes
+    ----------
+    changes : mapping
+        The values of variables.
+    around : Layer or None
+        The layer in which it was entered.
+    before, was_quick : list of (ContextVar, object) or None, bool
+        What the variables were then; None where that says nothing any more.
+    frame, block : FrameType, frozenset of int; or None
+        The frame of the ``with`` statement, and the instructions of its block; None where it holds until it is left.
+    owner : FrameType or None
+        The generator that it belongs to.
+    is_owned : bool
+        Whether it, or one around it, belongs to a generator.
+    is_guarded : bool
+        Whether it, or one around it, may cease to hold unseen.
+    is_closed : bool
+        Whether it was left elsewhere: in another thread, or out of order.
+    """
+
+    __slots__ = (
+        "around", "before", "block", "changes", "frame", "is_closed", "is_guarded", "is_owned", "owner", "was_quick"
+    )  # fmt: skip
+
+    around: Layer | None
+    before: list[tuple[ContextVar[Any], Any]] | None
+    is_guarded: bool
+    is_owned: bool
+    was_quick: bool
+
+    def __init__(self, changes: Mapping[ContextVar[Any], Any]) -> None:
+        self.changes = changes
+        self.frame: FrameType | None = None
+        self.block: frozenset[int] = frozenset()
+        self.owner: FrameType | None = None
+        self.is_closed = False
+
+    def is_over(self) -> bool:
+        """Whether its ``with`` statement was left, by whatever way."""
+        return self.is_closed or (self.frame is not None and self.frame.f_lasti not in self.block)
+
+
+_innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
+_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # for which layers the variables are
+_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether a call by `apart` is around
+_OWN = frozenset({_quick, _innermost, _settled, _is_apart})
+
+
+def settle() -> None:
+    """Let the variables be what the layers say that hold for the frame at work."""
+    layer = _innermost.get()
+    if layer is None or not layer.is_guarded:
+        if not is_quick():
+            _tell_quick()
+        return
+    frame = layer.frame
+    is_over = layer.is_closed if frame is None else (frame.f_lasti not in layer.block or layer.is_closed)
+    if is_over or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
+        _derive()
+    # Otherwise it holds, and so do those around it, whose blocks cannot be left before its own.
+
+
+def _holding(layer: Layer | None) -> Iterator[Layer]:
+    """The layers that hold, the innermost first: those of a generator that runs are within those of who resumed it."""
+    found, owned = [], False
+    while layer is not None:
+        if not layer.is_over():
+            found.append(layer)
+            owned = owned or layer.owner is not None
+        layer = layer.around
+    if owned:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            yield from (layer for layer in found if layer.owner is frame)
+            frame = frame.f_back
+    yield from (layer for layer in found if layer.owner is None)
+
+
+def layer_of(variable: ContextVar[Any]) -> Layer | None:
+    """The layer that says what a variable is; None where none does."""
+    return next((layer for layer in _holding(_innermost.get()) if variable in layer.changes), None)
+
+
+def _derive() -> None:
+    """Let the variables be what the layers say, and forget those that are over.
+
+    In this order, of which an interrupt may leave out the end: until the last is done, the next `settle` does it all again.
+    """
+    innermost = _innermost.get()
+    while innermost is not None and innermost.is_over():
+        innermost = innermost.around
+    holding = tuple(_holding(innermost))
+    _quick.set(False)
+    _settled.set(None)
+    for variable, default in _DEFAULTS.items():
+        variable.set(next((layer.changes[variable] for layer in holding if variable in layer.changes), default))
+    _settled.set(holding)
+    _innermost.set(innermost)
+    _tell_quick()
+
+
+def _tell_quick() -> None:
+    layer = _innermost.get()
+    may_change = False
+    while layer is not None and layer.is_guarded and not may_change:
+        may_change = not _READ.isdisjoint(layer.changes)
+        layer = layer.around
+    _quick.set(not may_change and all(variable.get() is default for variable, default in _QUICK.items()))
+
+
+def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
+    """Let a layer hold, which a frame enters; `is_certain` if those around it cannot be left meanwhile."""
+    around = _innermost.get()
+    layer.around = around
+    layer.was_quick = is_quick()
+    if around is None:
+        layer.is_owned = layer.is_guarded = False
+    else:
+        layer.is_owned = around.is_owned
+        layer.is_guarded = around.is_owned or (around.is_guarded and not is_certain)
+    if layer.is_owned or layer.frame is not None or (not is_certain and frame is not None and frame.f_code.co_flags & _GENERATOR):
+        layer.is_guarded = True
+        layer.owner = _generator(frame, layer.is_owned)
+        layer.is_owned = layer.is_owned or layer.owner is not None
+        _quick.set(False)
+    layer.before = [(variable, variable.get()) for variable in layer.changes]
+    _innermost.set(layer)
+    for variable, value in layer.changes.items():
+        variable.set(value)
+    if layer.is_owned:
+        _settled.set(None)
+    if layer.is_guarded or not layer.was_quick or not _QUICK.keys().isdisjoint(layer.changes):
+        _tell_quick()  # comes last, since it lets operations take the shortest way
+
+
+def _drop(layer: Layer) -> None:
+    """Let a layer hold no more."""
+    if _innermost.get() is layer and layer.before is not None and not layer.is_owned:
+        for variable, value in layer.before:
+            variable.set(value)
+        _innermost.set(layer.around)
+        _quick.set(layer.was_quick)
+        layer.frame = None  # a task that was begun inside keeps the layer
+        return
+    is_kept = _innermost.get() is layer and layer.owner is None
+    layer.is_closed = True
+    for later in _chain():
+        later.before = None  # it was entered within a layer that is no more
+    _derive()
+    if is_kept:
+        layer.frame, layer.is_closed = None, False  # as above
+
+
+class Context:
+    """A context for users, which may be entered several times, and within itself.
+
+    What it changes is given to `_enter` when it is entered.
+    """
+
+    __slots__ = ("_entered",)
+
+    def __init__(self) -> None:
+        self._entered: list[Layer] = []
+
+    def _enter(self, changes: Mapping[ContextVar[Any], Any], depth: int = 2) -> None:
+        """The last thing ``__enter__`` does, which a ``with`` statement or a call so many frames up has called."""
+        frame = sys._getframe(depth)
+        layer = Layer(changes)
+        user, block = _statement(frame)
+        if user is not None and block is not None:
+            layer.frame, layer.block = user, block
+        try:
+            self._entered.append(layer)
+            settle()
+            _push(layer, user, False)
+        except BaseException:  # a signal: no ``__exit__`` will follow
+            if layer in self._entered:
+                self._entered.remove(layer)
+            _drop(layer)
+            raise
+
+    def _leave(self) -> Layer:
+        """The first thing ``__exit__`` does."""
+        if not self._entered:
+            raise RuntimeError("a context was left that is not entered")
+        layer = self._entered[-1]
+        if len(self._entered) > 1:  # in several threads, tasks or generators perhaps
+            mine, frame = set(_chain()), sys._getframe(2)
+            layer = next((e for e in reversed(self._entered) if e.frame is frame), layer)
+            if layer not in mine:
+                layer = next((e for e in reversed(self._entered) if e in mine), layer)
+        self._entered.remove(layer)
+        _drop(layer)
+        return layer
+
+
+def _chain() -> Iterator[Layer]:
+    layer = _innermost.get()
+    while layer is not None:
+        yield layer
+        layer = layer.around
+
+
+def _statement(frame: FrameType | None) -> tuple[FrameType | None, frozenset[int] | None]:
+    """Whose code a frame enters a context for, and the block of the ``with`` statement there; None if it enters it by hand.
+
+    That of a function made by `contextlib.contextmanager`, of an ``__enter__`` that enters another, or of an ``ExitStack``, is
+    further out.
+    """
+    while frame is not None:
+        block, code, back = block_entered(frame), frame.f_code, frame.f_back
+        is_driven = code.co_flags & _GENERATOR and back is not None and back.f_globals.get("__name__") in _DRIVERS
+        is_between = code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
+        if not is_driven and (block is not None or not is_between):
+            return frame, block
+        frame = back
+    return None, None
+
+
+def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
+    """The generator that runs a frame, and that may be suspended with what the frame enters."""
+    if frame is not None and frame.f_code.co_flags & _GENERATOR:
+        return frame
+    if is_owned:
+        owners = {layer.owner for layer in _chain()}
+        while frame is not None:
+            if frame in owners:
+                return frame
+            frame = frame.f_back
+    return None
+
+
+class Setting(Layer):
+    """A context of the package's own, entered once: around a call that returns before anything is suspended.
+
+    Parameters
+    ----------
+    changes : mapping
+        The values of variables.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        try:
+            settle()
+            _push(self, sys._getframe(1), True)
+        except BaseException:  # a signal: no ``__exit__`` will follow
+            _drop(self)
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        _drop(self)
+
+
+def apart(function: Callable[..., T], *args: Any) -> T:
+    """Call a function in a copy of the context: what the package sets inside ends with it, whatever interrupts.
+
+    What the function sets by others' hands, as `numpy.seterr` does, stays set, if the call is not interrupted.
+    """
+    context = copy_context()
+    context.run(_is_apart.set, True)
+    try:
+        result = context.run(function, *args)
+    except Exception:
+        _carry_over(context)
+        raise
+    _carry_over(context)
+    return result
+
+
+def apart_once(function: Callable[..., T], *args: Any) -> T:
+    """As `apart`, for what is called for each operation: within a call by that, which ends with all, just call it."""
+    return function(*args) if _is_apart.get() else apart(function, *args)
+
+
+def _carry_over(context: Variables) -> None:
+    for variable, value in context.items():
+        if variable not in _DEFAULTS and variable not in _OWN and variable.get(_MISSING) is not value:
+            variable.set(value)
+    entered = context.get(_innermost)
+    if entered is not _innermost.get():  # by hand, or by a generator that will be resumed
+        _innermost.set(entered)
+        _derive()
+
+
+_MISSING = object()

@@ -1,0 +1,87 @@
+"""Copies that NumPy's own casts make of hollow nodes: ``np.asanyarray(x, dtype=float)``, as ``np.r_`` and SciPy write it.
+
+NumPy allocates such a copy in C, as an array of the node's class, and asks each element of the body for its number. It gets
+a NaN whose payload says which node is copied. The copy is a node without history, and finds that when it is first used:
+the payload stands in its memory, which is hollowed out then. A copy that was never used as a node has been used otherwise,
+as an array of NaNs; that is refused when the context around is left.
+"""
+
+from __future__ import annotations
+
+import struct
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ..interpreter import instructions
+
+_KEYS = 2**21
+_QUIET, _MARK, _SHIFT = 0x7FF8 << 48, 1 << 50, 29  # in the bits that a NaN keeps as float32
+_JOINING, _REQUIRING = np.lib._index_tricks_impl.__name__, np.require.__globals__["__name__"]
+
+
+class _Copy:
+    """A copy that NumPy makes: of which node, where, and how many of its elements have been asked for."""
+
+    __slots__ = ("asked", "code", "instruction", "source")
+
+    def __init__(self, source: Any, frame: FrameType) -> None:
+        self.source, self.asked = source, 0
+        self.code, self.instruction = frame.f_code, frame.f_lasti
+
+
+_made: dict[int, _Copy] = {}  # by key; those that were used as nodes are taken out
+_last = -1
+
+
+def number_for(frame: FrameType) -> float | None:
+    """The number for the next element of a copy that a frame lets NumPy make; None if it is at no such call."""
+    global _last
+    maker = instructions.callee(frame)
+    is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array; a number would be a plain NaN
+    if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
+        return None
+    source = instructions.first_argument(frame)
+    if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain") or (is_cast and not source.ndim):
+        return None
+    current = _made.get(_last)
+    if current is None or current.source is not source or current.asked >= source.size:
+        _last = (_last + 1) % _KEYS
+        current = _made[_last] = _Copy(source, frame)
+    current.asked += 1
+    number: float = struct.unpack("<d", struct.pack("<Q", _QUIET | _MARK | _last << _SHIFT))[0]
+    return number
+
+
+def _lets_nodes_pass(frame: FrameType) -> bool:
+    """Whether it is NumPy that calls ``np.array(..., subok=True)`` in a frame: for ``np.r_`` and ``np.c_``, or ``np.require``."""
+    module = frame.f_globals.get("__name__")
+    return module == _JOINING or (module == _REQUIRING and frame.f_locals.get("subok") is True)
+
+
+def source_of(copied: np.ndarray[Any, Any]) -> Any:
+    """The node that a plain array of such numbers is a copy of; None if it is no such array."""
+    if not copied.size or copied.dtype not in (np.float64, np.float32, np.complex128, np.complex64):
+        return None
+    number = np.real(copied.ravel()[:1])
+    if number.dtype == np.float32:  # its exponent has fewer bits
+        bits = int(number.view(np.uint32)[0]) << _SHIFT & (_MARK | (_KEYS - 1) << _SHIFT) | _QUIET * bool(np.isnan(number[0]))
+    else:
+        bits = int(number.view(np.uint64)[0])
+    if bits & (_QUIET | _MARK) != _QUIET | _MARK:
+        return None
+    found = _made.pop((bits >> _SHIFT) % _KEYS, None)
+    return None if found is None else found.source
+
+
+def has_copies() -> bool:
+    """Whether copies were made that have not been used as nodes."""
+    return bool(_made)
+
+
+def unused() -> tuple[Any, int] | None:
+    """Where a copy was made that was not used as a node; all are forgotten."""
+    copy = next(iter(_made.values()), None)
+    _made.clear()
+    return None if copy is None else (copy.code, copy.instruction)

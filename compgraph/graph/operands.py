@@ -1,0 +1,90 @@
+"""What may stand among the operands of an operation, and how the graph keeps it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from .lazy import require_computed
+from .node import ACTIVE, INERT, USED, Node, adopted, require_history
+
+ndarray = np.ndarray
+# Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
+RAW: frozenset[Any] = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
+FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
+
+
+def as_operand(value: Any) -> Any:
+    """An operand as the graph keeps it: a sequence as an array, with the history of every node in it."""
+    if value is None or isinstance(value, (Node, int, float, complex)):
+        return value
+    value = gathered(value)
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    require_computed(value, "an operand")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(
+            f"a node computes with numbers, not with a {type(value).__name__} of dtype {array.dtype}; convert it to a "
+            "floating dtype, or compute with node.value"
+        )
+    return value if isinstance(value, np.generic) else array
+
+
+def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Each of several operands as the graph keeps it."""
+    for value in values:
+        if value.__class__ not in FAMILIAR or (value.__class__ is ndarray and value.dtype.kind == "O"):
+            return tuple(map(as_operand, values))
+    return values
+
+
+def gathered(value: Any) -> Any:
+    """A sequence with nodes in it as one array, which NumPy's own code would make without their history."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in leaves_of(value)):
+        return np.stack([as_operand(v) for v in value])
+    return adopted(value)
+
+
+def leaves_of(value: Any) -> tuple[Any, ...]:
+    """What stands in lists and tuples, however deep."""
+    if isinstance(value, (list, tuple)):
+        return tuple([leaf for part in value for leaf in leaves_of(part)])
+    return (value,)
+
+
+def to_plain(value: Any) -> Any:
+    """`value` with every node in it, also inside tuples, lists and dicts, as a plain array."""
+    if isinstance(value, Node):
+        require_history(value)
+        return value.plain
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return type(value)(map(to_plain, value))
+    if isinstance(value, dict):
+        return {k: to_plain(v) for k, v in value.items()}
+    return value
+
+
+def is_foreign(operand: Any, protocol: str) -> bool:
+    """Whether an operand has a protocol of its own, so that NumPy should ask it."""
+    theirs = getattr(type(operand), protocol, None)
+    if isinstance(operand, Node) or theirs is None:
+        return False
+    return theirs is not getattr(ndarray, protocol)
+
+
+def copies(copy: Any) -> bool | None:
+    """Whether ``copy=`` asks for a copy; None where one is made if needed."""
+    if isinstance(copy, np._CopyMode):
+        return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
+    return None if copy is None else bool(copy)
+
+
+def full_name(function: Any) -> str:
+    """The name of a NumPy function as users write it."""
+    module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
+    return f"{module}.{function.__name__}"

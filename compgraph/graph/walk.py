@@ -1,0 +1,89 @@
+"""The graph behind a node, as lists: pure functions of the operands, none of them recursive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import TypeAlias
+
+from .memory import Write
+from .node import ConstantNode, Joint, Node, operand_nodes
+
+GraphNode: TypeAlias = Node | Joint | Write
+
+
+def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
+    """What a node was computed from, one entry for each use; raw arrays as ConstantNodes.
+
+    An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands.
+    What was written into the buffer of a node comes last; a write has the value that was stored.
+    """
+    if isinstance(node, Write):
+        (value,) = node.args
+        return (value if isinstance(value, Node) else ConstantNode.hold(value),)
+    first = node.args[0] if node.args else None
+    operands = (first,) if isinstance(first, Joint) else operand_nodes(node)
+    return (*operands, *node.memory.log) if node.memory else operands
+
+
+def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, the nearest first.
+
+    Parameters
+    ----------
+    *outputs : Node, Joint or Write
+        Where to start.
+
+    Returns
+    -------
+    list of Node, Joint or Write
+        The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
+        between them and its operands, as one Joint.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import breadth_first
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in breadth_first(x * x - x)]
+    ['sub', 'mul', 'x']
+    """
+    found = dict.fromkeys(outputs)
+    order = list(found)
+    for node in order:  # the list grows while it is walked
+        for operand in operands_of(node):
+            if operand not in found:
+                found[operand] = None
+                order.append(operand)
+    return order
+
+
+def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, operands before what is computed from them.
+
+    Parameters
+    ----------
+    outputs : iterable of Node or Joint
+        Where the graph ends; the order of the outputs does not matter.
+
+    Returns
+    -------
+    list of Node, Joint or Write
+        The leaves, then the operations in the order in which they were recorded.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import topological_order
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in topological_order([x * x - x])]
+    ['x', 'mul', 'sub']
+    """
+    if isinstance(outputs, Node):
+        raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
+    outputs = list(outputs)
+    for node in outputs:
+        if not isinstance(node, (Node, Joint, Write)):
+            raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
+    # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
+    return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else -inf)

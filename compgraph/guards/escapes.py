@@ -1,0 +1,303 @@
+"""Where a value leaves its graph by one of Python's own conversions: what is refused, and what is noticed.
+
+``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
+instruction at work in the calling frame tells them apart. A number that the user asks for by its name, ``float(x)``, is given;
+within a function that is differentiated a warning says that it has no derivative. What is assigned into a plain array, or
+handed to C code such as ``math.sin``, would be lost without a word, and raises. What was given is noted in a short log, so
+that whoever finds a gradient wrong or missing can say where the graph may have been lost.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+import sys
+from collections import deque
+from collections.abc import Hashable
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import operations
+from ..graph.context.modes import is_recording
+from ..graph.hollow.bodies import bodies
+from ..graph.hollow.refusals import LOGS, refused
+from ..graph.interpreter import instructions, source_lines
+from ..graph.node import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
+from .decisions import TAKEN, fingerprint, note
+
+KEPT = 100  # escapes that are remembered
+QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
+DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
+SHOWN = 5  # escapes that a message names
+_log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
+
+
+class Escape(NamedTuple):
+    """One conversion of a node to plain numbers.
+
+    Attributes
+    ----------
+    what : str
+        The conversion.
+    code, instruction : code object, int
+        Where it was asked for.
+    """
+
+    what: str
+    code: Any
+    instruction: int
+
+    def __str__(self) -> str:
+        place = source_lines.described(self.code, self.instruction)
+        return self.what if place is None else f"{self.what} at {place}"
+
+
+def noticed() -> tuple[Escape, ...]:
+    """The latest escapes of the current context, oldest first."""
+    return tuple(_log.get() or ())
+
+
+class noticing:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
+    """Collect the escapes of what runs inside into a list, which is full when the context is left."""
+
+    __slots__ = ("_around", "_token", "found")
+
+    def __enter__(self) -> list[Escape]:
+        self.found: list[Escape] = []
+        self._around = _log.get()
+        self._token = _log.set(None)
+        return self.found
+
+    def __exit__(self, *exception: object) -> None:
+        inside = _log.get()
+        _log.reset(self._token)
+        if inside:
+            self.found += inside
+            _extend(self._around, self.found)
+
+
+def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
+    if log is None:
+        log = deque(maxlen=KEPT)
+        _log.set(log)
+    log.extend(found)
+
+
+def told(escapes: Any, before: str = " ") -> str:
+    """The distinct escapes, the latest of them, as the end of a message; nothing if there are none."""
+    distinct = list(dict.fromkeys(escapes))
+    if not distinct:
+        return ""
+    lead = f"{before}Values left the graph here: " if len(distinct) <= SHOWN else f"{before}Values left the graph, last here: "
+    return lead + "; ".join(map(str, distinct[-SHOWN:]))
+
+
+def _passes(node: Node) -> bool:
+    """Whether derivatives pass the node, and are recorded or carried."""
+    require_history(node)
+    return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
+
+
+def notice(what: str) -> None:
+    """Remember that a node was converted, on the user's line two calls up; the package's own conversions are none."""
+    if source_lines.is_ours(sys._getframe(2).f_code.co_filename):
+        return
+    frame = source_lines.users_frame(3)
+    _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
+
+
+def notice_saved(name: str) -> None:
+    """Remember that NumPy wrote the numbers of a node somewhere."""
+    _remember(f"{name}()", source_lines.users_frame(2), bodies() is not None)
+
+
+# Who may be given numbers: what is written to have a plain number, and what only takes the elements apart.
+_EXPLICIT = frozenset(
+    {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
+     list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
+)  # fmt: skip
+# Functions whose answers have no derivative to lose, and what only shows a number.
+_DECIDING = frozenset(
+    {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
+     cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
+)  # fmt: skip
+_SHOWING = frozenset({print, str, repr, format, str.format})
+_OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are refused wherever they are called
+
+
+def _ask(node: Node, what: str, frame: Any) -> None:
+    """Raise, or notice, when C code asks a node for its number in a frame: by what is called there."""
+    if source_lines.is_ours(frame.f_code.co_filename):
+        return
+    if _is_drawing(frame):
+        _remember(what, frame, False)
+        return
+    if instructions.assigns(frame):
+        raise refused(frame, f"the {describe(node)}")
+    asked = instructions.callee(frame)
+    if asked is None and not instructions.operates(frame):  # for number in map(math.sin, x)
+        _take(node, what, frame)
+    elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
+        _remember(what, frame, False)
+    elif not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
+        raise refused(frame, f"the {describe(node)}")
+    else:
+        _take(node, what, frame)
+
+
+def _take(node: Node, what: str, frame: Any) -> None:
+    """Notice that code asked for numbers by name."""
+    if source_lines.is_ours(frame.f_code.co_filename):
+        return
+    _remember(what, frame, _is_within(node) and not _is_drawing(frame))
+
+
+def _is_within(node: Node) -> bool:
+    """Whether a function is being differentiated, perhaps by the thread that started this one, or nodes are hollow anyway."""
+    return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
+
+
+def _is_drawing(frame: Any) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING
+
+
+def _is_among(asked: Any, known: frozenset[Any]) -> bool:
+    return isinstance(asked, Hashable) and asked in known
+
+
+def _remember(what: str, frame: Any, warns: bool) -> None:
+    """Enter an escape into the log, and warn of it, once a line."""
+    while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+    escape = Escape(what, frame.f_code, frame.f_lasti)
+    if warns and (bodies() is None or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
+        source_lines.warn_at(
+            frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
+        )
+    _extend(_log.get(), [escape])
+
+
+def _solid(node: Any) -> Any:
+    """The plain array of a node; the node itself if it has lost its history."""
+    return np.asarray(node.plain) if hasattr(node, "plain") else node
+
+
+def _conversion(name: str) -> Any:
+    """``float(x)`` and kin."""
+    convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
+    what, is_number = f"{name}()", name in ("float", "int", "complex")
+
+    def convert(self: Node) -> Any:
+        if not _passes(self):
+            return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
+        number = by_numpy(_solid(self))
+        frame = sys._getframe(1)
+        if is_number or (instructions.assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
+            _ask(self, what, frame)
+        else:
+            notice(what)
+        note(what, QUESTIONS.get(name), (self,), number, source_lines.users_frame(2))
+        return number
+
+    return convert
+
+
+def _inert_conversion(name: str) -> Any:
+    """The same of a node that no derivative passes: a decision like any other, but no loss."""
+    by_numpy = getattr(np.ndarray, f"__{name}__")
+    ask, what = QUESTIONS.get(name), f"{name}()"
+
+    def convert(self: Node) -> Any:
+        number = by_numpy(_solid(self))
+        if ask is not None or is_recording():  # a decision is one where nothing is recorded, too
+            note(what, ask, (self,), number, source_lines.users_frame(2))
+        return number
+
+    return convert
+
+
+def _note_number(node: Node, what: str) -> None:
+    """Remember that the user's code was given numbers, of which nobody knows what it did."""
+    is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # the value of a variable is for updates, too
+    if is_number and not source_lines.is_ours(sys._getframe(2).f_code.co_filename):
+        if node.__class__ in INERT:  # counts, places, truth values: few have a reason to be others
+            note(what, fingerprint, (node,), fingerprint(node.plain), source_lines.users_frame(3))
+        else:
+            note(what, None, (node,), None, source_lines.users_frame(3))
+
+
+def _plain_method(name: str) -> Any:
+    """``x.item()`` and kin, whose names say that they give plain values."""
+    by_numpy = getattr(np.ndarray, name)
+    what, is_pickle = f".{name}()", name in ("dump", "dumps")
+
+    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        if _passes(self):
+            _take(self, what, sys._getframe(1))
+        if hasattr(self, "plain"):
+            _note_number(self, what)
+        return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
+
+    return method
+
+
+def _plain_attribute(name: str) -> property:
+    """``x.data`` and kin, by which others reach the memory of an array."""
+    by_numpy = getattr(np.ndarray, name)
+    what = f".{name}"
+
+    def read(self: Node) -> Any:
+        if _passes(self):
+            _take(self, what, sys._getframe(1))
+            _note_number(self, what)
+        return by_numpy.__get__(_solid(self))
+
+    def refuse(self: Node, value: Any) -> None:
+        raise TypeError(f"setting {what} of a node in place would bypass its graph; make a new node instead")
+
+    return property(read, refuse)
+
+
+def _value(self: Node) -> np.ndarray[Any, Any]:
+    """The plain array of this node, sharing its memory."""
+    if _passes(self):
+        notice(".value")
+    if is_recording():
+        _note_number(self, ".value")
+    if self.__class__ in USED and not self.plain.any():  # who has it may fill it, and says that plain numbers are meant
+        use(self)
+    return np.asarray(self.plain)
+
+
+CONVERSIONS = ("float", "int", "complex", "bool", "index")
+PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
+PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
+
+
+def _buffer(self: Node, flags: int) -> memoryview:
+    """``memoryview(x)`` and C code that asks for a buffer, from Python 3.12 on; before, that is an array of objects."""
+    if hasattr(self, "plain") and is_hollow(self):
+        raise refused(sys._getframe(1), f"the {describe(self)}")
+    return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
+
+
+def methods() -> dict[str, Any]:
+    """What is installed on `Node`."""
+    return {
+        **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
+        **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
+        **{name: _plain_method(name) for name in PLAIN_METHODS},
+        "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which would be those of the body
+        **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
+        "value": property(_value),
+    }
+
+
+def free_inert_nodes() -> None:
+    """Let the nodes without derivatives be converted without a word; only what is decided by them is remembered."""
+    for kind in INERT:
+        for name in CONVERSIONS:
+            setattr(kind, f"__{name}__", _inert_conversion(name))

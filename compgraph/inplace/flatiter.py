@@ -1,0 +1,106 @@
+"""``node.flat``: the elements of a node in order, to be read and written."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..graph.node import Node, require_history
+from ..graph.operands import as_operand
+from ..guards.decisions import note_length
+from .numpy_forms import set_flat
+from .overlapping import move, overlap
+
+
+class Flat:
+    """What ``numpy.flatiter`` is to an array: its elements in C order, by one index.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
+    >>> y = x * 2
+    >>> y.flat[::3] = 0
+    >>> print(y, y.flat[1])
+    [[0. 4.]
+     [6. 0.]] 4.0
+    """
+
+    __slots__ = ("_next", "base")
+
+    def __init__(self, base: Node) -> None:
+        require_history(base)
+        self.base = base
+        self._next = 0
+
+    def __len__(self) -> int:
+        note_length(self.base, "len() of .flat")
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._next:
+            note_length(self.base, "a loop over .flat")
+        if self._next >= self.base.size:
+            raise StopIteration
+        element = self.base[self.coords]
+        self._next += 1
+        return element
+
+    @property
+    def index(self) -> int:
+        """The number of the element that comes next."""
+        return self._next
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The index, in the array, of the element that comes next."""
+        note_length(self.base, ".flat.coords")
+        shape = self.base.shape
+        return tuple(map(int, np.unravel_index(self._next, shape))) if shape else ()
+
+    def __getitem__(self, index: Any) -> Any:
+        note_length(self.base, "the shape, in which .flat finds elements,")
+        places = np.arange(self.base.size)[index]
+        if not self.base.ndim:
+            return np.ravel(self.base)[places]  # a copy, if it is no single one
+        return self.base[np.unravel_index(places, self.base.shape)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        note_length(self.base, "the shape, in which .flat finds elements,")
+        value = as_operand(value)
+        if overlap(self.base, value):
+            require_history(self.base)
+            move(self.base, (value,), lambda there, given: operator.setitem(there.flat, index, given))
+        else:
+            set_flat(self.base, np.arange(self.base.size)[index], value)
+
+    def copy(self) -> Any:
+        """A flat copy of the array."""
+        return self.base.flatten()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(_whole, inputs), **options)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(*map(_whole, args), **kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("x.flat of a node would lose the graph here; use x.ravel(), or x.value.flat for the numbers alone")
+
+    def __eq__(self, other: object) -> Any:
+        return np.equal(np.ravel(self.base), _whole(other))
+
+    def __ne__(self, other: object) -> Any:
+        return np.not_equal(np.ravel(self.base), _whole(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _whole(value: Any) -> Any:
+    return np.ravel(value.base) if isinstance(value, Flat) else value

@@ -1,0 +1,1 @@
+"""What networks need and NumPy lacks: activations, losses, convolutions and pooling."""

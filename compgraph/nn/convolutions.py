@@ -1,0 +1,310 @@
+"""Cross-correlation and convolution, and the two operations that are their derivatives.
+
+``out[n, o, l] = sum over c, k of x[n, c, l * stride + k * dilation] kernel[o, c, k]`` is linear in `x` and in `kernel`. With
+an adjoint it becomes a form that is linear in three arrays; `cross_correlate`, `cross_correlate_back` and
+`cross_correlate_kernel` each compute one of the three from the other two, so that their derivatives are again each other.
+
+Each is a matrix product of the windows, copied into the columns of a matrix (K. Chellapilla, S. Puri and P. Simard, "High
+performance convolutional neural networks for document processing", 2006), a block at a time, so that a block stays in the
+cache. Where all strides are one, the columns are taken along the padded array as one row, across the ends of its lines:
+what is copied then is contiguous, and the few results that mean nothing are left out at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import ArrayLike
+
+from ..protocols.primitives import primitive
+from .windows import Windows, windows
+
+BLOCK = 1 << 18  # elements that are copied together
+
+
+@primitive
+def cross_correlate(
+    x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+) -> Any:
+    """Slide a kernel over an array, and sum the products at each place: cross-correlation.
+
+    Parameters
+    ----------
+    x : array_like
+        A signal of shape ``(length,)``; or a batch of arrays with channels, of shape ``(batch, channels, *lengths)``.
+    kernel : array_like
+        For a signal of shape ``(size,)``; else ``(channels_out, channels // groups, *sizes)``.
+    strides : int or sequence of int
+        The steps from one place to the next, along each axis.
+    padding : str, int or sequence
+        Zeros around `x`: a number, or for each axis a number or a pair ``(before, after)``; "valid" for none; "same" for as
+        many results as elements, divided by the stride; "full" for every place where the kernel touches `x`. Where "same"
+        has an odd number of zeros to give, a signal has the one more before it, as in ``np.correlate``; arrays with channels
+        have it behind, as in PyTorch and JAX.
+    dilation : int or sequence of int
+        The steps from one element to the next that the kernel meets.
+    groups : int
+        Into how many groups the channels are divided; each group of results sees one group of channels.
+
+    Returns
+    -------
+    array
+        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``. A complex kernel is conjugated, as by
+        ``np.correlate``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match, an option has another form, or the kernel fits nowhere. Unlike ``np.correlate`` no
+        operands are exchanged where the kernel is the longer one.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.cross_correlate([1.0, 2.0, 4.0, 8.0], [-1.0, 1.0])
+    array([1., 2., 4.])
+    """
+    x, kernel = np.asarray(x), np.asarray(kernel)
+    found = Correlation("cross_correlate", x.shape, kernel.shape, strides, padding, dilation, groups)
+    return found.forward(x, kernel.conj() if kernel.dtype.kind == "c" else kernel)
+
+
+@primitive
+def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1) -> Any:
+    """Convolve an array with a kernel: `cross_correlate` with the kernel backwards along its lengths.
+
+    Parameters
+    ----------
+    x, kernel, strides, padding, dilation, groups
+        As for `cross_correlate`. What neural networks call convolution is `cross_correlate`.
+
+    Returns
+    -------
+    array
+        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``. No kernel is conjugated.
+
+    Raises
+    ------
+    ValueError
+        As for `cross_correlate`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.conv([1.0, 2.0], [1.0, 10.0, 100.0], padding="full")
+    array([  1.,  12., 120., 200.])
+    """
+    x, kernel = np.asarray(x), np.asarray(kernel)
+    found = Correlation("conv", x.shape, kernel.shape, strides, padding, dilation, groups)
+    return found.forward(x, np.flip(kernel, places(kernel)))
+
+
+def places(kernel: Any) -> tuple[int, ...]:
+    """The axes of a kernel along which it slides."""
+    return tuple(range(2, kernel.ndim)) if kernel.ndim > 1 else (0,)
+
+
+def pads_of_signal(size: int, padding: Any = "valid", dilation: Any = 1, **_: Any) -> Any:
+    """The padding of a signal for a kernel of a size, so that it means the same for arrays with channels."""
+    if not isinstance(padding, str) or padding != "same":
+        return padding
+    span = int(np.ravel(dilation)[0]) * (size - 1) + 1
+    return ((span // 2, span - 1 - span // 2),)
+
+
+@primitive
+def cross_correlate_back(
+    g: Any, kernel: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+) -> Any:
+    """What `cross_correlate` with a real kernel undoes: each result spread over the elements it was summed from.
+
+    Parameters
+    ----------
+    g : array
+        Of the shape of a result.
+    kernel : array
+        The kernel; it is not conjugated.
+    like : array
+        An array of the lengths of `x`; its values do not matter.
+    strides, padding, dilation, groups
+        As for `cross_correlate`.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`: its adjoint, if `g` is that of the result.
+    """
+    shape = like.shape[2:] if len(like.shape) > 2 else like.shape
+    x_shape = (*(() if g.ndim == 1 else (g.shape[0], kernel.shape[1] * groups)), *shape)
+    return Correlation("cross_correlate_back", x_shape, kernel.shape, strides, padding, dilation, groups).back(g, kernel)
+
+
+@primitive
+def cross_correlate_kernel(
+    x: Any, g: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The adjoint of the kernel of `cross_correlate`, for a real one.
+
+    Parameters
+    ----------
+    x : array
+        As for `cross_correlate`.
+    g : array
+        Of the shape of a result.
+    like : array
+        An array of the lengths of the kernel; its values do not matter.
+    strides, padding, dilation, groups
+        As for `cross_correlate`.
+
+    Returns
+    -------
+    array
+        Of the shape of the kernel.
+    """
+    shape = like.shape[2:] if len(like.shape) > 2 else like.shape
+    k_shape = (*(() if g.ndim == 1 else (g.shape[1], x.shape[1] // groups)), *shape)
+    return Correlation("cross_correlate_kernel", x.shape, k_shape, strides, padding, dilation, groups).kernel(x, g)
+
+
+class Correlation:
+    """A cross-correlation of two shapes: it computes each of x, kernel and result from the other two."""
+
+    def __init__(
+        self, opname: str, x: tuple[int, ...], kernel: tuple[int, ...], strides: Any, padding: Any, dilation: Any, groups: int
+    ) -> None:
+        self.flat = len(x) == len(kernel) == 1
+        _check(opname, x, kernel, groups)
+        if self.flat:
+            if isinstance(padding, str) and padding == "same" and kernel[0] > x[0]:
+                raise ValueError(f'{opname}: padding="same" needs a kernel no longer than the signal; exchange the two')
+            padding = pads_of_signal(kernel[0], padding, dilation)
+            x, kernel = (1, 1, *x), (1, 1, *kernel)
+        self.batch, self.groups = x[0], groups
+        self.channels, self.results = kernel[1], kernel[0] // groups
+        self.windows = windows(opname, x[2:], kernel[2:], strides, padding, dilation)
+        self.row = Row.of(self.windows)
+        self.columns = self.row.counts if self.row else self.windows.counts
+
+    def forward(self, x: Any, kernel: Any) -> Any:
+        """The result."""
+        view = self._view(self._padded(x))
+        matrices = np.reshape(kernel, (self.groups, self.results, -1))
+        out = np.empty((self.batch, self.groups, self.results, *self.columns), np.result_type(x, kernel))
+        for block in self._blocks():
+            part = np.matmul(matrices, self._copied(view[block]))
+            out[block] = part.reshape(out[block].shape)
+        return self._shaped(out if self.row is None else self.row.taken(out), self.windows.counts)
+
+    def back(self, g: Any, kernel: Any) -> Any:
+        """What x is to have, from the result and the kernel."""
+        g = self._spread(g)
+        matrices = np.reshape(kernel, (self.groups, self.results, -1)).swapaxes(1, 2)
+        padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
+        view = self._view(padded)
+        for block in self._blocks():
+            part = np.matmul(matrices, g[block].reshape(*g[block].shape[:3], -1))
+            target = view[block]
+            part = part.reshape(target.shape)
+            for place in np.ndindex(self.windows.window):  # within one place no two windows meet
+                target[:, :, :, *place] += part[:, :, :, *place]
+        return self._shaped(padded[self.windows.inner], self.windows.lengths)
+
+    def kernel(self, x: Any, g: Any) -> Any:
+        """What the kernel is to have, from x and the result."""
+        view, g = self._view(self._padded(x)), self._spread(g)
+        total = np.zeros((self.groups, self.results, self.channels * math.prod(self.windows.window)), np.result_type(x, g))
+        for block in self._blocks():
+            part = np.matmul(g[block].reshape(*g[block].shape[:3], -1), self._copied(view[block]).swapaxes(2, 3))
+            total += part.sum(axis=0)
+        shape = self.windows.window if self.flat else (self.groups * self.results, self.channels, *self.windows.window)
+        return total.reshape(shape)
+
+    def _padded(self, x: Any) -> Any:
+        return self.windows.pad(x.reshape(self.batch, self.groups, self.channels, *self.windows.lengths))
+
+    def _view(self, padded: Any) -> Any:
+        return self.row.view(padded) if self.row else self.windows.view(padded)
+
+    def _copied(self, view: Any) -> Any:
+        """Windows as the columns of matrices."""
+        examples = view.shape[0]
+        return view.reshape(examples, self.groups, self.channels * math.prod(self.windows.window), -1)
+
+    def _spread(self, g: Any) -> Any:
+        """A result by groups, and in the columns of the matrices."""
+        g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
+        return np.ascontiguousarray(g) if self.row is None else self.row.put(g)
+
+    def _shaped(self, found: Any, lengths: tuple[int, ...]) -> Any:
+        """As users see it: a signal, or with all channels on one axis."""
+        return found.reshape(lengths if self.flat else (self.batch, found.shape[1] * found.shape[2], *lengths))
+
+    def _blocks(self) -> Iterator[tuple[Any, ...]]:
+        """Indices of some examples and some windows, whose copies are of a moderate size."""
+        first, *rest = self.columns
+        height = self.groups * self.channels * math.prod(self.windows.window)
+        size = height * first * math.prod(rest)
+        examples = max(1, BLOCK // max(size, 1))
+        lines = first if size <= 16 * BLOCK else max(1, max(BLOCK // height, 512) // math.prod(rest))
+        others = [slice(None)] * len(rest)
+        for start in range(0, self.batch, examples):
+            for line in range(0, first, lines):
+                yield (slice(start, start + examples), ..., slice(line, line + lines), *others)
+
+
+class Row:
+    """Windows one element apart, over a padded array as one row; those that go across the end of a line mean nothing."""
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+        steps = [math.prod(windows.padded[i + 1 :]) for i in range(len(windows.padded))]
+        self.steps = tuple(steps)
+        self.counts = (1 + sum(step * (n - 1) for step, n in zip(steps, windows.counts, strict=True)),)
+
+    @classmethod
+    def of(cls, windows: Windows) -> Row | None:
+        """None where strides, or many windows that mean nothing, are against it."""
+        row = cls(windows)
+        return row if set(windows.strides) == {1} and 4 * row.counts[0] <= 5 * math.prod(windows.counts) else None
+
+    def view(self, padded: Any) -> Any:
+        """All windows, as a view of the padded array: of shape ``(*others, *window, count)``."""
+        others = padded.ndim - len(self.steps)
+        within = [step * d * padded.itemsize for step, d in zip(self.steps, self.windows.dilation, strict=True)]
+        shape = (*padded.shape[:others], *self.windows.window, *self.counts)
+        return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
+
+    def taken(self, row: Any) -> Any:
+        """What means something, as a view."""
+        places = [step * row.itemsize for step in self.steps]
+        return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
+
+    def put(self, g: Any) -> Any:
+        """A row with `g` where it means something, and zeros elsewhere."""
+        row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
+        self.taken(row)[...] = g
+        return row
+
+
+def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: Any) -> None:
+    """Refuse shapes that do not belong together."""
+    if len(x) == len(kernel) == 1:
+        if groups != 1:
+            raise ValueError(f"{opname}: a signal without channels has no groups; leave out groups={groups!r}")
+        return
+    if len(x) != len(kernel) or len(x) < 3:
+        raise ValueError(
+            f"{opname}: x of shape {x} and a kernel of shape {kernel}; give both one axis, or x of shape (batch, channels, "
+            "*lengths) and a kernel of shape (channels_out, channels // groups, *sizes)"
+        )
+    if isinstance(groups, bool) or not isinstance(groups, (int, np.integer)) or groups < 1 or kernel[0] % groups:
+        raise ValueError(f"{opname}: groups={groups!r} must be a positive integer that divides {kernel[0]} channels_out")
+    if x[1] != kernel[1] * groups:
+        raise ValueError(
+            f"{opname}: x of shape {x} has {x[1]} channels; a kernel of shape {kernel} with groups={groups} takes "
+            f"{kernel[1] * groups}"
+        )

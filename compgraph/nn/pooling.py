@@ -1,0 +1,217 @@
+"""Pooling: the largest, or the mean, of the elements in windows along the last axes.
+
+Each operation goes through the places of a window, and takes all windows together at each.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..protocols.primitives import primitive
+from .windows import Windows, windows
+
+
+def max_pool(
+    x: ArrayLike,
+    window: int | tuple[int, ...],
+    *,
+    strides: Any = None,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    name: str | None = None,
+) -> Any:
+    """The largest element of each window along the last axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Real, with at least as many axes as a window; others, before them, stay as they are.
+    window : int or tuple of int
+        How many elements a window takes along each of the last axes; a number for the last axis alone.
+    strides : int or sequence of int, optional
+        The steps from one window to the next; by default as long as a window. Elements after the last whole window are
+        left out.
+    padding : str, int or sequence
+        What is added around `x`, and is never the largest: a number, or for each axis a number or a pair
+        ``(before, after)``; "valid" for nothing; "same" for as many windows as elements, divided by the stride.
+    dilation : int or sequence of int
+        The steps from one element of a window to the next.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`. Where several elements are the largest, each gets an equal part of the derivative, as by
+        ``np.max``.
+
+    Raises
+    ------
+    ValueError
+        If an option has another form, no window fits, or a window holds nothing but padding.
+    TypeError
+        If `x` is complex.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.max_pool([1.0, 3.0, 2.0, 0.0], 2)
+    array([3., 2.])
+    """
+    return pooled_max(x, window=window, strides=strides, padding=padding, dilation=dilation, name=name)  # type: ignore[call-arg]
+
+
+def mean_pool(
+    x: ArrayLike,
+    window: int | tuple[int, ...],
+    *,
+    strides: Any = None,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    name: str | None = None,
+) -> Any:
+    """The mean of each window along the last axes.
+
+    Parameters
+    ----------
+    x, window, strides, padding, dilation, name
+        As for `max_pool`. Padding does not count: the mean is that of the elements of `x` in a window (in PyTorch,
+        ``count_include_pad=False``).
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`; float64 for integers.
+
+    Raises
+    ------
+    ValueError
+        As for `max_pool`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.mean_pool([1.0, 3.0, 2.0, 0.0], 2)
+    array([2., 1.])
+    """
+    return pooled_mean(x, window=window, strides=strides, padding=padding, dilation=dilation, name=name)  # type: ignore[call-arg]
+
+
+@primitive(opname="max_pool")
+def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+    """`max_pool`, with all options by keyword."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "biuf":
+        raise TypeError(f"max_pool: numbers of dtype {x.dtype} have no largest one; pool their absolute values")
+    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    lowest = {"f": -np.inf, "b": False}.get(x.dtype.kind)
+    view = found.view(found.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
+    return functools.reduce(np.maximum, [view[place] for place in _places(found)]).copy()
+
+
+@primitive
+def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+    """Spread each of `g` over the largest elements of its window: the adjoint of `max_pool` at x, whose result is `best`.
+
+    `g` may have more axes than `best`, in front.
+    """
+    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    winners = _winners(found, x, best)
+    shares = g / np.maximum(sum(won.astype(g.dtype) for won in winners), 1)
+    return _spread(found, shares, winners, g.dtype)
+
+
+@primitive
+def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+    """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x, whose result is `best`.
+
+    `t` may have more axes than `x`, in front.
+    """
+    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    winners = _winners(found, x, best)
+    view = found.view(found.pad(t))
+    total = sum(np.where(won, view[place], 0) for place, won in zip(_places(found), winners, strict=True))
+    return total / np.maximum(sum(won.astype(t.dtype) for won in winners), 1)
+
+
+@primitive(opname="mean_pool")
+def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+    """`mean_pool`, with all options by keyword."""
+    x = np.asarray(x)
+    x = x.astype(float) if x.dtype.kind in "biu" else x
+    found = _windows("mean_pool", x.shape, window, strides, padding, dilation)
+    view = found.view(found.pad(x))
+    return functools.reduce(np.add, [view[place] for place in _places(found)]) / _sizes(found, x.dtype)
+
+
+@primitive
+def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+    """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
+    found = _windows("mean_pool", like.shape, window, strides, padding, dilation)
+    return _spread(found, g / _sizes(found, g.dtype), [True] * len(_places(found)), g.dtype)
+
+
+def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
+    """The windows along the last axes of a shape; none of them is empty."""
+    try:
+        window = (
+            tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
+        )
+    except TypeError as error:
+        raise ValueError(f"{opname}: window must be an integer, or one for each of the last axes, not {window!r}") from error
+    if not 0 < len(window) <= len(shape):
+        raise ValueError(f"{opname}: a window of shape {window} needs as many axes; x has shape {shape}")
+    if padding == "full":
+        raise ValueError(f'{opname}: padding="full" would make windows of padding alone; give "same", or numbers')
+    lengths = shape[len(shape) - len(window) :]
+    found = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
+    if any(count.min() < 1 for count in _covered(found)):
+        raise ValueError(
+            f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding {found.pads}; "
+            "give less padding"
+        )
+    return found
+
+
+def _covered(found: Windows) -> list[Any]:
+    """For each axis, how many elements of the array each window takes."""
+    counts = []
+    for axis, (left, _) in enumerate(found.pads):
+        starts = np.arange(found.counts[axis]) * found.strides[axis] - left
+        elements = starts[:, None] + np.arange(found.window[axis]) * found.dilation[axis]
+        counts.append(np.sum((elements >= 0) & (elements < found.lengths[axis]), axis=1))
+    return counts
+
+
+def _sizes(found: Windows, dtype: Any) -> Any:
+    """How many elements of the array are in each window."""
+    return functools.reduce(np.multiply.outer, _covered(found)).astype(dtype)
+
+
+def _places(found: Windows) -> list[tuple[Any, ...]]:
+    """The index of each element of a window in a view of all."""
+    every = [slice(None)] * len(found.window)
+    return [(..., *place, *every) for place in np.ndindex(found.window)]
+
+
+def _winners(found: Windows, x: Any, best: Any) -> list[Any]:
+    """For each place in a window, where the largest element stands there; where one is nan, all do."""
+    view = found.view(found.pad(x, np.nan))  # of which padding is never the largest, even among infinities
+    unknown = np.isnan(best)
+    return [(view[place] >= best) | unknown for place in _places(found)]
+
+
+def _spread(found: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
+    """Add what each window gives to each of its places."""
+    others = shares.shape[: shares.ndim - len(found.lengths)]
+    padded = np.zeros((*others, *found.padded), dtype)
+    view = found.view(padded)
+    for place, won in zip(_places(found), winners, strict=True):  # at one place no two windows meet
+        view[place] += shares if won is True else np.where(won, shares, 0)
+    return padded[found.inner]

@@ -1,0 +1,382 @@
+"""Data: which callables become nodes, under which opname, with which operands.
+
+Nothing here computes. A NumPy function is recorded by entering it in one of the tables below; its derivative
+is declared in `autodiff.grads` under the same opname. The tables are also the policy: what is in none of them
+is refused by `protocol` with a TypeError.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from .attached import keep, kept
+from .callables import (
+    Configured,
+    Keyworded,
+    Output,
+    Packed,
+    UfuncMethod,
+    added_at,
+    astype,
+    complex_sign,
+    copy,
+    einsum,
+    flatten,
+    getitem,
+    input_of,
+    power,
+    stop_gradient,
+    ufunc_method,
+    view,
+)
+from .policies import FAMILIES
+
+# --------------------------------------------------------------------------------------------- ufuncs
+
+UFUNC_OPNAMES: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.subtract: "sub",
+    np.multiply: "mul",
+    np.divide: "div",
+    np.power: "pow",
+    np.negative: "neg",
+    np.absolute: "abs",
+    np.conjugate: "conj",
+}
+
+# Ufuncs with a derivative that is not zero everywhere.
+SMOOTH_UFUNCS: frozenset[Any] = frozenset(
+    {
+        np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.negative, np.positive,
+        np.absolute, np.fabs, np.square, np.sqrt, np.cbrt, np.reciprocal, np.conjugate,
+        np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.logaddexp, np.logaddexp2,
+        np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot,
+        np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
+        np.deg2rad, np.rad2deg, np.degrees, np.radians,
+        np.heaviside, np.nextafter, np.maximum, np.minimum, np.fmax, np.fmin, np.remainder, np.fmod, np.divmod, np.matmul,
+    }.union(*[family.smooth_ufuncs for family in FAMILIES])
+)  # fmt: skip
+
+# Recorded, with a derivative of zero wherever there is one.
+PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
+    {
+        np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+        np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.bitwise_count,
+        np.floor, np.ceil, np.trunc, np.rint, np.sign, np.signbit, np.floor_divide,
+        np.isnan, np.isinf, np.isfinite, np.isnat, np.gcd, np.lcm, np.spacing,
+    }.union(*[family.piecewise_ufuncs for family in FAMILIES])
+)  # fmt: skip
+
+# The operators: special method -> (ufunc it records, what computes it on plain arrays).
+# On NumPy's float scalars Python's own operators have the bits of the ufunc and cost a quarter of it.
+BINARY_OPERATORS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "add": (np.add, operator.add),
+    "sub": (np.subtract, operator.sub),
+    "mul": (np.multiply, operator.mul),
+    "truediv": (np.divide, operator.truediv),
+    "pow": (power, power),
+    "floordiv": (np.floor_divide, np.floor_divide),
+    "mod": (np.remainder, np.remainder),
+    "divmod": (np.divmod, np.divmod),
+    "matmul": (np.matmul, np.matmul),
+    "and": (np.bitwise_and, np.bitwise_and),
+    "or": (np.bitwise_or, np.bitwise_or),
+    "xor": (np.bitwise_xor, np.bitwise_xor),
+    "lshift": (np.left_shift, np.left_shift),
+    "rshift": (np.right_shift, np.right_shift),
+}
+COMPARISONS: dict[str, Any] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+SAME_BITS = frozenset({np.float64, np.float32, np.float16})
+
+# ------------------------------------------------------------------------------------------ functions
+# NumPy functions with a derivative: the parameters that may be nodes, the ones the others follow.
+
+SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
+    np.sum: "a initial where",
+    np.mean: "a where",
+    np.prod: "a initial where",
+    np.max: "a initial where",
+    np.min: "a initial where",
+    np.var: "a where mean",
+    np.std: "a where mean",
+    np.clip: "a a_min a_max",
+    np.where: "condition x y",
+    np.dot: "a b",
+    np.inner: "a b",
+    np.outer: "a b",
+    np.vdot: "a b",
+    np.tensordot: "a b",
+    np.copy: "a",
+    np.reshape: "a",
+    np.ravel: "a",
+    np.transpose: "a",
+    np.squeeze: "a",
+    np.expand_dims: "a",
+    np.swapaxes: "a",
+    np.moveaxis: "a",
+    np.broadcast_to: "array",
+    np.real: "val",
+    np.imag: "val",
+    **{k: v for family in FAMILIES for k, v in family.smooth.items()},
+}
+
+# The same, with the operands packed in a sequence that comes first.
+_packed: list[Any] = [np.concatenate, np.stack, *[f for family in FAMILIES for f in family.packed]]
+PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in _packed}
+
+stack = PACKED_FUNCTIONS[np.stack]
+
+# Recorded, with a derivative of zero: they decide, count, or find positions.
+PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
+    np.argmax: "a",
+    np.argmin: "a",
+    np.argsort: "a",
+    np.all: "a where",
+    np.any: "a where",
+    np.round: "a",
+    np.fix: "x",
+    np.count_nonzero: "a",
+    np.searchsorted: "a v sorter",
+    np.isclose: "a b",
+    np.nonzero: "a",
+    np.flatnonzero: "a",
+    np.zeros_like: "a",
+    np.ones_like: "a",
+    np.empty_like: "prototype",
+    np.isposinf: "x",
+    np.isneginf: "x",
+    np.digitize: "x bins",
+    **{k: v for family in FAMILIES for k, v in family.piecewise.items()},
+}
+
+# Other names of a recorded function.
+ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.amax: np.max,
+    np.amin: np.min,
+    np.around: np.round,
+    **{k: v for family in FAMILIES for k, v in family.aliases.items()},
+}
+
+# NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
+COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
+    {
+        np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
+        np.vstack, np.hstack, np.dstack, np.column_stack, np.unstack,
+        np.matrix_transpose, np.linalg.matrix_transpose, np.rollaxis,
+        np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.append,
+        np.linalg.matmul, np.linalg.outer, np.linalg.tensordot,
+    }.union(*[family.composed for family in FAMILIES])
+)  # fmt: skip
+
+# A function of the same meaning, in recorded steps, runs instead of NumPy's.
+INSTEAD_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {k: v for family in FAMILIES for k, v in family.instead.items()}
+
+# Of these, the ones that call functions of the user, which may bring nodes of their own.
+CALLING_FUNCTIONS: frozenset[Any] = frozenset({np.piecewise, np.apply_along_axis, np.apply_over_axes})
+
+# Composed functions that take a sequence of arrays.
+STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
+
+# They ask about an array or print it; the answer is no part of the graph.
+PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
+    {
+        np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.can_cast,
+        np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory,
+        np.save, np.savetxt, np.savez, np.savez_compressed, np.allclose, np.array_equal, np.array_equiv,
+        np.einsum_path,
+    }.union(*[family.plain for family in FAMILIES])
+)  # fmt: skip
+
+# Of these, the ones that give indices as the shape of their operand says.
+INDICES_OF_SHAPE: frozenset[Any] = frozenset({np.diag_indices_from, np.tril_indices_from, np.triu_indices_from})
+
+# They give a view where the array lies so in memory that they can, else a copy.
+VIEWS_IF_THEY_CAN: frozenset[Any] = frozenset({np.reshape, np.ravel})
+
+# They write into their first argument.
+WRITING_FUNCTIONS: frozenset[Any] = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
+
+# They raise a TypeError that says what to use instead.
+REFUSED_FUNCTIONS: dict[Callable[..., Any], str] = {k: v for family in FAMILIES for k, v in family.refused.items()}
+
+# --------------------------------------------------------------------------------------- array methods
+# ndarray methods that are the NumPy function with the array as its first argument.
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "var": np.var,
+    "std": np.std,
+    "dot": np.dot,
+    "ravel": np.ravel,
+    "squeeze": np.squeeze,
+    "swapaxes": np.swapaxes,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "argsort": np.argsort,
+    "all": np.all,
+    "any": np.any,
+    "round": np.round,
+    "nonzero": np.nonzero,
+    "searchsorted": np.searchsorted,
+    **{k: v for family in FAMILIES for k, v in family.methods.items()},
+}
+# Methods that give plain values, as their names say.
+PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
+# Methods that write into the array.
+WRITING_METHODS = frozenset({"fill", "put", "sort", "partition"})
+REFUSED_METHODS: dict[str, str] = {
+    "byteswap": "astype(x.dtype.newbyteorder()) makes a node of other byte order",
+    "getfield": "x.real and x.imag give the parts of a complex node",
+    "setfield": "make a new array instead",
+    "resize": "np.resize makes a new node",
+    "setflags": "flags of a node are its own affair; node.value is the plain array",
+    "__array_wrap__": "a node is made by the operations on it",
+    "__setstate__": "pickle.loads makes a new node",
+}
+# From NumPy 2.5 on there are methods for what was an assignment to an attribute.
+_SETTERS = {"_set_shape": "np.reshape makes a new node", "_set_dtype": "astype and view make new nodes"}
+REFUSED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasattr(np.ndarray, name)}
+
+# ---------------------------------------------------------------------------------------- derived data
+
+
+def _own_name(function: Any) -> str:
+    """The name of a function; those of ``np.linalg`` and ``np.fft`` carry it as a prefix."""
+    place = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
+    return f"{place}_{function.__name__}" if place in ("linalg", "fft") else str(function.__name__)
+
+
+SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
+    getitem: "getitem",
+    astype: "astype",
+    view: "view",
+    copy: "copy",
+    flatten: "flatten",
+    input_of: "input",
+    added_at: "added_at",
+    complex_sign: "complex_sign",
+    power: "pow",
+    np.emath.power: "pow",
+    einsum: "einsum",
+    **{packed: f.__name__ for f, packed in PACKED_FUNCTIONS.items()},
+}
+# The arguments after the first are indices, which are taken as they are.
+INDEXED: set[Any] = {getitem}
+# Folded, floor_divide leaves the first element as it is, and the others of two operands give integers and truth values.
+_FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
+PIECEWISE: set[Any] = {
+    *PIECEWISE_UFUNCS,
+    *PIECEWISE_FUNCTIONS,
+    *[ufunc_method(f, method) for f in _FOLDED for method in ("reduce", "accumulate", "reduceat")],
+    stop_gradient,
+}
+OPNAMES: dict[Any, str] = {
+    **{f: _own_name(f) for f in (*SMOOTH_UFUNCS, *PIECEWISE_UFUNCS, *SMOOTH_FUNCTIONS, *PIECEWISE_FUNCTIONS)},
+    **UFUNC_OPNAMES,
+    **SMOOTH_SPECIALS,
+    stop_gradient: "stop_gradient",
+}
+
+
+def opname_of(function: Any) -> str:
+    """The opname under which a function is recorded."""
+    opname = OPNAMES.get(function) or kept(function, "opname")
+    if opname is not None:
+        return opname
+    if isinstance(function, (Keyworded, Configured)):
+        return opname_of(function.function)
+    if isinstance(function, UfuncMethod):
+        return f"{opname_of(function.ufunc)}_{function.method}"
+    return "output" if isinstance(function, Output) else getattr(function, "__name__", str(function))
+
+
+_by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
+_users: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users; each keeps its opname itself
+
+
+# Functions of several steps that may be run on nodes as well, so that their steps can be shared with others.
+INLINED: set[Any] = set()
+
+
+def function_named(opname: str) -> Any:
+    """The recorded function of an opname, or None."""
+    found = _by_opname.get(opname)
+    return _users.get(opname) if found is None else found
+
+
+def enter(function: Any, opname: str) -> None:
+    """Let a function of arrays be recorded under an opname."""
+    OPNAMES[function] = opname
+    _by_opname[opname] = function
+
+
+def enter_users(function: Any, opname: str) -> None:
+    """Let a function of a user be recorded under an opname, which is free again when the function is gone."""
+    if keep(function, "opname", opname):
+        _users[opname] = function
+    else:
+        enter(function, opname)
+
+
+def enter_piecewise(function: Any, opname: str) -> None:
+    """Let a function be recorded that only looks its answer up: no derivative passes it."""
+    enter(function, opname)
+    PIECEWISE.add(function)
+
+
+def operand_names(function: Any) -> tuple[str, ...]:
+    """The names of the parameters of a function that may be nodes, in order."""
+    if isinstance(function, UfuncMethod):
+        return ("array", "initial", "where") if function.method == "reduce" else ("array",)
+    return tuple(SMOOTH_FUNCTIONS.get(function, PIECEWISE_FUNCTIONS.get(function, "")).split())
+
+
+@functools.cache
+def keyworded(function: Any, names: tuple[str, ...]) -> Keyworded:
+    """A function whose last operands are given by keyword."""
+    known = operand_names(function)
+    return Keyworded(function, names, tuple(name for name in names if name not in known))
+
+
+def operand_count(function: Any, given: int) -> int:
+    """How many of the arguments given to a recorded function are operands (an index is none)."""
+    return 1 if function in INDEXED else given
+
+
+@functools.cache
+def public_functions(module: Any = np) -> dict[str, Any]:
+    """The functions of NumPy, or of a part of it, that can be recorded, under the names NumPy gives them."""
+    recorded = {
+        *SMOOTH_UFUNCS,
+        *PIECEWISE_UFUNCS,
+        *SMOOTH_FUNCTIONS,
+        *PACKED_FUNCTIONS,
+        *PIECEWISE_FUNCTIONS,
+        *COMPOSED_FUNCTIONS,
+        *INSTEAD_FUNCTIONS,
+    }
+    recorded |= {*ALIASES, np.einsum}
+    return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _hashable(f) and f in recorded}
+
+
+def _hashable(f: Any) -> bool:
+    return f.__hash__ is not None

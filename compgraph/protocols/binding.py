@@ -1,0 +1,121 @@
+"""How the arguments of a call become operands and options, and how a call is refused."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .. import operations as ops
+from ..graph.node import NO_OPTIONS, Node, record
+from ..graph.operands import as_operands, full_name, gathered, leaves_of
+from ..guards.decisions import note_layout
+from ..inplace.numpy_forms import write_out
+
+PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
+
+
+# ------------------------------------------------------------------------------------------- binding
+
+
+@functools.cache
+def parameters_of(function: Any) -> tuple[str, ...]:
+    """The names of a function's parameters, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+@functools.cache
+def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
+    """How many operands come first, and the keywords that need a closer look."""
+    pairs = zip(parameters_of(function), operand_names, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), frozenset({*operand_names, "out"})
+
+
+def _is_special(option: Any) -> bool:
+    """Whether an option is, or may hold, a node."""
+    kind = option.__class__
+    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Node) for x in leaves_of(option)))
+
+
+def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Split a call into operands and options, and record it."""
+    leading, reserved = _layout(function, operand_names)
+    if 0 < len(args) <= leading:
+        operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
+        if not kwargs:
+            return record(function, operands)
+        plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_is_special, kwargs.values()))
+        if plain and reserved.isdisjoint(kwargs):
+            return record(function, operands, kwargs)
+    return _bind_by_name(function, operand_names, args, kwargs)
+
+
+def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Bind a call in any form NumPy allows."""
+    names = parameters_of(function)
+    if len(args) > len(names):
+        raise TypeError(f"{full_name(function)} takes at most {len(names)} arguments, {len(args)} were given")
+    given = dict(zip(names, args, strict=False))
+    doubled = given.keys() & kwargs.keys()
+    if doubled:
+        raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
+    given.update(kwargs)
+    out = given.pop("out", None)
+    options = {k: tuple(v) if v.__class__ is list else v for k, v in given.items() if v is not np._NoValue}
+    leading: list[Any] = []
+    for name in operand_names:
+        if name != names[len(leading)] or name not in options:
+            break
+        leading.append(options.pop(name))
+    if out is not None:
+        compute = functools.partial(record_keywords, function, operand_names, tuple(leading), dict(options))
+        return write_out(function, tuple(leading), options, out, compute)
+    return record_keywords(function, operand_names, tuple(leading), options)
+
+
+def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Record a call; operands given as keywords are kept as operands, and so are nodes that count or decide."""
+    options = {k: _together(k, v) if v.__class__ is tuple else v for k, v in options.items()}
+    keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
+    for name in keywords:
+        if name not in operand_names and options[name].dtype.kind not in "biu":
+            raise TypeError(f"{full_name(function)}: {name}= cannot be a node; give node.value")
+    if keywords:
+        operands += tuple(options.pop(k) for k in keywords)
+        function = ops.keyworded(function, keywords)
+    return record(function, as_operands(operands), options or NO_OPTIONS)
+
+
+def _together(name: str, option: Any) -> Any:
+    """A sequence with nodes in it as one node; a mask, in which other numbers may stand, as one of booleans."""
+    node = gathered(option)
+    return np.not_equal(node, 0) if name == "where" and isinstance(node, Node) and node.dtype != bool else node
+
+
+def settled_order(node: Any, order: str) -> tuple[Any, str]:
+    """The orders that follow the memory, ``"A"`` and ``"K"``, as ``"C"`` or ``"F"``, and the node to read so.
+
+    A tangent or an adjoint may lie otherwise in memory than the value, so what is recorded must not depend on it.
+    """
+    if order in ("A", "K") and isinstance(node, Node) and not node.level and node.ndim > 1:
+        note_layout(node, f"the order in memory, which order={order!r} follows,")
+    if order == "A":
+        return node, "F" if node.flags.fnc else "C"
+    if order == "K":
+        axes = sorted(range(node.ndim), key=lambda axis: -abs(node.strides[axis]))
+        return (node, "C") if axes == sorted(axes) else (np.transpose(node, axes), "C")
+    return node, order
+
+
+# ------------------------------------------------------------------------------------------- refusals
+
+
+def unsupported(name: str, instead: str) -> str:
+    """What to say of a call that cannot be recorded."""
+    return (
+        f"{name} is not supported on nodes, and a plain array would lose the graph; use {instead}, "
+        "or node.value where only the numbers are meant"
+    )

@@ -1,0 +1,389 @@
+"""The operators, methods and attributes of nodes.
+
+Importing this module installs them on `Node`. Each ends in `nodes.record`; for the commonest operators the same steps
+are written out, so that an operation costs little.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import operations as ops
+from ..graph.context.contexts import is_quick
+from ..graph.interpreter import source_lines
+from ..graph.memory import root_of
+from ..graph.node import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, has_history, operation, record, recover, require_history
+from ..graph.operands import FAMILIAR, RAW, as_operand, to_plain
+from ..guards import escapes
+from ..guards.decisions import note, noticing_flags, noticing_strides
+from ..inplace import numpy_forms
+from ..inplace.flatiter import Flat
+from ..inplace.store import store
+from .binding import settled_order
+from .dispatch import HANDLERS, array_function, array_ufunc
+
+ndarray = np.ndarray
+
+
+# ------------------------------------------------------------------------------------------- operators
+
+
+def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The operator and the reflected operator of a binary function."""
+    by_numpy = getattr(ndarray, f"__{name}__")
+    reflected_by_numpy = getattr(ndarray, f"__r{name}__")
+    quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
+
+    def forward(self: Node, other: Any) -> Any:
+        if quick and self.__class__ in ACTIVE and is_quick():
+            kind = other.__class__
+            try:
+                if kind in RAW:
+                    return operation(compute(self.plain, other), function, (self, other), LEFT)
+                if kind in ACTIVE:
+                    return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
+            except AttributeError as error:
+                recover(error, self, other)
+        is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
+        if isinstance(other, Node) or other.__class__ in RAW or is_scalar:
+            return record(function, (self, other))
+        return by_numpy(self, other)
+
+    def reflected(self: Node, other: Any) -> Any:
+        if other.__class__ in RAW:
+            if quick and self.__class__ in ACTIVE and is_quick():
+                try:
+                    return operation(compute(other, self.plain), function, (other, self), RIGHT)
+                except AttributeError as error:
+                    recover(error, self)
+            return record(function, (other, self))
+        return reflected_by_numpy(self, other)
+
+    return forward, reflected
+
+
+def _comparison(name: str, ufunc: np.ufunc) -> Any:
+    by_numpy = getattr(ndarray, f"__{name}__")
+
+    def compare(self: Node, other: Any) -> Any:
+        if isinstance(other, Node) or other.__class__ in RAW:
+            return record(ufunc, (self, other))
+        if isinstance(other, (str, bytes)):
+            return by_numpy(self.value, other)  # never equal, whatever the numbers: no part of the graph
+        if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
+            return by_numpy(self, other)
+        return record(ufunc, (self, other))
+
+    return compare
+
+
+def _in_place(name: str, forward: Any) -> Any:
+    """``a += b``: computed, and stored in place; a scalar rebinds its name, a variable is updated by plain numbers."""
+    by_numpy = getattr(ndarray, f"__i{name}__")
+
+    def in_place(self: Node, other: Any) -> Any:
+        try:
+            rebinds = self.is_scalar
+        except AttributeError as error:
+            recover(error, self)
+        if rebinds:
+            return forward(self, other)
+        require_history(self)
+        root = self if self.__class__ is VariableNode or self.level else root_of(self)
+        if root.__class__ is VariableNode:
+            if other.__class__ not in FAMILIAR:
+                other = as_operand(other)
+            root.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
+            return self
+        result = forward(self, other)
+        if result is NotImplemented:
+            return result
+        if np.shape(result) != self.shape:  # also if only axes of length one are added in front
+            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, what it is written into {self.shape}")
+        store(self, ..., result, "same_kind")
+        return self
+
+    return in_place
+
+
+def _install_operators() -> None:
+    for name, (function, compute) in ops.BINARY_OPERATORS.items():
+        forward, reflected = _binary(name, function, compute)
+        setattr(Node, f"__{name}__", forward)
+        setattr(Node, f"__r{name}__", reflected)
+        if name != "divmod":
+            setattr(Node, f"__i{name}__", _in_place(name, forward))
+    for name, ufunc in ops.COMPARISONS.items():
+        setattr(Node, f"__{name}__", _comparison(name, ufunc))
+    for name, ufunc in ops.UNARY_OPERATORS.items():
+        setattr(Node, f"__{name}__", _unary(ufunc))
+
+
+def _unary(ufunc: np.ufunc) -> Any:
+    """The operator of a unary function."""
+    quick = ufunc in ops.SMOOTH_UFUNCS
+
+    def operate(self: Node) -> Any:
+        if quick and self.__class__ in ACTIVE and is_quick():
+            try:
+                return operation(ufunc(self.plain), ufunc, (self,), LEFT)
+            except AttributeError as error:
+                recover(error, self)
+        return record(ufunc, (self,))
+
+    return operate
+
+
+# ------------------------------------------------------------------------------------- array methods
+
+
+def _method(function: Any) -> Any:
+    @functools.wraps(function)
+    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
+
+    handler = HANDLERS.get(function)
+    return method
+
+
+_MANY = frozenset({tuple, list})
+
+
+def _getitem(self: Node, index: Any) -> Any:
+    if index.__class__ in _MANY:
+        index = _own_index(index)
+        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+            return record(ops.getitem, (self, *index))
+    if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
+        try:
+            return operation(self.plain[index], ops.getitem, (self, index), LEFT)
+        except AttributeError as error:
+            recover(error, self)
+    return record(ops.getitem, (self, index))
+
+
+def _own_index(index: Any) -> Any:
+    """An index whose lists are arrays of our own: the caller may go on to change his."""
+    if index.__class__ is tuple:
+        return tuple([_own_index(part) if part.__class__ is list else part for part in index])
+    return np.array(index) if index else index
+
+
+def _reshape(self: Node, *shape: Any, **options: Any) -> Any:
+    return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+
+
+def _transpose(self: Node, *axes: Any) -> Any:
+    return np.transpose(self, *axes) if len(axes) <= 1 else np.transpose(self, axes)
+
+
+def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "biufc":
+        raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
+    return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
+
+
+def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
+    if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
+        raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
+    require_history(self)
+    if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
+        return self[()] if self.is_scalar else self[...]
+    dtype = np.dtype(dtype)
+    if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
+        raise TypeError(
+            f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
+            "as each other; x.astype converts, node.value.view is plain"
+        )
+    self.value.view(dtype)  # NumPy says which layouts allow it
+    return record(ops.view, (self,), {"dtype": dtype})
+
+
+def _native_parts(dtype: np.dtype[Any]) -> Any:
+    """The type of the real part of numbers; the dtype itself if the order of its bytes is not the machine's."""
+    return np.finfo(dtype).dtype.type if dtype.isnative else dtype
+
+
+def _conj(self: Node) -> Any:
+    require_history(self)
+    return np.conjugate(self) if self.dtype.kind == "c" else self
+
+
+def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+    return np.clip(self, min, max, out, **options)
+
+
+def _contains(self: Node, element: Any) -> bool:
+    answer = _holds(to_plain(self), to_plain(element))
+    note("in", _holds, (self, element), answer, source_lines.users_frame(2))
+    return answer
+
+
+def _holds(array: Any, element: Any) -> bool:
+    return bool(np.any(array == element))
+
+
+def _round(self: Node, digits: int | None = None) -> Any:
+    require_history(self)
+    if self.ndim:
+        raise TypeError("round takes a single number; use np.round for an array")
+    if digits is not None:
+        return np.round(self, digits)
+    answer = _rounded(self.item())
+    note("round()", _rounded, (self,), answer, source_lines.users_frame(2))
+    return answer
+
+
+def _rounded(number: Any) -> Any:
+    return round(np.asarray(number).item())
+
+
+def _copy(self: Node, order: Any = "C") -> Any:
+    return record(ops.copy, (self,), {"order": order})
+
+
+def _ravel(self: Node, order: Any = "C") -> Any:
+    units = sys.modules.get("matplotlib.units")
+    if units is not None and Node not in units.registry:
+        units.registry[Node] = _converter(units)
+    return np.ravel(self, order)
+
+
+def _converter(units: Any) -> Any:
+    """How Matplotlib takes what it draws: as plain numbers. It asks for it with the first node that it ravels."""
+
+    class Plain(units.ConversionInterface):  # type: ignore[misc]
+        @staticmethod
+        def convert(value: Any, unit: Any, axis: Any) -> Any:
+            return np.asarray(to_plain(value))
+
+    return Plain()
+
+
+def _flatten(self: Node, order: Any = "C") -> Any:
+    node, order = settled_order(self, order)
+    return record(ops.flatten, (node,), {"order": order})
+
+
+def _refused_method(name: str, instead: str) -> Any:
+    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        require_history(self)
+        raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
+
+    return method
+
+
+def _attribute(read: Any, name: str) -> property:
+    """A property that `read` computes and that cannot be set."""
+
+    def refuse(self: Node, value: Any) -> None:
+        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
+
+    return property(read, refuse)
+
+
+def _of_value(name: str) -> Any:
+    """What a node says of its value, which its own body may not hold; of one without history what it is itself."""
+    by_numpy = getattr(ndarray, name).__get__
+
+    def read(self: Node) -> Any:
+        try:
+            return getattr(self.plain, name)
+        except AttributeError:
+            return getattr(self.plain, name) if has_history(self) else by_numpy(self)
+
+    return read
+
+
+def _flags(self: Node) -> Any:
+    return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)
+
+
+def _format(self: Node, spec: str) -> str:
+    require_history(self)
+    return format(np.asarray(self.plain)[()], spec)
+
+
+def _part(read: Any) -> property:
+    """A property that is a view, and is written into when it is set."""
+
+    def write(self: Node, value: Any) -> None:
+        read(self)[...] = value
+
+    return property(read, write)
+
+
+def _imag(self: Node) -> Any:
+    return np.imag(self)
+
+
+def _set_imag(self: Node, value: Any) -> None:
+    require_history(self)
+    if self.dtype.kind != "c":
+        raise TypeError("a real node has no imaginary part to set")
+    np.imag(self)[...] = value
+
+
+# What NumPy's loops over arrays of objects call as a method of each; those of other ufuncs use Python's operators.
+_CALLED_BY_NAME = [
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "fabs", "rint",
+    "arctan2", "hypot", "fmod",
+]  # fmt: skip
+
+
+def _ufunc_method(ufunc: np.ufunc) -> Any:
+    return lambda self, *others: ufunc(self, *others)
+
+
+def _install_methods() -> None:
+    methods = {
+        **escapes.methods(),
+        **{name: getattr(numpy_forms, name) for name in ops.WRITING_METHODS},
+        **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
+        **{name: _method(function) for name, function in ops.METHODS.items()},
+        "__getitem__": _getitem,
+        "__setitem__": numpy_forms.set_item,
+        "__contains__": _contains,
+        "__round__": _round,
+        "clip": _clip_method,
+        "conj": _conj,
+        "conjugate": _conj,
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "astype": _astype,
+        "copy": _copy,
+        "view": _view,
+        "flatten": _flatten,
+        "ravel": _ravel,
+        "T": _attribute(np.transpose, "T"),
+        "mT": _attribute(np.matrix_transpose, "mT"),
+        "real": _part(lambda self: np.real(self)),
+        "imag": property(_imag, _set_imag),
+        "flat": _part(Flat),
+        "shape": _attribute(ndarray.shape.__get__, "shape"),
+        **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
+        "strides": noticing_strides(_of_value("strides")),
+        "flags": noticing_flags(_flags),
+        "__format__": _format,
+        **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
+        # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node
+        # without history, which refuses to be used, and not a plain array. Peers to be asked say __array_ufunc__ = None.
+        "__array_priority__": 1e6,
+        "__array_ufunc__": array_ufunc,
+        "__array_function__": array_function,
+    }
+    for name, method in methods.items():
+        setattr(Node, name, method)
+
+
+_install_operators()
+_install_methods()
+escapes.free_inert_nodes()

@@ -1,0 +1,174 @@
+"""Functions that are one node of the graph, and functions that name the node they make."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from .. import operations
+from ..graph.node import ConstantNode, Node, inert, record
+from ..graph.operands import as_operands, leaves_of
+from .dispatch import call_on_nodes
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Primitive:
+    """A function of arrays that is one node of the graph. Made by `primitive`."""
+
+    def __init__(self, function: Callable[..., Any], opname: str | None = None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.opname = opname or function.__name__
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+        """Apply the function; a node among the operands makes the result one."""
+        if not options and name is None:
+            if len(args) == 1 and isinstance(args[0], Node):
+                return record(self.function, args)
+            return record(self.function, as_operands(args))
+        bound = self._signature.bind(*args, **options)
+        for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
+            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
+        args, options = bound.args, bound.kwargs
+        if name is None and not any(isinstance(a, Node) for a in args):
+            return self.function(*args, **options)
+        return _called(name, record(self.function, as_operands(_some_node(args, name)), options))
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.opname}>"
+
+
+@overload
+def primitive(function: F) -> F: ...
+@overload
+def primitive(*, opname: str) -> Callable[[F], F]: ...
+
+
+def primitive(function: Any = None, *, opname: str | None = None) -> Any:
+    """Make a function of arrays one node of the graph.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays that returns an array, or a tuple of arrays. Its positional parameters are operands,
+        which may be nodes; its keyword-only parameters are options, which may not.
+    opname : str, optional
+        The name of the operation; by default that of the function.
+
+    Returns
+    -------
+    callable
+        The same function, for plain arrays and for nodes, with one more argument ``name=``. Its derivative is declared
+        with ``autodiff.rule``.
+
+    Raises
+    ------
+    ValueError
+        If another operation has that name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> @cg.primitive
+    ... def power_of_three(x):
+    ...     return x**3
+    >>> y = power_of_three(cg.variable(2.0, "x"))
+    >>> print(y, y.opname)
+    8.0 power_of_three
+    """
+    if opname is not None and not isinstance(opname, str):
+        raise TypeError(f"cg.primitive: opname is the name of the operation, a string, not {opname!r}")
+    if function is None:
+        return lambda f: primitive(f, opname=opname)  # type: ignore[call-overload]
+    if not callable(function):
+        raise TypeError(f"cg.primitive makes an operation of a function of arrays, not of a {type(function).__name__}")
+    if opname is None and not hasattr(function, "__name__"):
+        raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
+    made = Primitive(function, opname)
+    known = operations.function_named(made.opname)
+    if known is not None and getattr(known, "__module__", None) != function.__module__:
+        raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
+    operations.enter_users(function, made.opname)
+    return made
+
+
+def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
+    """The arguments; if a name is asked for and none is a node, the first becomes one."""
+    if name is None or any(isinstance(a, Node) for a in args):
+        return args
+    return (ConstantNode.create_using(args[0]), *args[1:])
+
+
+def _called(name: str | None, result: Any) -> Any:
+    """`result` with its name."""
+    if name is not None:
+        several = isinstance(result, (tuple, list))
+        for k, node in enumerate(result if several else [result]):
+            if isinstance(node, Node):
+                node._name = f"{name}_{k}" if several else name
+    return result
+
+
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy function with one more argument ``name=``, the name of the node it makes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
+            if function in operations.INSTEAD_FUNCTIONS:
+                return _called(name, _known(function, args, kwargs, name))
+            if name is None:
+                return function(*args, **kwargs)
+            args = _with_a_node(function, args)
+        before = {id(a) for a in args}
+        result = call_on_nodes(function, args, kwargs)
+        if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
+            result = record(operations.copy, (result,))
+        return _called(name, result)
+
+    return call
+
+
+def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of the module `place`, which has the functions of one of NumPy's, each with ``name=``."""
+    functions = operations.public_functions(module)
+    made = functools.cache(lambda name: named(functions[name]))
+
+    def get(name: str) -> Any:
+        if name not in functions:
+            raise AttributeError(f"{place} has no {name!r}")
+        return made(name)
+
+    return get, lambda: sorted(functions)
+
+
+def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
+    """The result of a composed function of plain arguments; if a name is asked for, nodes without operands."""
+    calls = function in operations.CALLING_FUNCTIONS
+    result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
+    if name is None or isinstance(result, Node):
+        return result
+    return _without_operands(result)
+
+
+def _without_operands(value: Any) -> Any:
+    """The arrays in `value` as nodes without operands."""
+    return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert(value)
+
+
+def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the first operand a node; of a sequence of operands, the first in it."""
+    place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
+    if len(args) <= place:
+        raise TypeError(f"{function.__name__}: with name= the operands are given by position, and there are none")
+    operand = args[place]
+    if function in operations.PACKED_FUNCTIONS or function in operations.STACKING_FUNCTIONS:
+        found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
+    else:
+        found = ConstantNode.create_using(operand)
+    return (*args[:place], found, *args[place + 1 :])

@@ -1,0 +1,363 @@
+"""Graphs that are pickled and copied whole.
+
+Pickle goes down into whatever it meets, and a graph may be a million operations deep. So the first thing a node hands
+over is a `Feed`: all nodes behind it, oldest first. When pickle comes to a node of the feed, it has seen its operands
+already, and remembers them; nothing is nested, and what several nodes have in common stays one.
+
+The first feed of a pickler, its `Session`, also knows what was fed. Every node refers to it, so that a pickler which has
+not met it says so by asking for its contents: it was another that all this had been fed to, and a session of its own
+begins.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..graph.context.locks import renewed
+from ..graph.hollow.bodies import bodies
+from ..graph.interpreter import source_lines
+from ..graph.memory import Memory, Twin, Write, window
+from ..graph.node import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
+from ..guards.decisions import watch_shapes
+from ..guards.recipes import enter_lost
+from ..operations import copy as copy_of
+from .decided import Decided
+from .functions import function_called, name_of
+
+ndarray = np.ndarray
+_local = threading.local()
+
+
+# ------------------------------------------------------------------------------------------------- memory
+
+
+class Buffer:
+    """An array that owns its memory; it is loaded as the array. Some picklers do not know an array again, but this."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __reduce__(self) -> Any:
+        return _itself, (self.array,)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copy.deepcopy(self.array, memo)
+
+
+def _itself(array: Any) -> Any:
+    return array
+
+
+def _holder(array: Any) -> Any:
+    """What a view is a view of, as far as that is an array."""
+    base = array
+    while base is not None:
+        if isinstance(base, ndarray):
+            array = base
+        base = getattr(base, "base", None)
+    return array
+
+
+class Arrays:
+    """How arrays are handed over so that views of one buffer stay views of one buffer."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, tuple[Any, Buffer, Twin | None]] = {}
+
+    def _buffer(self, holder: Any) -> tuple[Any, Buffer, Twin | None]:
+        known = self._buffers.get(id(holder))
+        if known is None:
+            simple = holder.__class__ is ndarray and holder.flags.c_contiguous
+            twin = None if simple else Twin.copy_of(holder)
+            known = self._buffers[id(holder)] = (holder, Buffer(holder if twin is None else twin.buffer), twin)
+        return known
+
+    def code(self, plain: Any) -> Any:
+        """What stands for an array: a `Buffer`, or one with the place of a view in it. Scalars stand for themselves."""
+        if plain.__class__ is tuple:
+            return ("outputs", *map(self.code, plain))
+        if plain.__class__ is not ndarray or not plain.size:
+            return plain
+        holder, buffer, twin = self._buffer(_holder(plain))
+        if plain is holder and twin is None and plain.flags.writeable:
+            return buffer
+        if twin is not None:
+            place = twin.place(plain)
+        else:
+            offset = plain.__array_interface__["data"][0] - holder.__array_interface__["data"][0]
+            place = {"dtype": plain.dtype, "offset": offset, "strides": plain.strides}
+        return ("view", buffer, plain.shape, place, plain.flags.writeable)
+
+
+def _decoded(code: Any) -> Any:
+    """The array that a code stands for."""
+    if code.__class__ is not tuple:
+        return code.view(ndarray) if isinstance(code, ndarray) and code.__class__ is not ndarray else code
+    kind, *parts = code
+    if kind == "outputs":
+        return tuple(map(_decoded, parts))
+    buffer, shape, place, writeable = parts
+    array = window(_decoded(buffer), shape, **place)
+    if not writeable:
+        array.flags.writeable = False
+    return array
+
+
+# ------------------------------------------------------------------------------------------------- graphs
+
+
+class Log:
+    """The writes into the buffer of a node, to be handed over after all nodes they refer to."""
+
+    __slots__ = ("code", "root")
+
+    def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
+        self.root = root
+        root.memory.require_whole()
+        self.code = [
+            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log
+        ]
+
+    def __reduce__(self) -> Any:
+        return _log, (self.root, self.code)
+
+
+def _log(root: Any, code: Any) -> None:
+    """Give a node the log of its buffer."""
+    root.memory = Memory()
+    for place, index, saved, value, is_node, tick, scope in code:
+        write = Write(root.memory, (_decoded(place), index, saved), value, is_node, tick)
+        write.scope = scope
+        root.memory.log.append(write)
+
+
+class Moment:
+    """From when ticks are counted back: the same for all picklers that live together."""
+
+    _last: Any = None
+    _lock = renewed(threading.Lock())
+
+    def __init__(self) -> None:
+        self.tick = next_tick()
+
+    @classmethod
+    def current(cls) -> Moment:
+        """The moment that somebody still refers to, or now."""
+        with cls._lock:
+            moment: Moment | None = None if cls._last is None else cls._last()
+            if moment is None:
+                moment = cls()
+                cls._last = weakref.ref(moment)
+            return moment
+
+
+class Unmet:
+    """Walks through graphs, and never twice through the same nodes."""
+
+    def __init__(self) -> None:
+        self.moment = Moment.current()
+        self.now = self.moment.tick
+        self.arrays = Arrays()
+        self.met: set[Any] = set()
+        self._lines: dict[Any, str | None] = {}
+        self._names: dict[Any, Any] = {}
+        self._decided = Decided()
+        self._last = -math.inf
+
+    def behind(self, node: Any) -> list[Any]:
+        """What a node was computed from, the node itself, and what was written into their buffers: oldest first."""
+        met, queue = self.met, [] if node in self.met else [node]
+        met.update(queue)
+        for found in queue:  # the list grows while it is walked
+            for operand in [found.args[p] for p in found.edges] + _written(found) + _derived_from(found):
+                if operand not in met:
+                    met.add(operand)
+                    queue.append(operand)
+        self._last = max([self._last, *[found.tick for found in queue if found.args]])
+        logs = [Log(found, self.arrays, self.now) for found in queue if found.memory]
+        return [*sorted(queue, key=lambda n: n.tick if n.args else -math.inf), *logs]
+
+    def function(self, node: Any) -> Any:
+        """By what the function of a node is found again."""
+        function = node.function
+        if function not in self._names:
+            self._names[function] = name_of(function)
+        return self._names[function]
+
+    def state(self, node: Any) -> tuple[Any, ...]:
+        """All of a node but its function, as `_rebuilt` takes it; ticks are counted back from now."""
+        made = (id(node.code), node.instruction)
+        if made not in self._lines:
+            self._lines[made] = source_lines.described(node.code, node.instruction)
+        name = node._name if isinstance(node, Node) else None
+        return (
+            node.__class__,
+            self.arrays.code(node.plain),
+            node.args,
+            node.options,
+            node.tick - self.now,
+            name,
+            self._lines[made],
+            node.scope,
+            getattr(node, "origin", None) or getattr(node, "declared", None),
+            None if node.args else self._decided.about(node, self._last, self.now),
+            node.taken - self.now if hasattr(node, "taken") else None,
+        )
+
+
+def _written(node: Any) -> list[Any]:
+    """The nodes whose values were written into the buffer of a node."""
+    return [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
+
+
+def _derived_from(node: Any) -> list[Any]:
+    """The nodes of which a derivative is derived again, if it has to be."""
+    origin = getattr(node, "origin", None)
+    return [origin.output, *origin.wrt] if origin else []
+
+
+class Feed:
+    """All behind a node that a pickler has not met; it is loaded as a list."""
+
+    def __init__(self, content: Iterable[Any]) -> None:
+        self.content = content
+
+    def __reduce__(self) -> Any:
+        return list, (), None, iter(self.content)
+
+
+class Session(Unmet):
+    """What one pickler has met. It lives as long as the pickler remembers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: Any = None
+        self._taken = False
+        _local.session = weakref.ref(self)
+
+    @classmethod
+    def current(cls) -> Session:
+        """The session at work in this thread."""
+        known = getattr(_local, "session", None)
+        session: Session | None = None if known is None else known()
+        return cls() if session is None else session
+
+    def feed(self, node: Any) -> Any:
+        """What a node has to hand over first."""
+        self._asked = node
+        return self if not self._taken or node in self.met else Feed(self.behind(node))
+
+    def __reduce__(self) -> Any:
+        if self._taken:  # by another pickler: this one has met nothing yet
+            session = Session()
+            session._asked = self._asked
+            return list, (), None, iter([session])
+        self._taken = True
+        return list, (), None, iter(self.behind(self._asked))
+
+
+def _reduced(node: Any, protocol: Any = None) -> Any:
+    """``__reduce_ex__`` of nodes."""
+    _require_picklable(node)
+    session = Session.current()
+    return _rebuilt, (session.feed(node), session.function(node), *session.state(node))
+
+
+def _stands_in(node: Any) -> bool:
+    """Whether a node stands for an argument of a function that is being differentiated."""
+    return node.__class__ is InputNode and not node.args
+
+
+def _require_picklable(node: Any) -> None:
+    require_history(node)
+    if node.level:
+        raise TypeError(
+            "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed. "
+            "Use node.value for the numbers alone"
+        )
+    if _stands_in(node):
+        raise TypeError(
+            f"the {describe(node)} cannot be pickled or deep-copied: it stands for an argument of a function that is being "
+            "differentiated. Use node.value for the numbers alone"
+        )
+
+
+def _rebuilt(
+    feed: Any,
+    function: Any,
+    cls: Any,
+    plain: Any,
+    args: Any,
+    options: Any,
+    tick: float,
+    name: str | None,
+    line: str | None,
+    scope: tuple[str, ...],
+    more: Any = None,
+    decided: tuple[str, float] | None = None,
+    taken: float | None = None,
+) -> Any:
+    """A node from its parts, older than all that will be made."""
+    plain = _decoded(plain)
+    if cls is Joint:
+        node: Any = Joint()
+    else:
+        node = _new_view(np.asarray(plain), cls)
+        node._name, node.memory = name, None
+    node.plain, node.function, node.args, node.options = plain, function_called(function), args, options or NO_OPTIONS
+    node.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    while tick >= 0 and next_tick() <= tick:  # a pickler that lives on meets nodes younger than its session
+        pass
+    node.tick, node._operands, node.code, node.instruction = tick, None, line, 0
+    node._scope = scope
+    if isinstance(more, Origin):
+        node.origin = more
+    elif more is not None:
+        node.declared = more
+        watch_shapes(node)
+    if taken is not None:
+        node.taken = taken
+    if decided is not None:
+        enter_lost(node, *decided)
+    return node
+
+
+_MORE = -3  # where the origin stands, counted from the end of what `Unmet.state` gives
+
+
+def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
+    """``__deepcopy__`` of nodes: a graph of its own, but for what is being differentiated, which is copied as it is."""
+    require_history(node)
+    if node.level or bodies() is not None or _stands_in(node):
+        return record(copy_of, (node,), {"order": "K"})
+    walk = memo.get(id(Unmet))
+    if walk is None:
+        walk = memo[id(Unmet)] = Unmet()
+    for found in walk.behind(node):
+        if isinstance(found, Log):
+            _log(memo[id(found.root)], [copy.deepcopy(part, memo) for part in found.code])
+            continue
+        if _stands_in(found):
+            memo[id(found)] = found
+            continue
+        _require_picklable(found)
+        cls, plain, args, *rest = walk.state(found)
+        if isinstance(origin := rest[_MORE], Origin):
+            rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
+        args = tuple([memo[id(a)] if isinstance(a, (Node, Joint)) else copy.deepcopy(a, memo) for a in args])
+        memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
+    return memo[id(node)]
+
+
+for _class in (Node, Joint):
+    for _name, _method in (("__reduce_ex__", _reduced), ("__reduce__", _reduced), ("__deepcopy__", _deep_copied)):
+        setattr(_class, _name, _method)

@@ -1,0 +1,48 @@
+"""Modules that had other names when a pickle was written: an import by the old name finds the new one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+# What pickles of version 0.1 name.
+MOVED = {
+    "compgraph.adapters": "compgraph.operations.callables",
+    "compgraph.copied": "compgraph.serialization.decided",
+    "compgraph.convolutions": "compgraph.nn.convolutions",
+    "compgraph.finding": "compgraph.serialization.functions",
+    "compgraph.functions": "compgraph.nn.functions",
+    "compgraph.memory": "compgraph.graph.memory",
+    "compgraph.nodes": "compgraph.graph.node",
+    "compgraph.pickling": "compgraph.serialization.graphs",
+    "compgraph.pooling": "compgraph.nn.pooling",
+    "compgraph.recipes": "compgraph.guards.recipes",
+    "compgraph.refusals": "compgraph.graph.hollow.refusals",
+    "compgraph.replay": "compgraph.executor.retrace",
+}
+
+
+class Moved:
+    """Finds modules by their old names (a finder and loader of `importlib`, the last to be asked)."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The specification of a module that is called otherwise now."""
+        return ModuleSpec(name, Moved) if name in MOVED else None  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Let Python make an empty module."""
+
+    @staticmethod
+    def exec_module(module: Any) -> None:
+        """Let it have what the module has that it is now."""
+        there = importlib.import_module(MOVED[module.__name__])
+        module.__getattr__ = there.__getattribute__
+
+
+sys.meta_path.append(Moved)

@@ -1,0 +1,52 @@
+"""Graphs that were pickled by version 0.1.0 as it was before its modules had rooms are loaded, and mean the same."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff.reverse import gradient
+
+WRITTEN: dict[str, Any] = pickle.loads(
+    gzip.decompress((Path(__file__).parent / "data/written_before_rooms.pickle.gz").read_bytes())
+)
+
+
+@pytest.mark.parametrize("graph", WRITTEN["graphs"], ids=lambda graph: graph[0])
+def test_every_operation(graph: Any) -> None:
+    _, out, variables, value, adjoints = graph
+    assert np.array_equal(out.value, value, equal_nan=True)
+    found = gradient(out, variables, np.ones(out.shape, out.dtype))
+    for variable, expected in zip(variables, adjoints, strict=True):
+        assert expected is not None
+        assert np.allclose(found[variable], expected, rtol=1e-12, equal_nan=True)
+
+
+def test_writes_scopes_and_decisions() -> None:
+    written = WRITTEN["written"]
+    x, loss = written["x"], written["loss"]
+    assert loss.value == written["value"]
+    assert np.array_equal(gradient(loss)[x], written["gradient"])
+    assert written["view"].base is not None
+    assert np.shares_memory(written["view"].value, written["buffer"].value)
+    assert any("eigen" in node.scope for node in cg.topological_order([loss]) if isinstance(node, cg.Node))
+    with pytest.warns(RuntimeWarning, match=r"decisions about the variable 'x'.*which a copy of it does not know: bool\(\)"):
+        cg.Executor(loss)
+    assert cg.Executor(written["fed"]).run({written["p"]: np.array([1.0, -1.0])}) == -1
+    assert isinstance(written["c"], cg.ConstantNode)
+    assert np.array_equal(written["gradients"]["x"], 2 * x.value)
+    assert [type(error) for error in written["errors"]] == [cg.EscapeError, cg.GuardError]
+
+
+@pytest.mark.parametrize("name", WRITTEN["written"]["optimizers"])
+def test_optimizers_go_on_with_the_same_bits(name: str) -> None:
+    blob, after = WRITTEN["written"]["optimizers"][name]
+    t, optimizer = pickle.loads(blob)
+    optimizer.step([2 * t.value])
+    assert np.array_equal(t.value, after)
