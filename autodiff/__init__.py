@@ -12,22 +12,32 @@ PyTorch's gradient, is its conjugate, ``np.conj(g)``.
 
 from __future__ import annotations
 
-from compgraph.nn.functions import stop_gradient
+from compgraph.nn import stop_gradient
 
 from . import checks, forward, grads, numeric, optimizers, reverse
 from .checks import check_grads
-from .custom.checkpoint import checkpoint, checkpointed_chain
-from .custom.custom_gradient import custom_gradient
-from .custom.implicit import fixed_point, minimize, root
-from .custom.ode import odeint
-from .numeric.verification import DetachedGradientError
-from .operators.fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
-from .operators.grad import grad, jvp, value_and_grad, vjp
-from .operators.hessians import hessian, hvp
-from .operators.jacobians import jacfwd, jacobian, jacrev, linearize
-from .operators.taylor import taylor
+from .custom import checkpoint, checkpointed_chain, custom_gradient, fixed_point, minimize, odeint, root
+from .numeric import DetachedGradientError
+from .operators import (
+    curl,
+    directional_derivative,
+    divergence,
+    elementwise_grad,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    laplacian,
+    linearize,
+    taylor,
+    value_and_grad,
+    vjp,
+)
 from .reverse import limits as limits  # tells the rules how adjoints fall to 0 at corners
-from .rules.user_rule import rule
+from .rules import rule
 
 __all__ = [
     "DetachedGradientError",

@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.memory import Write
-from compgraph.graph.node import Joint, Node, describe
-from compgraph.graph.operands import to_plain
+from compgraph.graph import Joint, Node, Write, describe, to_plain
 
-from .arguments.pytrees import Arguments, flatten
-from .forward.jvp import jvp
+from .arguments import Arguments, flatten
+from .forward import jvp
 from .numeric import finite_differences
-from .operators.grad import vjp
-from .reverse.sweep import collect
-from .rules.accumulate import DEFERRED
-from .rules.apply import push
-from .rules.broadcasting import conform
-from .rules.registry import by_function, plain_operands, plain_result
+from .operators import vjp
+from .reverse import collect
+from .rules import DEFERRED, by_function, conform, plain_operands, plain_result, push
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import emath, fft, linalg, operations
-from .arrays.allocation import empty, ones, zeros
-from .arrays.creation import (
+from .arrays import (
     array,
     as_strided,
     asanyarray,
@@ -20,30 +19,36 @@ from .arrays.creation import (
     asarray_chkfinite,
     ascontiguousarray,
     asfortranarray,
+    asmatrix,
+    bmat,
+    c_,
+    constant,
+    empty,
     full,
+    ones,
+    patched_numpy,
+    placeholder,
+    r_,
     require,
+    variable,
+    zeros,
 )
-from .arrays.joining import asmatrix, bmat, c_, r_
-from .arrays.leaves import constant, placeholder, variable
-from .arrays.patched_numpy import patched_numpy
 from .debugging import NonFiniteError, debug
-from .drawing.visualize import GraphPicture, visualize_at
-from .executor.cse import simplified
-from .executor.executor import Executor
-from .executor.retrace import GuardError
-from .graph.context.modes import default_dtype, no_graph
-from .graph.context.scopes import scope
-from .graph.hollow.bodies import strict
-from .graph.hollow.refusals import EscapeError
-from .graph.interpreter.source_lines import record_lines
-from .graph.node import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
-from .graph.walk import topological_order
-from .guards.decisions import reset
-from .nn.convolutions import conv, cross_correlate
-from .nn.functions import (
+from .drawing import GraphPicture, visualize_at
+from .executor import Executor, GuardError, simplified
+from .graph import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
+from .graph.context import default_dtype, no_graph, scope
+from .graph.hollow import EscapeError, strict
+from .graph.interpreter import record_lines
+from .guards import reset
+from .nn import (
+    conv,
+    cross_correlate,
     expand,
     log_softmax,
     logsumexp,
+    max_pool,
+    mean_pool,
     relu,
     sigmoid,
     sigmoid_cross_entropy,
@@ -52,10 +57,9 @@ from .nn.functions import (
     softplus,
     stop_gradient,
 )
-from .nn.pooling import max_pool, mean_pool
 from .operations.compositions.pieces import kaiser
 from .protocols import methods as methods  # importing it lets nodes record
-from .protocols.primitives import named, primitive
+from .protocols import named, primitive
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [

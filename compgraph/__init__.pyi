@@ -2,28 +2,18 @@
 from typing import Any
 
 from . import emath as emath, fft as fft, linalg as linalg
-from .arrays.allocation import empty as empty, ones as ones, zeros as zeros
-from .arrays.creation import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, full as full, require as require
-from .arrays.joining import asmatrix as asmatrix, bmat as bmat, c_ as c_, r_ as r_
-from .arrays.leaves import constant as constant, placeholder as placeholder, variable as variable
-from .arrays.patched_numpy import patched_numpy as patched_numpy
+from .arrays import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, asmatrix as asmatrix, bmat as bmat, c_ as c_, constant as constant, empty as empty, full as full, ones as ones, patched_numpy as patched_numpy, placeholder as placeholder, r_ as r_, require as require, variable as variable, zeros as zeros
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
-from .drawing.visualize import GraphPicture as GraphPicture, visualize_at as visualize_at
-from .executor.cse import simplified as simplified
-from .executor.executor import Executor as Executor
-from .executor.retrace import GuardError as GuardError
-from .graph.context.modes import default_dtype as default_dtype, no_graph as no_graph
-from .graph.context.scopes import scope as scope
-from .graph.hollow.bodies import strict as strict
-from .graph.hollow.refusals import EscapeError as EscapeError
-from .graph.interpreter.source_lines import record_lines as record_lines
-from .graph.node import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
-from .graph.walk import topological_order as topological_order
-from .guards.decisions import reset as reset
-from .nn.functions import expand as expand, stop_gradient as stop_gradient
-from .nn.pooling import max_pool as max_pool, mean_pool as mean_pool
+from .drawing import GraphPicture as GraphPicture, visualize_at as visualize_at
+from .executor import Executor as Executor, GuardError as GuardError, simplified as simplified
+from .graph import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
+from .graph.context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
+from .graph.hollow import EscapeError as EscapeError, strict as strict
+from .graph.interpreter import record_lines as record_lines
+from .guards import reset as reset
+from .nn import expand as expand, max_pool as max_pool, mean_pool as mean_pool, stop_gradient as stop_gradient
 from .operations.compositions.pieces import kaiser as kaiser
-from .protocols.primitives import primitive as primitive
+from .protocols import primitive as primitive
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...
 def absolute(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...

@@ -15,7 +15,7 @@ import numpy as np
 import compgraph
 
 from . import operations
-from .protocols.primitives import Primitive
+from .protocols import Primitive
 
 # Parameters that came after the oldest NumPy allowed; the files name them, whichever NumPy they are written with.
 NEWER = {"argsort": ("descending",), "sort": ("descending",)}

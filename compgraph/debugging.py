@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .drawing.visualize import GraphPicture, visualize_at
-from .graph.context.modes import watcher
-from .graph.hollow.bodies import Strict
-from .graph.memory import memory_of, root_of
-from .graph.node import Joint, Node, VariableNode
+from .drawing import GraphPicture, visualize_at
+from .graph import Joint, Node, VariableNode, memory_of, root_of
+from .graph.context import watcher
+from .graph.hollow import Strict
 from .operations import opname_of
 
 

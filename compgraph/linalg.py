@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .protocols.primitives import namespace
+from .protocols import namespace
 
 __getattr__, __dir__ = namespace(np.linalg, __name__)

@@ -25,7 +25,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, writes
 from compgraph.graph.memory import Collector
-from compgraph.inplace import store
+from compgraph.inplace import writing
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
 
@@ -231,7 +231,7 @@ def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeyp
     """Graphs with writes are cycles; the collector, which counts objects, is told how large they are."""
     collector = Collector()
     collector.limit = collector.least = 2**24 if told else 2**40
-    monkeypatch.setattr(store, "collector", collector)
+    monkeypatch.setattr(writing, "collector", collector)
     monkeypatch.setattr(writes, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
 

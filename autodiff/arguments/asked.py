@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import no_graph
+from compgraph.graph import Node
+from compgraph.graph.context import apart, no_graph
 from compgraph.graph.interpreter import source_lines
-from compgraph.graph.node import Node
 
-from ..numeric.verification import DetachedGradientError
+from ..numeric import DetachedGradientError
 from .pytrees import flatten
 
 _KINDS = frozenset(

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import default_float, of_numbers
-from compgraph.graph.lazy import require_computed
-from compgraph.graph.node import Node, require_history
-from compgraph.guards.escapes import told
+from compgraph.graph import Node, require_computed, require_history
+from compgraph.graph.context import default_float, of_numbers
+from compgraph.guards import told
 
 from .asked import function_of
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compgraph.graph.context.locks import renewed
+from compgraph.graph.context import renewed
 
 NAMESPACE = "autodiff"
 _registering = renewed(threading.Lock())

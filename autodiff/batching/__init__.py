@@ -1,1 +1,31 @@
 """Many directions through one operation together."""
+
+from .batched import (
+    batch_like,
+    by_parts,
+    found_at,
+    padded,
+    pull_reduction,
+    push_reduction,
+    put_at,
+    reduced_axes,
+    zeros_like_batch,
+)
+from .following import as_seen, of_operands, pull_batch, push_batch, pushed_on
+
+__all__ = [
+    "as_seen",
+    "batch_like",
+    "by_parts",
+    "found_at",
+    "of_operands",
+    "padded",
+    "pull_batch",
+    "pull_reduction",
+    "push_batch",
+    "push_reduction",
+    "pushed_on",
+    "put_at",
+    "reduced_axes",
+    "zeros_like_batch",
+]

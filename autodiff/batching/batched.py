@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import ConstantNode, Joint, Node, record
+from compgraph.graph import ConstantNode, Joint, Node, record
 
-from ..rules.accumulate import scatter
-from ..rules.broadcasting import spread
-from ..rules.registry import Formula, Rule, Shared, Variadic, weighed
+from ..rules import Formula, Rule, Shared, Variadic, scatter, spread, weighed
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
@@ -33,7 +31,7 @@ def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: 
         found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
         found = found if np.ndim(found) > out.ndim else NotImplemented  # zeros, whatever the adjoint
     elif rule.weights:
-        found = _pull_reduction(rule, position, adjoints, out, *operands, **options)
+        found = pull_reduction(rule, position, adjoints, out, *operands, **options)
     elif rule.positions is not None:
         places = rule.positions(out, *operands, **options)
         found = np.reshape(put_at(adjoints, operands[0], places), (adjoints.shape[0], *operands[0].shape))
@@ -47,7 +45,7 @@ def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any]
     if _is_elementwise(rule):
         return _total(rule.tangents, [None if t is None else padded(t, out.ndim) for t in tangents], out, operands, options)
     if rule.weights:
-        return _push_reduction(rule, tangents, out, *operands, **options)
+        return push_reduction(rule, tangents, out, *operands, **options)
     if rule.positions is not None:
         return found_at(tangents[0], rule.positions(out, *operands, **options))
     return NotImplemented
@@ -94,9 +92,10 @@ def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
     return tuple([1 + i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))])
 
 
-def _pull_reduction(
+def pull_reduction(
     rule: Rule, position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
 ) -> Any:
+    """The adjoints of the operand of a reduction, many together."""
     weights = rule.weights[position]
     factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
     if position == rule.initial:
@@ -107,9 +106,10 @@ def _pull_reduction(
     return g if factor is None else g * factor
 
 
-def _push_reduction(
+def push_reduction(
     rule: Rule, tangents: list[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
 ) -> Any:
+    """The tangents of a reduction, many together."""
     kept = spread(out, x, axis, keepdims)
     total = None
     for position, tangent in enumerate(tangents):

@@ -15,14 +15,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.modes import recording_on
-from compgraph.graph.node import INERT, ConstantNode, InputNode, Joint, Node, leaf, next_tick
+from compgraph.graph import INERT, ConstantNode, InputNode, Joint, Node, leaf, next_tick
+from compgraph.graph.context import recording_on
 
-from ..rules.accumulate import DEFERRED
-from ..rules.apply import push
-from ..rules.broadcasting import conform, conform_batch
-from ..rules.past_values import as_node
-from ..rules.registry import Rule, by_function, plain_operands
+from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch, plain_operands, push
 from .batched import count_of, declared_pull, declared_push
 
 _by_tick = attrgetter("tick")

@@ -1,1 +1,8 @@
 """Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
+
+from .checkpoint import checkpoint, checkpointed_chain
+from .custom_gradient import custom_gradient
+from .implicit import fixed_point, minimize, root
+from .ode import odeint
+
+__all__ = ["checkpoint", "checkpointed_chain", "custom_gradient", "fixed_point", "minimize", "odeint", "root"]

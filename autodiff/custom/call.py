@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node
+from compgraph.graph import Node
 
-from ..operators.grad import vjp
-from ..rules.registry import Rule, Shared, Variadic, makers
+from ..operators import vjp
+from ..rules import Rule, Shared, Variadic, makers
 
 
 class Opaque:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import NoGraph, is_recording, wrappers
-from compgraph.graph.memory import memory_of
-from compgraph.graph.node import INERT, BlankNode, Node, OperationalNode, attach, describe
-from compgraph.graph.operands import to_plain
+from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, to_plain
+from compgraph.graph.context import NoGraph, is_recording, wrappers
 
-from ..arguments.pytrees import flatten, unflatten
-from ..forward.tangent_node import TangentNode
-from ..operators.tracing import Traced
-from ..reverse.supports import Starting
+from ..arguments import flatten, unflatten
+from ..forward import TangentNode
+from ..operators import Traced
+from ..reverse import Starting
 from .call import Opaque, is_recorded
 
 Function = Callable[..., Any]

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import NoGraph, recording_on
-from compgraph.graph.node import INERT, ConstantNode, Node, record
-from compgraph.graph.operands import as_operands, to_plain
+from compgraph.graph import INERT, ConstantNode, Node, as_operands, record, to_plain
+from compgraph.graph.context import NoGraph, recording_on
 
-from ..arguments.pytrees import flatten, unflatten
-from ..reverse.sweep import connected_zeros
+from ..arguments import flatten, unflatten
+from ..reverse import connected_zeros
 from .call import Opaque, is_recorded, transposed, zeros_for
 
 Function = Callable[..., Any]

@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import NoGraph
-from compgraph.graph.node import INERT, Node, describe, record
-from compgraph.graph.operands import as_operands, to_plain
-from compgraph.guards.decisions import note_lengths
+from compgraph.graph import INERT, Node, as_operands, describe, record, to_plain
+from compgraph.graph.context import NoGraph
+from compgraph.guards import note_lengths
 
-from ..arguments.checks import as_argument
-from ..forward.jvp import jvp
-from ..operators.grad import grad, value_and_grad, vjp
-from ..operators.jacobians import jacrev
-from ..operators.tracing import Traced
+from ..arguments import as_argument
+from ..forward import jvp
+from ..operators import Traced, grad, jacrev, value_and_grad, vjp
 from .call import Opaque
 
 Function = Callable[..., Any]

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import NoGraph
-from compgraph.graph.node import record
-from compgraph.graph.operands import as_operands, to_plain
+from compgraph.graph import as_operands, record, to_plain
+from compgraph.graph.context import NoGraph
 
-from ..arguments.checks import as_argument
-from ..forward.jvp import jvp
-from ..operators.grad import vjp
+from ..arguments import as_argument
+from ..forward import jvp
+from ..operators import vjp
 from .call import Opaque
 from .implicit import laid_out, require_closed
 

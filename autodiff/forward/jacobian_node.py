@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Node, describe, record, require_history
-from compgraph.guards.escapes import noticed, told
+from compgraph.graph import Node, describe, record, require_history
+from compgraph.guards import noticed, told
 
-from ..arguments.checks import as_argument
-from ..batching.following import push_batch
-from ..rules.broadcasting import conform_batch
-from ..rules.derivative_buffer import Shadow
-from ..rules.registry import Rule
+from ..arguments import as_argument
+from ..batching import push_batch
+from ..rules import Rule, Shadow, conform_batch
 from .jvp import connected
 from .tangent_node import TangentNode, next_level
 

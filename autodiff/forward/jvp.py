@@ -8,18 +8,13 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import buffers_wrapped
-from compgraph.graph.hollow.bodies import Hollowing
-from compgraph.graph.memory import memory_of
-from compgraph.graph.node import GIVEN, ConstantNode, Node, adopted, next_tick, record, solid
-from compgraph.guards.decisions import note_lengths
-from compgraph.guards.escapes import noticing
+from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid
+from compgraph.graph.context import apart, buffers_wrapped
+from compgraph.graph.hollow import Hollowing
+from compgraph.guards import note_lengths, noticing
 
-from ..arguments.asked import require_same_value
-from ..arguments.checks import as_argument, as_direction, lost_graph, warn_of_zeros
-from ..arguments.pytrees import flatten, unflatten, with_aux
-from ..rules.broadcasting import conform
+from ..arguments import as_argument, as_direction, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
 

@@ -15,16 +15,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.modes import is_recording, watched
-from compgraph.graph.hollow.bodies import hollow_body
-from compgraph.graph.memory import interrupted, overlaps_itself, owner_of, window
-from compgraph.graph.node import INERT, NO_OPTIONS, Node, OperationalNode, _new_view, describe, inert, leaf, record
-from compgraph.inplace.store import put, require_writeable, store
+from compgraph.graph import (
+    INERT,
+    NO_OPTIONS,
+    Node,
+    OperationalNode,
+    describe,
+    inert,
+    interrupted,
+    leaf,
+    new_view,
+    overlaps_itself,
+    owner_of,
+    record,
+    window,
+)
+from compgraph.graph.context import is_recording, watched
+from compgraph.graph.hollow import hollow_body
+from compgraph.inplace import put_plain, require_writeable, store
 
-from ..rules.apply import push
-from ..rules.broadcasting import conform
-from ..rules.derivative_buffer import Shadow
-from ..rules.registry import Rule, Work, by_function
+from ..rules import Rule, Shadow, Work, by_function, conform, push
 
 next_level = itertools.count(1).__next__
 
@@ -59,7 +69,7 @@ class TangentNode(Node):
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
         plain = primal.plain if isinstance(primal, Node) else primal
-        node: Any = _new_view(hollow_body(np.asarray(plain)), cls)
+        node: Any = new_view(hollow_body(np.asarray(plain)), cls)
         node.plain = plain
         node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)
@@ -178,7 +188,7 @@ class TangentNode(Node):
             if isinstance(into, Node):
                 store(into, index, primal, casting)
             else:
-                put(into, index, primal, casting)
+                put_plain(into, index, primal, casting)
         except (ValueError, TypeError, IndexError):  # NumPy has refused, and changed nothing
             root._shadow = shadow
             raise

@@ -11,8 +11,7 @@ import numpy as np
 
 from compgraph.operations import OnAxes
 
-from ..rules.broadcasting import unbroadcast
-from ..rules.registry import Formula, Rule, by_function, makers
+from ..rules import Formula, Rule, by_function, makers, unbroadcast
 
 
 def _last(axes: tuple[int, ...]) -> tuple[int, ...]:

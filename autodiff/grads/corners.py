@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Node, record
-from compgraph.graph.operands import to_plain
+from compgraph.graph import Node, record, to_plain
 
-from ..batching.batched import _pull_reduction, _push_reduction, reduced_axes
-from ..rules.broadcasting import spread
-from ..rules.registry import Rule, elementwise, linear
+from ..batching import pull_reduction, push_reduction, reduced_axes
+from ..rules import Rule, elementwise, linear, spread
 
 # limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
 Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -246,12 +244,12 @@ class _Corners:
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         """Many adjoints: by the weights, unless there is a corner whose derivative is recorded."""
         by_one = position == 0 and not others and isinstance(g, Node) and self._any(out, x, **options)
-        return NotImplemented if by_one else _pull_reduction(self.rule, position, g, out, x, *others, **options)
+        return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
     def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         """Many tangents."""
         by_one = not others and _recorded(out, x) and self._any(out, x, **options)
-        return NotImplemented if by_one else _push_reduction(self.rule, tangents, out, x, *others, **options)
+        return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
 
     def _any(self, out: Any, x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
         return bool(np.any(self.at(spread(out, x, axis, keepdims), x, axis, options)[0]))
@@ -287,7 +285,7 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
     ) -> Any:
         parts = numerator(x, *others, axis=axis, **options) if position == 0 and _recorded(g, out) else None
         if parts is None:
-            each = pulled or functools.partial(_pull_reduction, rule)
+            each = pulled or functools.partial(pull_reduction, rule)
             return each(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         axes = reduced_axes(x, axis)
 

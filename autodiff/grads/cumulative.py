@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..batching.batched import by_parts
-from ..rules.registry import elementwise, general, linear, multilinear
+from ..batching import by_parts
+from ..rules import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node
-from compgraph.graph.operands import to_plain
+from compgraph.graph import Node, to_plain
 
-from ..rules.registry import general, reduction
+from ..rules import general, reduction
 from .corners import of_lengths, quotient, with_corners
 from .matrices import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
 from .reductions import _shares

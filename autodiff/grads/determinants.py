@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards.decisions import frozen
-from compgraph.nn.functions import stop_gradient
+from compgraph.guards import frozen
+from compgraph.nn import stop_gradient
 
-from ..rules.registry import general
+from ..rules import general
 from .matrices import _adjoint, _inverse, _of_matrices, _product, _swap
 
 # Singular values below this part of the largest are small: the k-th order loses about the (k - 1)-th power of it in digits.

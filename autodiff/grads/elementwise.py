@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.operands import to_plain
+from compgraph.graph import to_plain
 
-from ..rules.registry import elementwise, general
+from ..rules import elementwise, general
 from .corners import along, choosing, choosing_tangent, quotient
 
 LN2 = math.log(2.0)

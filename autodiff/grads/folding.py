@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import record
-from compgraph.graph.operands import to_plain
+from compgraph.graph import record, to_plain
 from compgraph.operations import UfuncMethod
 
-from ..rules.accumulate import scatter
-from ..rules.registry import Rule, by_function, makers
+from ..rules import Rule, by_function, makers, scatter
 
 _NONE: Any = np._NoValue
 

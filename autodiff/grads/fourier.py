@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards.decisions import decided
+from compgraph.guards import decided
 
-from ..rules.broadcasting import unbroadcast
-from ..rules.registry import Formula, general, linear
+from ..rules import Formula, general, linear, unbroadcast
 
 # ------------------------------------------------------------------------------------- Fourier transforms
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import record
+from compgraph.graph import record
 
-from ..rules.accumulate import fetched_at, scatter
-from ..rules.registry import general
+from ..rules import fetched_at, general, scatter
 from . import reductions
 
 bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, np.asanyarray(x))).tangent(

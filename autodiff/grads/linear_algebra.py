@@ -10,8 +10,8 @@ import numpy as np
 
 from compgraph.operations import einsum
 
-from ..batching.batched import by_parts, padded
-from ..rules.registry import multilinear
+from ..batching import by_parts, padded
+from ..rules import multilinear
 
 
 def _swap(x: Any) -> Any:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..batching.batched import by_parts, padded
-from ..rules.broadcasting import unbroadcast
-from ..rules.registry import Formula, general, multilinear
+from ..batching import by_parts, padded
+from ..rules import Formula, general, multilinear, unbroadcast
 
 
 def _swap(x: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import elementwise, gather, general, linear, moved
+from ..rules import elementwise, gather, general, linear, moved
 from .selection import fetched, numbered, returned
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.operands import to_plain
-from compgraph.nn.functions import log_softmax, sigmoid, softmax
+from compgraph.graph import to_plain
+from compgraph.nn import log_softmax, sigmoid, softmax
 
-from ..rules.registry import Formula, elementwise, general, reduction
+from ..rules import Formula, elementwise, general, reduction
 from .corners import choosing, choosing_tangent
 
 

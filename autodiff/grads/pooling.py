@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compgraph.nn.pooling import max_pool_along, max_pool_back, mean_pool_back, pooled_mean
+from compgraph.nn import max_pool_along, max_pool_back, mean_pool_back, pooled_mean
 
-from ..rules.registry import Formula, Rule, general
+from ..rules import Formula, Rule, general
 
 
 def _max_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:

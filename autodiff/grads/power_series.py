@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import Formula
+from ..rules import Formula
 
 
 def series(x: Any, coefficients: list[float]) -> Any:

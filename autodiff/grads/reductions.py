@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.operands import to_plain
+from compgraph.graph import to_plain
 
-from ..rules.registry import Formula, reduction
+from ..rules import Formula, reduction
 from .corners import of_lengths, quotient, with_corners
 
 

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import record
-from compgraph.graph.operands import to_plain
-from compgraph.guards.decisions import decided
+from compgraph.graph import record, to_plain
+from compgraph.guards import decided
 
-from ..rules.registry import linear
+from ..rules import linear
 
 
 def _rounding(w: Any) -> Any:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import record
+from compgraph.graph import record
 
-from ..batching.batched import padded
-from ..rules.accumulate import scatter
-from ..rules.registry import gather, general, linear, moved
+from ..batching import padded
+from ..rules import gather, general, linear, moved, scatter
 
 
 def numbered(x: Any) -> Any:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import record
+from compgraph.graph import record
 
-from ..batching.batched import found_at, put_at, zeros_like_batch
-from ..rules.accumulate import Scatter, fetched_at, scatter
-from ..rules.registry import Shared, general, linear
+from ..batching import found_at, put_at, zeros_like_batch
+from ..rules import Scatter, Shared, fetched_at, general, linear, scatter
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.operands import to_plain
+from compgraph.graph import to_plain
 
-from ..rules.registry import elementwise, general
+from ..rules import elementwise, general
 from .corners import choosing, choosing_tangent
 from .power_series import series
 

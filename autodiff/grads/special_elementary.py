@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import Rule
+from ..rules import Rule
 from .power_series import near
 from .special_scipy import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
 

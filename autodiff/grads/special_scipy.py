@@ -14,7 +14,7 @@ from typing import Any
 
 from compgraph import operations
 
-from ..rules.registry import Formula, Rule, elementwise, general
+from ..rules import Formula, Rule, elementwise, general
 
 sc: Any
 try:

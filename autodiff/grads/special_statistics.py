@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import Formula, Rule
+from ..rules import Formula, Rule
 from .special_gamma import beta_density, gamma_density
 from .special_scipy import ROOT_2PI, sc, special
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import Formula, Rule
+from ..rules import Formula, Rule
 from .special_scipy import DEGREE, sc, several, special
 
 

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Node, record
-from compgraph.graph.operands import to_plain
+from compgraph.graph import Node, record, to_plain
 
-from ..rules.accumulate import fetched_at, scatter
-from ..rules.registry import Formula, general, reduction
+from ..rules import Formula, fetched_at, general, reduction, scatter
 from . import reductions
 from .corners import doubted, moving_from
 from .cumulative import without_nan

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.memory import laid, overlaps_itself, window
-from compgraph.graph.node import record
-from compgraph.graph.operands import to_plain
+from compgraph.graph import laid, overlaps_itself, record, to_plain, window
 
-from ..rules.accumulate import scatter
-from ..rules.registry import linear
+from ..rules import linear, scatter
 
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:

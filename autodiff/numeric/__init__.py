@@ -1,5 +1,18 @@
 """Central differences of plain functions, the ground under every check, and what they tell of gradients that lack a part."""
 
+from . import finite_differences
 from .finite_differences import directional, gradient, plain, step_of
+from .verification import DetachedGradientError, detached, require_differentiable, require_known, verify_gradient
 
-__all__ = ["directional", "gradient", "plain", "step_of"]
+__all__ = [
+    "DetachedGradientError",
+    "detached",
+    "directional",
+    "finite_differences",
+    "gradient",
+    "plain",
+    "require_differentiable",
+    "require_known",
+    "step_of",
+    "verify_gradient",
+]

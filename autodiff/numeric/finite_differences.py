@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.lazy import require_computed
-from compgraph.graph.node import Node
+from compgraph.graph import Node, require_computed
 
 
 def plain(value: Any) -> Any:

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import held, no_graph
-from compgraph.graph.node import Node, describe, require_history
-from compgraph.guards.escapes import noticed, told
+from compgraph.graph import Node, describe, require_history
+from compgraph.graph.context import apart, held, no_graph
+from compgraph.guards import noticed, told
 
 from . import finite_differences
 

@@ -1,1 +1,28 @@
 """Operators on functions: a function of arrays becomes one that returns its derivatives."""
+
+from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
+from .grad import grad, jvp, value_and_grad, vjp
+from .hessians import hessian, hvp
+from .jacobians import jacfwd, jacobian, jacrev, linearize
+from .taylor import taylor
+from .tracing import Traced
+
+__all__ = [
+    "Traced",
+    "curl",
+    "directional_derivative",
+    "divergence",
+    "elementwise_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "laplacian",
+    "linearize",
+    "taylor",
+    "value_and_grad",
+    "vjp",
+]

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node
-from compgraph.graph.operands import to_plain
+from compgraph.graph import Node, to_plain
 
-from ..arguments.checks import as_argument
-from ..arguments.pytrees import Argnums, Arguments
-from ..forward.jvp import jvp
-from ..reverse.linearization import joined
+from ..arguments import Argnums, Arguments, as_argument
+from ..forward import jvp
+from ..reverse import joined
 from .grad import grad
 from .trace import Trace
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from compgraph.graph.context.modes import recording_on
+from compgraph.graph.context import recording_on
 
-from ..arguments.checks import as_direction
-from ..arguments.pytrees import Argnums, flatten
-from ..forward.jvp import jvp
-from ..numeric.verification import require_known, verify_gradient
+from ..arguments import Argnums, as_direction, flatten
+from ..forward import jvp
+from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, in_a_row
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]

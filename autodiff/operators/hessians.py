@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import recording_on
-from compgraph.graph.node import Node, describe
+from compgraph.graph import Node, describe
+from compgraph.graph.context import recording_on
 
-from ..arguments.pytrees import Argnums
-from ..reverse.linearization import gradient_nodes, with_tangents
+from ..arguments import Argnums
+from ..reverse import gradient_nodes, with_tangents
 from .jacobians import derived, directions_of, refuse_nested, warn_of_unreached
-from .sparse.sparsity import sparse_hessian
+from .sparse import sparse_hessian
 from .trace import Function, Trace, in_a_row
 
 __all__ = ["hessian", "hvp"]

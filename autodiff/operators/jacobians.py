@@ -17,15 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node
+from compgraph.graph import Node
 
-from ..arguments.checks import as_direction
-from ..arguments.pytrees import Argnums, unflatten
-from ..forward.jvp import jvp
-from ..reverse.linearization import with_tangents, without_tangents
-from ..reverse.sweep import collect
-from ..rules.broadcasting import conform
-from .sparse.sparsity import sparse_jacobian
+from ..arguments import Argnums, as_direction, unflatten
+from ..forward import jvp
+from ..reverse import collect, with_tangents, without_tangents
+from ..rules import conform
+from .sparse import sparse_jacobian
 from .trace import Function, Trace
 
 __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]

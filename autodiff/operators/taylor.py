@@ -17,21 +17,15 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import is_recording, recording_on
-from compgraph.graph.hollow.bodies import Hollowing
-from compgraph.graph.node import INERT, InputNode, Joint, Node, input_over, record, solid
-from compgraph.graph.operands import to_plain
-from compgraph.guards.decisions import note_lengths
+from compgraph.graph import INERT, InputNode, Joint, Node, input_over, record, solid, to_plain
+from compgraph.graph.context import apart, is_recording, recording_on
+from compgraph.graph.hollow import Hollowing
+from compgraph.guards import note_lengths
 
-from ..arguments.checks import as_argument, as_direction, lost_graph
-from ..arguments.pytrees import flatten, unflatten
-from ..forward.jvp import jvp
-from ..reverse.sweep import collect, goes_on
-from ..reverse.writes import Events
-from ..rules.apply import push
-from ..rules.broadcasting import conform
-from ..rules.registry import by_function
+from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatten
+from ..forward import jvp
+from ..reverse import Events, collect, goes_on
+from ..rules import by_function, conform, push
 from .tracing import gathered
 
 Function = Callable[..., Any]

@@ -14,21 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import is_recording, no_graph, recording_on
-from compgraph.graph.hollow.bodies import Hollowing
-from compgraph.graph.node import InputNode, Node, adopted, describe, input_over, next_tick, record, solid
-from compgraph.guards.decisions import note_lengths
-from compgraph.guards.escapes import noticing
+from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, record, solid
+from compgraph.graph.context import apart, is_recording, no_graph, recording_on
+from compgraph.graph.hollow import Hollowing
+from compgraph.guards import note_lengths, noticing
 from compgraph.operations import input_of
 
-from ..arguments.asked import require_same_value
-from ..arguments.checks import as_argument, lost_graph, warn_of_zeros
-from ..arguments.pytrees import Argnums, Arguments, flatten, unflatten, with_aux
-from ..forward.jacobian_node import refuse_carried
-from ..forward.tangent_node import TangentNode
-from ..reverse.linearization import Linearization
-from ..reverse.sweep import collect, connected_zeros, goes_on, owned, owned_nodes, sweep
+from ..arguments import (
+    Argnums,
+    Arguments,
+    as_argument,
+    flatten,
+    lost_graph,
+    require_same_value,
+    unflatten,
+    warn_of_zeros,
+    with_aux,
+)
+from ..forward import TangentNode, refuse_carried
+from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep
 
 Function = Callable[..., Any]
 

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import recording_on, sealed_up_to, wrappers
-from compgraph.graph.hollow.bodies import Hollowing
-from compgraph.graph.memory import root_of
-from compgraph.graph.node import ACTIVE, InputNode, Joint, Node, attach, input_over, next_tick, record
+from compgraph.graph import ACTIVE, InputNode, Joint, Node, attach, input_over, next_tick, record, root_of
+from compgraph.graph.context import apart, recording_on, sealed_up_to, wrappers
+from compgraph.graph.hollow import Hollowing
 from compgraph.operations import input_of
 
-from ..arguments.pytrees import flatten
-from ..reverse.sweep import collect, connected_zeros, owned, sweep, sweep_supports
-from ..rules.accumulate import Parts
-from ..rules.registry import Rule, Shared, makers
+from ..arguments import flatten
+from ..reverse import collect, connected_zeros, owned, sweep, sweep_supports
+from ..rules import Parts, Rule, Shared, makers
 
 Function = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.pytrees import unflatten
+from ..arguments import unflatten
 from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
 
 Rate = float | Callable[[int], float]

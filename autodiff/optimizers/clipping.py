@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node
+from compgraph.graph import Node
 
-from ..arguments.pytrees import flatten, unflatten
-from ..reverse.gradient import Gradients
+from ..arguments import flatten, unflatten
+from ..reverse import Gradients
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph.operands import to_plain
+from compgraph.graph import to_plain
 
-from ..operators.hessians import hessian
-from ..operators.jacobians import jacobian
+from ..operators import hessian, jacobian
 from .flattening import Layout
 
 Function = Callable[..., Any]

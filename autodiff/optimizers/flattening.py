@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.lazy import require_computed
-from compgraph.graph.node import Node, require_history
+from compgraph.graph import Node, require_computed, require_history
 
-from ..arguments.pytrees import flatten, unflatten
+from ..arguments import flatten, unflatten
 
 
 class Layout:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.memory import owner_of
-from compgraph.graph.node import Node, VariableNode, describe, require_history, require_unsealed
-from compgraph.guards.escapes import notice_saved
+from compgraph.graph import Node, VariableNode, describe, owner_of, require_history, require_unsealed
+from compgraph.guards import notice_saved
 
-from ..arguments.pytrees import flatten
-from ..reverse.gradient import Gradients
+from ..arguments import flatten
+from ..reverse import Gradients
 
 Array = np.ndarray[Any, Any]
 

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import NoGraph, is_recording, recording_on
-from compgraph.graph.node import InputNode, Node
-from compgraph.graph.operands import to_plain
+from compgraph.graph import InputNode, Node, to_plain
+from compgraph.graph.context import NoGraph, is_recording, recording_on
 
-from ..operators.grad import grad, value_and_grad
-from ..operators.hessians import hessian
-from ..operators.jacobians import linearize
-from ..reverse.sweep import collect
+from ..operators import grad, hessian, linearize, value_and_grad
+from ..reverse import collect
 from .constraints import Method, listed, on_vectors
 from .flattening import Layout
 

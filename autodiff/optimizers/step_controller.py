@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph.node import require_history
-from compgraph.graph.operands import to_plain
+from compgraph.graph import require_history, to_plain
 
 from .base import Clip, Optimizer
 from .parameters import Array

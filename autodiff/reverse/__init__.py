@@ -1,6 +1,37 @@
 """Derivatives of recorded graphs, by reverse accumulation."""
 
-from .gradient import Gradients, check_gradient, gradient, gradients, unbroadcast_adjoint
+from . import limits
+from .gradient import Gradients, check_gradient, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
 from .jacobian import jacobian, variables
+from .linearization import Linearization, gradient_nodes, joined, with_tangents, without_tangents
+from .supports import Starting
+from .sweep import collect, connected_zeros, depending_on, goes_on, owned, owned_nodes, sweep, sweep_supports
+from .writes import Events
 
-__all__ = ["Gradients", "check_gradient", "gradient", "gradients", "jacobian", "unbroadcast_adjoint", "variables"]
+__all__ = [
+    "Events",
+    "Gradients",
+    "Linearization",
+    "Starting",
+    "check_gradient",
+    "collect",
+    "connected_zeros",
+    "depending_on",
+    "goes_on",
+    "gradient",
+    "gradient_nodes",
+    "gradients",
+    "jacobian",
+    "joined",
+    "limits",
+    "owned",
+    "owned_nodes",
+    "seed_of",
+    "sweep",
+    "sweep_supports",
+    "unbroadcast_adjoint",
+    "variables",
+    "wanted_variables",
+    "with_tangents",
+    "without_tangents",
+]

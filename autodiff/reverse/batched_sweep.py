@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.interpreter.source_lines import made_since
-from compgraph.graph.node import INERT, Node, next_tick
+from compgraph.graph import INERT, Node, next_tick
+from compgraph.graph.interpreter import made_since
 
-from ..batching.batched import batch_like
-from ..batching.following import as_seen, of_operands, pull_batch, pushed_on
-from ..rules.accumulate import DEFERRED
-from ..rules.broadcasting import conform_batch
-from ..rules.registry import Shared, Work
+from ..batching import as_seen, batch_like, of_operands, pull_batch, pushed_on
+from ..rules import DEFERRED, Shared, Work, conform_batch
 from .structural_zeros import holds_nan, known_zeros, swept
 from .supports import as_support, kept, pushed_support
-from .sweep import _depending_on, _sum
+from .sweep import _sum, depending_on
 
 
 def pull_together(
@@ -52,7 +49,7 @@ def pull_together(
     dict
         For each wanted node that an adjoint reached, its adjoints, of shape ``(count, *node.shape)``.
     """
-    needed = _depending_on(nodes, wanted) if needed is None else needed
+    needed = depending_on(nodes, wanted) if needed is None else needed
 
     def once(rules: Any, work: Work, seeds: Any, create_graph: bool) -> dict[Any, Any]:
         return _over_nodes(nodes, output, seeds, wanted, create_graph, needed, rules, work)

@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.memory import Write, last_places, overlaps_itself
-from compgraph.graph.node import INERT, Node, OperationalNode, leaf
+from compgraph.graph import INERT, Node, OperationalNode, Write, last_places, leaf, overlaps_itself
 
-from ..batching.batched import batch_like
-from ..batching.following import pull_batch
-from ..forward.jacobian_node import Layers
-from ..rules.accumulate import DEFERRED, Scatter
-from ..rules.broadcasting import conform_batch
-from ..rules.registry import Work
+from ..batching import batch_like, pull_batch
+from ..forward import Layers
+from ..rules import DEFERRED, Scatter, Work, conform_batch
 from .structural_zeros import swept
 from .writes import Events, Past, sweep_with, turned
 

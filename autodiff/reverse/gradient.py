@@ -7,18 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.contexts import apart
-from compgraph.graph.context.modes import recording_on
-from compgraph.graph.hollow.bodies import Hollowing
-from compgraph.graph.lazy import require_computed
-from compgraph.graph.node import InputNode, Node, Origin, VariableNode, describe, leaf, next_tick, require_history
-from compgraph.graph.operands import to_plain
-from compgraph.guards.decisions import derived_again, note_lengths
-from compgraph.guards.escapes import noticed, noticing, told
+from compgraph.graph import (
+    InputNode,
+    Node,
+    Origin,
+    VariableNode,
+    describe,
+    leaf,
+    next_tick,
+    require_computed,
+    require_history,
+    to_plain,
+)
+from compgraph.graph.context import apart, recording_on
+from compgraph.graph.hollow import Hollowing
+from compgraph.guards import derived_again, note_lengths, noticed, noticing, told
 
-from ..numeric import finite_differences
-from ..numeric.verification import detached, require_differentiable
-from ..rules.broadcasting import conform, unbroadcast
+from ..numeric import detached, finite_differences, require_differentiable
+from ..rules import conform, unbroadcast
 from .jacobian import jacobian, variables
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 
@@ -129,9 +135,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
     nodes = collect(node)
-    wanted = _wanted(node, nodes, wrt, unused)
+    wanted = wanted_variables(node, nodes, wrt, unused)
     if not create_graph:
-        found = sweep(nodes, node, _seed(node, adjoint), set(wanted), False)
+        found = sweep(nodes, node, seed_of(node, adjoint), set(wanted), False)
         return Gradients(owned(found, wanted, adjoint), node.opname)
     if adjoint is not None:  # without one it is derived again
         note_lengths("a gradient with an adjoint of its own", node)
@@ -185,7 +191,7 @@ def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
     return [found[n] for n in nodes]
 
 
-def _wanted(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
     """The nodes asked for, each of which must be in the graph, unless it may be unused."""
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
@@ -226,7 +232,7 @@ def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     return called
 
 
-def _seed(node: Any, adjoint: Any) -> Any:
+def seed_of(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
     if adjoint is None:
         return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
@@ -245,7 +251,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
-    plain = _seed(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
+    plain = seed_of(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
     return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
 
 

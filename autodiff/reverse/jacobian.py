@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import Node, VariableNode, describe, require_history
+from compgraph.graph import Node, VariableNode, describe, require_history
 
-from ..forward.jacobian_node import real_inputs
-from ..numeric.verification import require_differentiable
+from ..forward import real_inputs
+from ..numeric import require_differentiable
 from .linearization import Linearization
 
 

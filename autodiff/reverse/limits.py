@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import INERT, ConstantNode, Node, record
-from compgraph.guards.decisions import frozen
+from compgraph.graph import INERT, ConstantNode, Node, record
+from compgraph.guards import frozen
 
 from ..grads.corners import found_by, limit_value
 from .batched_sweep import push_together

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context.modes import recording_on, watched
-from compgraph.graph.node import ConstantNode, Node
-from compgraph.guards.decisions import note_lengths
+from compgraph.graph import ConstantNode, Node
+from compgraph.graph.context import recording_on, watched
+from compgraph.guards import note_lengths
 
-from ..forward.tangent_node import TangentNode
+from ..forward import TangentNode
 from .batched_sweep import pull_together, push_together
 from .batched_writes import pull_events
-from .sweep import _depending_on, collect, connected_zeros, goes_on, sweep
+from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
 from .writes import Events
 
 MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
@@ -58,7 +58,7 @@ class Linearization:
     @functools.cached_property
     def needed(self) -> set[Any]:
         """The nodes that adjoints pass on their way to the inputs."""
-        return _depending_on(self.nodes, set(self.inputs))
+        return depending_on(self.nodes, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:
         """The context in which derivatives are computed."""

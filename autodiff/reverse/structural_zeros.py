@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.modes import derived, guarding, watched
-from compgraph.graph.memory import Write, root_of
-from compgraph.graph.node import Node
+from compgraph.graph import Node, Write, root_of
+from compgraph.graph.context import derived, guarding, watched
 
-from ..rules.accumulate import Parts
-from ..rules.registry import Work, by_function
+from ..rules import Parts, Work, by_function
 from .supports import Through, Within, as_support
 
 # once(rules, work, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.

@@ -23,13 +23,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Node
+from compgraph.graph import Node
 
-from ..batching.batched import padded, reduced_axes
-from ..batching.following import pull_batch, pushed_on
-from ..rules.accumulate import DEFERRED
-from ..rules.broadcasting import spread
-from ..rules.registry import Formula, Rule, Shared, Work, _ByFunction, _with_keywords, by_function
+from ..batching import padded, pull_batch, pushed_on, reduced_axes
+from ..rules import DEFERRED, ByFunction, Formula, Rule, Shared, Work, by_function, spread, with_keywords
 
 
 def as_support(value: Any) -> Any:
@@ -173,12 +170,12 @@ def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several:
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 
-class _OfSupports(_ByFunction):
+class _OfSupports(ByFunction):
     """How supports pass, by the function a node carries."""
 
     def __missing__(self, function: Any) -> Rule:
         if isinstance(function, operations.Keyworded):
-            made = _with_keywords(self[function.function], function)
+            made = with_keywords(self[function.function], function)
         else:
             rule = by_function[function]
 

@@ -15,25 +15,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.modes import watched
+from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, USED, InputNode, Node, next_tick, owner_of, record, root_of
+from compgraph.graph.context import watched
 from compgraph.graph.interpreter import source_lines
-from compgraph.graph.memory import owner_of, root_of
-from compgraph.graph.node import (
-    ACTIVE,
-    GIVEN,
-    INERT,
-    NO_OPTIONS,
-    USED,
-    InputNode,
-    Node,
-    next_tick,
-    record,
-)
 
-from ..rules.accumulate import DEFERRED
-from ..rules.broadcasting import conform
-from ..rules.past_values import as_node
-from ..rules.registry import Shared, Work
+from ..rules import DEFERRED, Shared, Work, as_node, conform
 from .structural_zeros import Pass, supported, swept
 from .writes import Events, events_of
 from .writes import sweep_back as _over_events
@@ -128,7 +114,7 @@ def _over_nodes(
     nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
 ) -> dict[Any, Any]:
     """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
-    needed = _depending_on(nodes, wanted)
+    needed = depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
@@ -226,7 +212,7 @@ def _sum(earlier: Any, contribution: Any) -> Any:
     return earlier + contribution
 
 
-def _depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
+def depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint has to pass on its way to a wanted one."""
     active = [node for node in nodes if node.__class__ not in INERT]
     if wanted.issuperset([node for node in active if not node.args]):

@@ -14,15 +14,24 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.modes import watched
-from compgraph.graph.memory import Memory, Twin, Write, collector, last_places, overlaps_itself, root_of
-from compgraph.graph.node import INERT, NO_OPTIONS, Joint, Node, VariableNode, snapshot
+from compgraph.graph import (
+    INERT,
+    NO_OPTIONS,
+    Joint,
+    Memory,
+    Node,
+    Twin,
+    VariableNode,
+    Write,
+    collector,
+    last_places,
+    overlaps_itself,
+    root_of,
+    snapshot,
+)
+from compgraph.graph.context import watched
 
-from ..rules.accumulate import DEFERRED, Scatter
-from ..rules.broadcasting import conform
-from ..rules.derivative_buffer import Shadow
-from ..rules.past_values import Gone, as_node
-from ..rules.registry import Shared, Work
+from ..rules import DEFERRED, Gone, Scatter, Shadow, Shared, Work, as_node, conform
 
 ndarray = np.ndarray
 
@@ -211,7 +220,7 @@ def sweep_back(
 
 def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[Any], ends: Any) -> dict[Any, Any]:
     """Go back to the beginning with a past, that is now."""
-    needed = _depending_on(events, output, wanted)
+    needed = depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
     if output in needed:
         past.give(output, seed)
@@ -247,7 +256,7 @@ def _arrived(past: Past, node: Any) -> Any:
     return past.settled(past.adjoints.pop(node, None), node)
 
 
-def _depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
+def depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint has to pass on its way to a wanted one."""
     needed: set[Any] = set()
     written: set[Any] = set()  # memories that hold something needed

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Node, record
+from compgraph.graph import Node, record
 from compgraph.operations import getitem
 
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.lazy import require_computed
-from compgraph.graph.node import Node, describe, require_history
-from compgraph.graph.operands import gathered
+from compgraph.graph import Node, describe, gathered, require_computed, require_history
 
 
 def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:

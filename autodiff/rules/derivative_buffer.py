@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compgraph.graph.memory import Twin, laid, window
-from compgraph.graph.node import Node, OperationalNode, leaf, record
+from compgraph.graph import Node, OperationalNode, Twin, laid, leaf, record, window
 
 
 class Shadow(Twin):

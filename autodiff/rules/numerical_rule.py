@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import record
+from compgraph.graph import record
 
 from ..numeric import finite_differences
 from .registry import Rule, makers

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph.memory import root_of, value_at
-from compgraph.graph.node import Joint, Node, VariableNode, attach, describe
+from compgraph.graph import Joint, Node, VariableNode, attach, describe, root_of, value_at
 
 
 def seen_by(reader: Any, operand: Any) -> Any:

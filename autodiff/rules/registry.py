@@ -31,10 +31,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.context.contexts import apart, apart_once
-from compgraph.graph.memory import value_at
-from compgraph.graph.node import INERT, Joint, Node, record
-from compgraph.operations.attached import keep, kept
+from compgraph.graph import INERT, Joint, Node, record, value_at
+from compgraph.graph.context import apart, apart_once
+from compgraph.operations import keep, kept
 
 from .accumulate import DEFERRED, Parts, scatter
 from .broadcasting import as_adjoint, conform, spread
@@ -441,7 +440,7 @@ def general(opname: str, *formulas: Formula | None, shared: Formula | None = Non
 users: dict[Callable[..., Any], Rule] = {}  # rules of users' callables that cannot keep them themselves; see `attached`
 
 
-class _ByFunction(dict[Any, Rule]):
+class ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 
     def __missing__(self, function: Any) -> Rule:
@@ -453,7 +452,7 @@ class _ByFunction(dict[Any, Rule]):
         elif isinstance(function, operations.Configured):
             rule = self[function.function]
         elif isinstance(function, operations.Keyworded):
-            rule = _with_keywords(self[function.function], function)
+            rule = with_keywords(self[function.function], function)
         elif isinstance(function, operations.Output):
             rule = _output_rule(function.index)
         else:
@@ -469,7 +468,7 @@ class _ByFunction(dict[Any, Rule]):
         return rule
 
 
-def _with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
+def with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
     """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
     parameters = operations.operand_names(function.function)
 
@@ -498,7 +497,7 @@ def _output_rule(index: int) -> Rule:
     return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
 
 
-by_function = _ByFunction()
+by_function = ByFunction()
 
 
 # ------------------------------------------------------------------------------------- special points

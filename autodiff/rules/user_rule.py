@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import record
-from compgraph.graph.operands import to_plain
-from compgraph.protocols.primitives import Primitive
+from compgraph.graph import record, to_plain
+from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform

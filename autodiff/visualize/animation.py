@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.walk import breadth_first, operands_of
+from compgraph.graph import breadth_first, operands_of
 
-from ..numeric.verification import require_differentiable
+from ..numeric import require_differentiable
 from . import page, pictures
 from .frames import frames_of
 from .layout import Layout, lay_out

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.node import Joint, Node
+from compgraph.graph import Joint, Node
 
 from .names import inner, outer, shape
 from .steps import Pass, Step, letters

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.drawing.rendering import render
-from compgraph.graph.node import ConstantNode
-from compgraph.graph.walk import breadth_first, operands_of
+from compgraph.drawing import render
+from compgraph.graph import ConstantNode, breadth_first, operands_of
 
 from .names import chosen, named, on_node, short
 from .steps import Pass, Step

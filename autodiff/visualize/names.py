@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.drawing.dot import showable
-from compgraph.drawing.words import as_mathematics
-from compgraph.graph.node import ConstantNode, Joint
+from compgraph.drawing import as_mathematics, showable
+from compgraph.graph import ConstantNode, Joint
 
 LONGEST = 24
 

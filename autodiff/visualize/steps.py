@@ -13,16 +13,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph.memory import Write
-from compgraph.graph.node import ACTIVE, Joint, Node, describe, require_history
-from compgraph.graph.walk import breadth_first
+from compgraph.graph import ACTIVE, Joint, Node, Write, breadth_first, describe, require_history
 
-from ..reverse.gradient import _seed, _wanted
-from ..reverse.sweep import _depending_on, collect, owned, sweep
-from ..rules.accumulate import DEFERRED
-from ..rules.apply import push
-from ..rules.broadcasting import conform
-from ..rules.registry import Work, by_function
+from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
+from ..rules import DEFERRED, Work, by_function, conform, push
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
@@ -99,9 +93,9 @@ class Pass:
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Follow reverse accumulation from a node."""
     nodes = _still(node)
-    wanted = _wanted(node, nodes, wrt, "raise")
-    adjoint = _seed(node, seed)
-    needed = _depending_on(nodes, set(wanted))
+    wanted = wanted_variables(node, nodes, wrt, "raise")
+    adjoint = seed_of(node, seed)
+    needed = depending_on(nodes, set(wanted))
     adjoints = sweep(nodes, node, adjoint, needed | set(wanted), False)
     arrived: dict[Any, Any] = {}
     steps = []
@@ -138,7 +132,7 @@ def _chosen(part: Any, total: Any) -> Any:
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Follow a tangent from one node to another."""
     nodes = _still(node)
-    wanted = _wanted(node, nodes, wrt, "raise")
+    wanted = wanted_variables(node, nodes, wrt, "raise")
     if len(wanted) != 1:
         raise ValueError(
             f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: say which by wrt=, as in "
@@ -146,7 +140,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
         )
     (start,) = wanted
     tangents = {start: _tangent(start, seed)}
-    needed = _depending_on(nodes, {start})
+    needed = depending_on(nodes, {start})
     steps: list[Step] = []
     for event in reversed(nodes):
         if event in needed and event is not start and event.args:

@@ -1,1 +1,42 @@
 """Arrays made for nodes: variables, constants and placeholders, arrays to be filled, and what NumPy makes of lists of nodes."""
+
+from .allocation import empty, ones, zeros
+from .creation import (
+    MADE_LIKE,
+    array,
+    as_strided,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    full,
+    require,
+)
+from .joining import asmatrix, bmat, c_, r_
+from .leaves import constant, placeholder, variable
+from .patched_numpy import patched_numpy
+
+__all__ = [
+    "MADE_LIKE",
+    "array",
+    "as_strided",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "asmatrix",
+    "bmat",
+    "c_",
+    "constant",
+    "empty",
+    "full",
+    "ones",
+    "patched_numpy",
+    "placeholder",
+    "r_",
+    "require",
+    "variable",
+    "zeros",
+]

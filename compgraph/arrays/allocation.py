@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph.context.modes import default_float, is_recording, wrappers
-from ..graph.node import Node, inert, leaf_like
+from ..graph import Node, inert, leaf_like
+from ..graph.context import default_float, is_recording, wrappers
 
 
 def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph.context.modes import of_numbers
-from ..graph.lazy import require_computed
-from ..graph.node import Node, record, require_history
-from ..graph.operands import copies, gathered
-from ..guards.decisions import note_layout
+from ..graph import Node, copies, gathered, record, require_computed, require_history
+from ..graph.context import of_numbers
+from ..guards import note_layout
 from .allocation import buffer
 
 

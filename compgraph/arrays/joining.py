@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph.node import Node, inert
-from ..graph.operands import gathered, leaves_of, to_plain
+from ..graph import Node, gathered, inert, leaves_of, to_plain
 from .creation import array, asarray
 
 

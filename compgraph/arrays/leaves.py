@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ..graph.context.names import automatic_name
-from ..graph.lazy import require_computed
-from ..graph.node import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf
-from ..guards.decisions import watch_shapes
+from ..graph import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf, require_computed
+from ..graph.context import automatic_name
+from ..guards import watch_shapes
 
 
 def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:

@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.context.contexts import Context, layered, settle
-from ..graph.context.locks import renewed
-from ..graph.interpreter.source_lines import is_internal
-from ..graph.node import Node
-from ..graph.operands import leaves_of
+from ..graph import Node, leaves_of
+from ..graph.context import Context, layered, renewed, settle
+from ..graph.interpreter import is_internal
 from . import allocation, creation
 
 OURS: dict[str, Callable[..., Any]] = {

@@ -10,3 +10,10 @@
 `page`          a drawing -> one HTML file, laid out in the browser by ``layout.js``
 ==============  ===============================================================================================
 """
+
+from .dot import showable
+from .rendering import render
+from .visualize import GraphPicture, visualize_at
+from .words import as_mathematics
+
+__all__ = ["GraphPicture", "as_mathematics", "render", "showable", "visualize_at"]

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..graph.memory import Write
-from ..graph.node import ConstantNode, Joint, Node
-from ..graph.walk import GraphNode, operands_of
+from ..graph import ConstantNode, GraphNode, Joint, Node, Write, operands_of
 from . import words
 from .folding import Fold, Uses, folds_of, shared
 

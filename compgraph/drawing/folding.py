@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..graph.walk import GraphNode
+from ..graph import GraphNode
 
 Uses: TypeAlias = dict[GraphNode, tuple[GraphNode, ...]]  # each node of a graph, and its operands
 

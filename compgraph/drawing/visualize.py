@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.node import Node, require_history
-from ..graph.walk import GraphNode
+from ..graph import GraphNode, Node, require_history
 from .colors import LIGHT, THEMES
 from .dot import dot_of
 from .drawing import Drawing, Shown, Traced, traced_drawing

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.memory import Write
-from ..graph.node import ConstantNode, Joint, Node
-from ..graph.walk import GraphNode
+from ..graph import ConstantNode, GraphNode, Joint, Node, Write
 
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι",

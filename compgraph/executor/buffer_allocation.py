@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.memory import by_tick, owner_of
-from ..graph.node import Joint, Node
+from ..graph import Joint, Node, by_tick, owner_of
 from .retrace import sources_of
 
 SMALLEST = 4096  # bytes of a result that gets a buffer of its own; smaller ones NumPy makes as fast

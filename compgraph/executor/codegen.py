@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph.context.locks import renewed
-from ..graph.memory import Write, value_at, window
-from ..graph.node import Joint, Node
+from ..graph import Joint, Node, Write, value_at, window
+from ..graph.context import renewed
 from .buffer_allocation import Storage
 from .fusion import BLOCK, Group, fused, repeated
 from .retrace import OtherProgramError, Question, place_in

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph.context.modes import recording_on
-from ..graph.memory import Memory, Write, root_of, viewed_by
-from ..graph.node import ConstantNode, Joint, Node, PlaceholderNode, _new_view, require_history
+from ..graph import ConstantNode, Joint, Memory, Node, PlaceholderNode, Write, new_view, require_history, root_of, viewed_by
+from ..graph.context import recording_on
 from .retrace import Question, origin_of, recipe
 
 # What they compute hangs on the shape of their operand alone, which is known.
@@ -141,7 +140,7 @@ def _like(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, Joint):
         made: Any = Joint()
     else:
-        made = _new_view(np.asarray(item.plain), item.__class__)
+        made = new_view(np.asarray(item.plain), item.__class__)
         made._name, made.memory = item._name, None
     made.plain, made.function, made.args, made.options = item.plain, item.function, args, item.options
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
@@ -169,7 +168,7 @@ def _called(made: Any) -> Any:
 
 def _over(plain: Any, node: Any) -> Any:
     """A node as another is, over another array."""
-    made = _new_view(plain, node.__class__)
+    made = new_view(plain, node.__class__)
     for slot in ("_name", "memory", "function", "args", "options", "edges", "tick", "_operands", "code", "instruction", "_scope"):
         setattr(made, slot, getattr(node, slot))
     made.plain = plain

@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.context.contexts import apart
-from ..graph.context.modes import guarded, watched
-from ..graph.lazy import require_computed
-from ..graph.memory import by_tick
-from ..graph.node import Node, PlaceholderNode, describe, next_tick, require_history
-from ..graph.walk import breadth_first
+from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
+from ..graph.context import apart, guarded, watched
 from .codegen import Program
 from .cse import simplify as smaller_graph
 from .questions import questions_about

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.memory import Write
-from ..graph.node import Joint, Node
+from ..graph import Joint, Node, Write
 from .buffer_allocation import has_buffer, is_elementwise
 from .retrace import Question, sources_of
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, NamedTuple
 
-from ..graph.node import ConstantNode, Node, PlaceholderNode, VariableNode, describe
-from ..guards.decisions import Decision, copied, is_forgetful, logs_of, noted
-from ..guards.recipes import GoneError, Recipe, Reviver, gathered_up
+from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, describe
+from ..guards import Decision, GoneError, Recipe, Reviver, copied, gathered_up, is_forgetful, logs_of, noted
 from .retrace import Question
 
 

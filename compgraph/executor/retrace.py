@@ -14,12 +14,27 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph.context.contexts import apart
-from ..graph.context.modes import recording_on
-from ..graph.memory import Write, memory_of, root_of, value_at, viewed_by, window
-from ..graph.node import Joint, Node, OperationalNode, Origin, PlaceholderNode, attach, describe, leaf, next_tick, record
-from ..guards.decisions import Decision, fingerprint, remembering
-from ..inplace.store import store
+from ..graph import (
+    Joint,
+    Node,
+    OperationalNode,
+    Origin,
+    PlaceholderNode,
+    Write,
+    attach,
+    describe,
+    leaf,
+    memory_of,
+    next_tick,
+    record,
+    root_of,
+    value_at,
+    viewed_by,
+    window,
+)
+from ..graph.context import apart, recording_on
+from ..guards import Decision, fingerprint, remembering
+from ..inplace import store
 
 
 class Question:

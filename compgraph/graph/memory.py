@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .interpreter.source_lines import described
+from .interpreter import described
 
 ndarray = np.ndarray
 by_tick = attrgetter("tick")

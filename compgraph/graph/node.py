@@ -27,19 +27,26 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
-from .context.contexts import apart, is_quick
-from .context.modes import default_float, is_deriving, is_recording, of_numbers, open_scopes, recording_on, sealed_until, watched
-from .context.names import automatic_name
-from .hollow import copies
-from .hollow.bodies import OF_SCALARS, Hollowing, bodies, body_of, hollow_body
-from .hollow.refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
-from .interpreter import source_lines
-from .interpreter.source_lines import wrapping
+from .context import (
+    apart,
+    automatic_name,
+    default_float,
+    is_deriving,
+    is_quick,
+    is_recording,
+    of_numbers,
+    open_scopes,
+    recording_on,
+    sealed_until,
+    watched,
+)
+from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, copies, hollow_body, refused
+from .interpreter import source_lines, wrapping
 from .lazy import require_computed
 from .memory import Memory, owner_of, root_of, value_at
 
 ndarray = np.ndarray
-_new_view: Callable[..., Any] = ndarray.view
+new_view: Callable[..., Any] = ndarray.view
 _set_state: Callable[..., None] = ndarray.__setstate__
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
@@ -333,7 +340,7 @@ class InputNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An input with the value and history of `node`."""
-        made: Any = _new_view(body_of(np.asarray(node.plain)), cls)
+        made: Any = new_view(body_of(np.asarray(node.plain)), cls)
         made.plain = node.plain
         return fill(made, node.function, node.args, node.edges, node.options)
 
@@ -606,7 +613,7 @@ def _wrapped(value: Any, active: bool) -> Any:
     active = active and kind in "fc"
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
-        node: Any = _new_view(body_of(value), OperationalNode if active else InertNode)
+        node: Any = new_view(body_of(value), OperationalNode if active else InertNode)
         node.plain = value
         return node
     return scalar(value, ScalarNode if active else InertScalarNode)
@@ -631,14 +638,14 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
         return record(function, args)
     if value.__class__ is ndarray:
         if hollow is None:
-            node = _new_view(value, OperationalNode)
+            node = new_view(value, OperationalNode)
         else:
             try:
-                node = _new_view(hollow[value.dtype][value.shape], OperationalNode)
+                node = new_view(hollow[value.dtype][value.shape], OperationalNode)
             except KeyError:
                 if value.dtype.kind not in "fc":
                     return record(function, args)
-                node = _new_view(hollow_body(value), OperationalNode)
+                node = new_view(hollow_body(value), OperationalNode)
         node.plain = value
     else:
         node = scalar(value, ScalarNode)
@@ -662,11 +669,11 @@ def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
     node: Any
     if bodies() is not None and value.__class__ in operations.SAME_BITS:
-        node = _new_view(OF_SCALARS[value.__class__], kind)
+        node = new_view(OF_SCALARS[value.__class__], kind)
         node.plain = value
         return node
     array = np.asarray(value)
-    node = _new_view(body_of(array), kind)
+    node = new_view(body_of(array), kind)
     node.plain = value if value.__class__ in operations.SAME_BITS else array
     return node
 
@@ -685,7 +692,7 @@ def adopted(value: Any) -> Any:
 
 def is_hollow(value: Any) -> bool:
     """Whether a value is a hollow node."""
-    return isinstance(value, Node) and bool(_new_view(value, ndarray).dtype != value.dtype)
+    return isinstance(value, Node) and bool(new_view(value, ndarray).dtype != value.dtype)
 
 
 def solid(node: Any) -> Any:
@@ -711,7 +718,7 @@ def input_over(argument: Any) -> Any:
 
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
     """A node without operands over `array`."""
-    node: Any = _new_view(array if kind is ConstantNode else body_of(array), kind)
+    node: Any = new_view(array if kind is ConstantNode else body_of(array), kind)
     node.plain = array
     fill(node, None, (), ())
     node._name = name
@@ -802,13 +809,13 @@ def _restored(node: Any) -> bool:
 
     It is a view of a node with axes in front, or a copy in another dtype (see `copies`).
     """
-    there = _new_view(node, ndarray)
+    there = new_view(node, ndarray)
     source, is_copy = node.base, False
     if not isinstance(source, Node):
         source, is_copy = copies.source_of(there), True
     if source is None or (not hasattr(source, "plain") and not _restored(source)):
         return False
-    whole = _new_view(source, ndarray)
+    whole = new_view(source, ndarray)
     added = there.ndim - whole.ndim
     if added < 0 or there.shape != (1,) * added + whole.shape:
         return False

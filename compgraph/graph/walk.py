@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .memory import Write
 from .node import ConstantNode, Joint, Node, operand_nodes
@@ -24,6 +24,37 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     first = node.args[0] if node.args else None
     operands = (first,) if isinstance(first, Joint) else operand_nodes(node)
     return (*operands, *node.memory.log) if node.memory else operands
+
+
+def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """All that is reached from some things, each once, the nearest first; whoever walks may stop.
+
+    Parameters
+    ----------
+    starts : iterable
+        Where to begin.
+    following : callable
+        What is reached from a thing in one step.
+
+    Yields
+    ------
+    object
+        Each, before its followers are asked for.
+
+    Examples
+    --------
+    >>> from compgraph.graph import walk
+    >>> list(walk([1], lambda n: [2 * n, 3 * n] if n < 4 else []))
+    [1, 2, 3, 4, 6, 9]
+    """
+    found = dict.fromkeys(starts)
+    order = list(found)
+    for thing in order:  # the list grows while it is walked
+        yield thing
+        for other in following(thing):
+            if other not in found:
+                found[other] = None
+                order.append(other)
 
 
 def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
@@ -48,14 +79,7 @@ def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
     >>> [node.opname or node.name for node in breadth_first(x * x - x)]
     ['sub', 'mul', 'x']
     """
-    found = dict.fromkeys(outputs)
-    order = list(found)
-    for node in order:  # the list grows while it is walked
-        for operand in operands_of(node):
-            if operand not in found:
-                found[operand] = None
-                order.append(operand)
-    return order
+    return list(walk(outputs, operands_of))
 
 
 def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:

@@ -21,13 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph.context.contexts import Setting, layered
-from ..graph.context.modes import is_recording
-from ..graph.context.names import restart_names
+from ..graph import InputNode, Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, owner_of, require_history
+from ..graph.context import Setting, is_recording, layered, restart_names
 from ..graph.interpreter import instructions, source_lines
-from ..graph.memory import by_tick, owner_of
-from ..graph.node import InputNode, Node, PlaceholderNode, describe, next_tick, require_history
-from ..graph.walk import breadth_first
 from ..operations import compositions
 from .recipes import Log, Lost, enter
 

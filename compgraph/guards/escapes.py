@@ -21,11 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import operations
-from ..graph.context.modes import is_recording
-from ..graph.hollow.bodies import bodies
-from ..graph.hollow.refusals import LOGS, refused
+from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
+from ..graph.context import is_recording
+from ..graph.hollow import LOGS, bodies, refused
 from ..graph.interpreter import instructions, source_lines
-from ..graph.node import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
 from .decisions import TAKEN, fingerprint, note
 
 KEPT = 100  # escapes that are remembered

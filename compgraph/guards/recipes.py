@@ -18,9 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph.context.locks import renewed
-from ..graph.memory import viewed_by
-from ..graph.node import ConstantNode, InertScalarNode, InputNode, Joint, Node, PlaceholderNode, VariableNode, attach, next_tick
+from ..graph import (
+    ConstantNode,
+    InertScalarNode,
+    InputNode,
+    Joint,
+    Node,
+    PlaceholderNode,
+    VariableNode,
+    attach,
+    next_tick,
+    viewed_by,
+)
+from ..graph.context import renewed
 
 ndarray = np.ndarray
 HEAVY = 2**20  # bytes of an array that a recipe holds strongly; a larger one has to live elsewhere

@@ -1,1 +1,24 @@
-"""Writing into nodes with NumPy's meaning: every form NumPy has, each in terms of one door, `store.store`."""
+"""Writing into nodes with NumPy's meaning: every form NumPy has, each in terms of one door, `writing.store`."""
+
+from . import numpy_forms
+from .flatiter import Flat
+from .numpy_forms import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
+from .writing import put_plain, require_writeable, store
+
+__all__ = [
+    "Flat",
+    "copyto",
+    "fill_diagonal",
+    "nan_to_num",
+    "numpy_forms",
+    "place",
+    "put",
+    "put_along_axis",
+    "put_plain",
+    "putmask",
+    "require_writeable",
+    "store",
+    "ufunc_at",
+    "write_out",
+    "write_where",
+]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.node import Node, require_history
-from ..graph.operands import as_operand
-from ..guards.decisions import note_length
+from ..graph import Node, as_operand, require_history
+from ..guards import note_length
 from .numpy_forms import set_flat
 from .overlapping import move, overlap
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph.context.modes import is_recording
-from ..graph.memory import last_places
-from ..graph.node import Node, record, require_history
-from ..graph.operands import as_operand, copies, full_name, gathered, leaves_of, to_plain
-from ..guards.decisions import frozen
+from ..graph import Node, as_operand, copies, full_name, gathered, last_places, leaves_of, record, require_history, to_plain
+from ..graph.context import is_recording
+from ..guards import frozen
 from .overlapping import MOVING, as_numpy_writes, assign, move, overlap
-from .store import require_cast, require_writeable, rewrite, store
+from .writing import require_cast, require_writeable, rewrite, store
 
 ndarray = np.ndarray
 

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph.memory import Twin, owner_of
-from ..graph.node import Node
-from ..graph.operands import leaves_of
-from .store import put, require_writeable, store
+from ..graph import Node, Twin, leaves_of, owner_of
+from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
 # They move elements; what they write has been somewhere before.
@@ -38,7 +36,7 @@ def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
     )
     if is_view and _reads_late(target, index, value) and overlap(target, value):
-        move(target, (value,), lambda there, given: put(there, index, given, casting))
+        move(target, (value,), lambda there, given: put_plain(there, index, given, casting))
     else:
         store(target, index, value, casting)
 

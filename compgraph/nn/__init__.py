@@ -1,1 +1,41 @@
 """What networks need and NumPy lacks: activations, losses, convolutions and pooling."""
+
+from .convolutions import conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places
+from .functions import (
+    expand,
+    log_softmax,
+    logsumexp,
+    relu,
+    sigmoid,
+    sigmoid_cross_entropy,
+    softmax,
+    softmax_cross_entropy,
+    softplus,
+    stop_gradient,
+)
+from .pooling import max_pool, max_pool_along, max_pool_back, mean_pool, mean_pool_back, pooled_mean
+
+__all__ = [
+    "conv",
+    "cross_correlate",
+    "cross_correlate_back",
+    "cross_correlate_kernel",
+    "expand",
+    "log_softmax",
+    "logsumexp",
+    "max_pool",
+    "max_pool_along",
+    "max_pool_back",
+    "mean_pool",
+    "mean_pool_back",
+    "pads_of_signal",
+    "places",
+    "pooled_mean",
+    "relu",
+    "sigmoid",
+    "sigmoid_cross_entropy",
+    "softmax",
+    "softmax_cross_entropy",
+    "softplus",
+    "stop_gradient",
+]

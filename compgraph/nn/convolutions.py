@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike
 
-from ..protocols.primitives import primitive
+from ..protocols import primitive
 from .windows import Windows, windows
 
 BLOCK = 1 << 18  # elements that are copied together

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from ..graph.context.modes import holding
-from ..graph.hollow.bodies import solidly
-from ..graph.node import Node, record
-from ..graph.operands import as_operands
-from ..protocols.primitives import named, primitive
+from ..graph import Node, as_operands, record
+from ..graph.context import holding
+from ..graph.hollow import solidly
+from ..protocols import named, primitive
 
 
 def _kept(x: ArrayLike) -> np.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..protocols.primitives import primitive
+from ..protocols import primitive
 from .windows import Windows, windows
 
 

@@ -4,6 +4,7 @@ Tables say so of NumPy's and SciPy's functions by kind, `policies` of those that
 some of them anew in terms of others. Nothing here knows what a node is.
 """
 
+from . import compositions
 from .attached import keep, kept
 from .callables import (
     Configured,
@@ -109,6 +110,7 @@ __all__ = [
     "added_at",
     "astype",
     "complex_sign",
+    "compositions",
     "configured",
     "copy",
     "copy_as_laid",

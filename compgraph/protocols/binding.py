@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph.node import NO_OPTIONS, Node, record
-from ..graph.operands import as_operands, full_name, gathered, leaves_of
-from ..guards.decisions import note_layout
-from ..inplace.numpy_forms import write_out
+from ..graph import NO_OPTIONS, Node, as_operands, full_name, gathered, leaves_of, record
+from ..guards import note_layout
+from ..inplace import write_out
 
 PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
 

@@ -10,26 +10,32 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..arrays.creation import MADE_LIKE
-from ..graph.context.contexts import is_quick
-from ..graph.context.modes import is_recording
-from ..graph.interpreter import source_lines
-from ..graph.node import ACTIVE, BOTH, LEFT, NO_OPTIONS, RIGHT, Node, has_history, next_tick, operation, record, recover
-from ..graph.operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, to_plain
-from ..guards.decisions import freezes_nothing, note, note_length
-from ..guards.escapes import notice_saved
-from ..inplace.numpy_forms import (
-    copyto,
-    fill_diagonal,
-    nan_to_num,
-    place,
-    put,
-    put_along_axis,
-    putmask,
-    ufunc_at,
-    write_out,
-    write_where,
+from ..arrays import MADE_LIKE
+from ..graph import (
+    ACTIVE,
+    BOTH,
+    FAMILIAR,
+    LEFT,
+    NO_OPTIONS,
+    RAW,
+    RIGHT,
+    Node,
+    as_operand,
+    as_operands,
+    full_name,
+    gathered,
+    has_history,
+    is_foreign,
+    next_tick,
+    operation,
+    record,
+    recover,
+    to_plain,
 )
+from ..graph.context import is_quick, is_recording
+from ..graph.interpreter import source_lines
+from ..guards import freezes_nothing, note, note_length, notice_saved
+from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 
 ndarray = np.ndarray

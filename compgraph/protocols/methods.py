@@ -15,16 +15,28 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph.context.contexts import is_quick
+from ..graph import (
+    ACTIVE,
+    BOTH,
+    FAMILIAR,
+    LEFT,
+    RAW,
+    RIGHT,
+    Node,
+    VariableNode,
+    as_operand,
+    has_history,
+    operation,
+    record,
+    recover,
+    require_history,
+    root_of,
+    to_plain,
+)
+from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
-from ..graph.memory import root_of
-from ..graph.node import ACTIVE, BOTH, LEFT, RIGHT, Node, VariableNode, has_history, operation, record, recover, require_history
-from ..graph.operands import FAMILIAR, RAW, as_operand, to_plain
-from ..guards import escapes
-from ..guards.decisions import note, noticing_flags, noticing_strides
-from ..inplace import numpy_forms
-from ..inplace.flatiter import Flat
-from ..inplace.store import store
+from ..guards import escapes, note, noticing_flags, noticing_strides
+from ..inplace import Flat, numpy_forms, store
 from .binding import settled_order
 from .dispatch import HANDLERS, array_function, array_ufunc
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from .. import operations
-from ..graph.node import ConstantNode, Node, inert, record
-from ..graph.operands import as_operands, leaves_of
+from ..graph import ConstantNode, Node, as_operands, inert, leaves_of, record
 from .dispatch import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])

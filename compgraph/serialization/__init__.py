@@ -2,3 +2,5 @@
 
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
+
+__all__ = ["graphs"]

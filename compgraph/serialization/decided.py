@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from ..graph.node import ConstantNode, PlaceholderNode, VariableNode
-from ..guards.decisions import Decision, copied, is_forgetful, noted
-from ..guards.recipes import Log, Recipe, gathered_up
+from ..graph import ConstantNode, PlaceholderNode, VariableNode
+from ..guards import Decision, Log, Recipe, copied, gathered_up, is_forgetful, noted
 
 
 class Decided:

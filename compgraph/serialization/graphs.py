@@ -20,13 +20,26 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.context.locks import renewed
-from ..graph.hollow.bodies import bodies
+from ..graph import (
+    NO_OPTIONS,
+    InputNode,
+    Joint,
+    Memory,
+    Node,
+    Origin,
+    Twin,
+    Write,
+    describe,
+    new_view,
+    next_tick,
+    record,
+    require_history,
+    window,
+)
+from ..graph.context import renewed
+from ..graph.hollow import bodies
 from ..graph.interpreter import source_lines
-from ..graph.memory import Memory, Twin, Write, window
-from ..graph.node import NO_OPTIONS, InputNode, Joint, Node, Origin, _new_view, describe, next_tick, record, require_history
-from ..guards.decisions import watch_shapes
-from ..guards.recipes import enter_lost
+from ..guards import enter_lost, watch_shapes
 from ..operations import copy as copy_of
 from .decided import Decided
 from .functions import function_called, name_of
@@ -311,7 +324,7 @@ def _rebuilt(
     if cls is Joint:
         node: Any = Joint()
     else:
-        node = _new_view(np.asarray(plain), cls)
+        node = new_view(np.asarray(plain), cls)
         node._name, node.memory = name, None
     node.plain, node.function, node.args, node.options = plain, function_called(function), args, options or NO_OPTIONS
     node.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.node import INERT, Joint, describe
+from compgraph.graph import INERT, Joint, describe
 from compgraph.operations import Keyworded, Output, opname_of
 
-from ...batching.following import of_operands
-from ...forward.tangent_node import TangentNode
-from ...reverse.linearization import Linearization, gradient_nodes
-from ...rules.broadcasting import spread
-from ...rules.registry import by_function, plain_operands
+from ...batching import of_operands
+from ...forward import TangentNode
+from ...reverse import Linearization, gradient_nodes
+from ...rules import by_function, plain_operands, spread
 from ..trace import Trace
 from .coloring import color_columns, longest_row
 from .patterns import Patterns

@@ -17,7 +17,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
 from types import FrameType
 from typing import Any, TypeVar
 
-from ..interpreter.instructions import block_entered
+from ..interpreter import block_entered
 
 T = TypeVar("T")
 

@@ -1,1 +1,23 @@
 """Arrays that refuse: a node's own memory holds no numbers while a function is differentiated, so that none are taken unseen."""
+
+from . import copies
+from .bodies import OF_SCALARS, Hollowing, Strict, bodies, body_of, hollow_body, solidly, strict
+from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
+
+__all__ = [
+    "COPY",
+    "LOGS",
+    "OBJECT",
+    "OF_SCALARS",
+    "REFUSAL",
+    "EscapeError",
+    "Hollowing",
+    "Strict",
+    "bodies",
+    "body_of",
+    "copies",
+    "hollow_body",
+    "refused",
+    "solidly",
+    "strict",
+]

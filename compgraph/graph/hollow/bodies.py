@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context.contexts import Context, Setting, layered, settle
+from ..context import Context, Setting, layered, settle
 from .copies import has_copies
 from .refusals import LOGS, MINE, REFUSAL, WORDS, Log, caught, explained, unused_copy
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context.contexts import layered
+from ..context import layered
 from ..interpreter import instructions, source_lines
 from . import copies
 

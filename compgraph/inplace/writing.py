@@ -11,28 +11,33 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph.context.modes import is_recording, open_scopes
-from ..graph.interpreter import source_lines
-from ..graph.lazy import require_computed
-from ..graph.memory import Memory, Write, collector, owner_of, root_of, viewed_by
-from ..graph.node import (
+from ..graph import (
     ACTIVE,
     USED,
     ConstantNode,
     InertNode,
+    Memory,
     Node,
     OperationalNode,
     PlaceholderNode,
     VariableNode,
+    Write,
+    collector,
     describe,
     hollow_out,
     is_hollow,
     next_tick,
+    owner_of,
+    require_computed,
     require_history,
     require_unsealed,
+    root_of,
     use,
+    viewed_by,
 )
-from ..guards.decisions import note_copy, note_nothing
+from ..graph.context import is_recording, open_scopes
+from ..graph.interpreter import source_lines
+from ..guards import note_copy, note_nothing
 
 
 def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
@@ -72,12 +77,12 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     root = root_of(target)
     if root.__class__ is VariableNode:
-        root.update(lambda array: put(target.plain, index, plain, casting), (value,))
+        root.update(lambda array: put_plain(target.plain, index, plain, casting), (value,))
         return
     require_unsealed(root)
     saved = np.array(target.plain[index])
     if not saved.size:  # nothing to remember, but for another length
-        put(target.plain, index, plain, casting)
+        put_plain(target.plain, index, plain, casting)
         if is_recording():
             note_nothing(target, index)
         return
@@ -92,10 +97,10 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
     write.code, write.instruction = source_lines.users_line()
     write.scope = open_scopes()
-    root.memory.enter(write, lambda: put(target.plain, index, plain, casting))
+    root.memory.enter(write, lambda: put_plain(target.plain, index, plain, casting))
 
 
-def put(array: Any, index: Any, value: Any, casting: Any) -> None:
+def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
     """Let NumPy write."""
     if casting is None:
         array[index] = value
