@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import compgraph as cg
 from autodiff.reverse import gradient
 
+ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(__file__).with_name("pictures")
 HEAD = """digraph {
 rankdir=TB; nodesep=0.25; ranksep=0.35; margin=0.05
@@ -90,8 +92,52 @@ def in_place() -> cg.GraphPicture:
     return cg.GraphPicture(HEAD + "\n".join(line.replace("\n", "\\n") for line in lines) + "\n}\n")
 
 
+def rooms() -> cg.GraphPicture:
+    """Which room of the packages imports which: the arrows that do not follow from others."""
+    arrows: dict[str, set[str]] = {}
+    for path in [p for package in ("compgraph", "autodiff") for p in (ROOT / package).rglob("*.py")]:
+        inside = path.relative_to(ROOT).with_suffix("").parts
+        if len(inside) > 2:
+            arrows.setdefault(".".join(inside[:2]), set()).update(_rooms_imported(path, inside))
+    reached: dict[str, set[str]] = {}
+
+    def below(room: str) -> set[str]:
+        if room not in reached:
+            reached[room] = set().union(*(below(other) | {other} for other in arrows[room]))
+        return reached[room]
+
+    drawn = []
+    for package in ("compgraph", "autodiff"):
+        names = [f'"{room}" [label="{room.partition(".")[2]}"]' for room in sorted(arrows) if room.startswith(package)]
+        drawn += [
+            f"subgraph cluster_{package} {{",
+            f'label={package} color=gray70 style=rounded fontname="Helvetica"',
+            *names,
+            "}",
+        ]
+    for room in sorted(arrows):
+        direct = arrows[room] - set().union(*(below(other) for other in arrows[room]))
+        drawn += [f'"{room}" -> "{other}"' for other in sorted(direct)]
+    return cg.GraphPicture(HEAD + "\n".join(drawn) + "\n}\n")
+
+
+def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
+    """The other rooms, as ``package.room``, that a module imports."""
+    home = inside[:-1]
+    found = set()
+    for statement in ast.walk(ast.parse(path.read_text())):
+        if isinstance(statement, ast.ImportFrom):
+            base = home[: len(home) - statement.level + 1] if statement.level else ()
+            module = (*base, *(statement.module or "").split(".")) if statement.module else base
+            for name in [alias.name for alias in statement.names]:
+                parts = (*module, name)
+                if len(parts) > 1 and (ROOT / Path(*parts[:2])).is_dir() and parts[0] in ("compgraph", "autodiff"):
+                    found.add(".".join(parts[:2]))
+    return found - {".".join(inside[:2])}
+
+
 PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
-    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, scopes, product, written, flow, in_place)
+    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, scopes, product, written, flow, in_place, rooms)
 }
 
 
