@@ -28,7 +28,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 RULES = "\n".join(path.read_text() for path in sorted((ROOT / "autodiff" / "grads").glob("*.py")))
 # The word behind the backquotes: code, the directives of Sphinx, and in README and benchmarks the commands of a shell.
 FENCES = {"python", "{toctree}", "{eval-rst}", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"}
-FENCES |= {"{include} ../compgraph/IN_PLACE.md", "{include} ../benchmarks/README.md"}
+FENCES |= {"{include} ../compgraph/inplace/IN_PLACE.md", "{include} ../benchmarks/README.md"}
 ASIDE = OTHERS[1:]  # test_readme runs that of the README
 
 special = runpy.run_path(str(DOCS / "make_special_points.py"))
