@@ -20,10 +20,15 @@ RULES = {opname: rule for opname, rule in autodiff.rules.registry.rules.items() 
 # What can differ from one Python or NumPy to the next: what looks at the interpreter, what leaves the graph, what a graph
 # depends on, what is recorded of each function. Of tables of cases (a parameter `case`), an operation's first is run.
 QUICK = {
-    *("carried", "contexts", "escape_table", "escapes", "every_name", "executor", "executor_programs", "executor_rules"),
-    *("guards", "imports", "in_place", "interpreter", "layouts", "lost_history", "nodes", "patching", "pickle", "protocol_peers"),
-    *("recording", "rules", "stubs", "surface", "ufunc_methods"),
+    *("autodiff/forward/test_jacobian_node", "autodiff/rules/test_rules", "compgraph/arrays/test_patched_numpy"),
+    *("compgraph/executor/test_executor", "compgraph/executor/test_executor_rules", "compgraph/graph/context/test_contexts"),
+    *("compgraph/graph/interpreter/test_instructions", "compgraph/graph/test_lost_history", "compgraph/graph/test_node"),
+    *("compgraph/guards/test_escapes", "compgraph/guards/test_guards", "compgraph/inplace/test_writing"),
+    *("compgraph/operations/test_recording", "compgraph/protocols/test_peers", "compgraph/protocols/test_ufunc_methods"),
+    *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "programs/test_executor_programs"),
+    *("tables/test_escape_table", "tables/test_every_name", "tables/test_layouts", "tables/test_surface", "test_imports"),
 }
+TESTS = Path(__file__).parent / "tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,10 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the modules that are not of the quick part."""
-    if not config.getoption("--quick") or collection_path.is_dir():
+    """Leave out the modules that tests share, which hold no examples; and with ``--quick`` what is not of the quick part."""
+    if collection_path.is_dir():
         return None
-    return collection_path.parent.name != "tests" or collection_path.stem.removeprefix("test_") not in QUICK or None
+    module = collection_path.relative_to(TESTS).with_suffix("") if collection_path.is_relative_to(TESTS) else None
+    if not config.getoption("--quick"):
+        return (module is not None and not module.name.startswith("test_")) or None
+    return str(module) not in QUICK or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

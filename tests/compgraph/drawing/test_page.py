@@ -1,0 +1,379 @@
+"""The HTML page of a graph, in a browser: it shows everything, answers mouse, touch and keys, and runs nothing it is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import WIDTHS, opened, require_drawn
+
+import compgraph as cg
+from autodiff.reverse import gradient
+from compgraph.drawing.colors import DARK, LIGHT, hex_of
+from compgraph.graph.walk import breadth_first
+
+variable: Callable[..., Any] = cg.variable
+
+NASTY = [
+    "<script>document.title='owned'</script>", "</script><script>document.title='owned'</script>",
+    "<!--", "-->", "%%DATA%%",
+    "<img src=x onerror=\"document.title='owned'\">", "&lt;b&gt;",
+    '"quotes"', "'single'", "back\\slash", "a\nb", "\u2028", "\ud800",
+    "${1+1}", "`x`", "]]>", "é ∇ 名 😀",
+]  # fmt: skip
+
+
+def expression() -> Any:
+    """f = sin(x · y) / y², with names."""
+    x, y = variable(0.5, "x"), variable([1.0, 2.0], "y_1")
+    product = x * y
+    product.name = "theta"
+    return np.sin(product) / y**2
+
+
+def layered(layers: int = 2) -> Any:
+    """Layers as scopes, with a scope inside."""
+    h = x = variable(np.ones((2, 3)), "x")
+    for i in range(1, layers + 1):
+        with cg.scope(f"layer{i}"):
+            with cg.scope("linear"):
+                h = h @ variable(np.eye(3), f"W_{i}") + variable(np.zeros(3), f"b_{i}")
+            h = np.tanh(h)
+    return np.sum(h * x)
+
+
+@contextmanager
+def shown(folder: Path, node: Any, width: str = "desktop", dark: bool = False, **options: Any) -> Iterator[Any]:
+    """The page of a graph, in the browser."""
+    path = folder / "graph.html"
+    cg.visualize_at(node, path, **options)
+    with opened(path, width, dark) as page:
+        yield page
+
+
+def scale(page: Any) -> float:
+    """How large the graph is drawn."""
+    return float(page.evaluate("eye.scale"))
+
+
+def rect(page: Any, selector: str) -> dict[str, float]:
+    """Where something is on the screen."""
+    found: dict[str, float] = page.locator(selector).first.bounding_box()
+    return found
+
+
+# ------------------------------------------------------------------------------------------- without a browser
+
+
+def test_the_page_is_self_contained() -> None:
+    """No address, and nothing to be loaded."""
+    text = cg.visualize_at(expression()).html()
+    assert re.findall(r'\b(?:src|href)\s*=|url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg")', text) == []
+
+
+def test_the_data_can_end_no_script() -> None:
+    """Whatever the names are, the data is one element, and is what was put in."""
+    text = cg.visualize_at(np.stack([variable(1.0, name) for name in NASTY])).html()
+    (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
+    labels = [entry["label"] for entry in json.loads(data)["entries"]]
+    assert labels[1:] == [name.replace("\u2028", r"\u2028").replace("\ud800", r"\ud800") for name in NASTY]
+    assert text.count("<script") == 2
+    assert text.encode()
+
+
+def test_dot_text_alone_has_no_page() -> None:
+    with pytest.raises(ValueError, match="make it with visualize_at"):
+        cg.GraphPicture("digraph {}").html()
+
+
+# ----------------------------------------------------------------------------------------------- what is shown
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True])
+def test_everything_is_seen(tmp_path: Path, width: str, dark: bool) -> None:
+    """All nodes lie within the picture, at every width, in the colors of the theme."""
+    with shown(tmp_path, expression(), width, dark) as page:
+        frame = rect(page, "#graph")
+        nodes = page.locator(".node")
+        assert nodes.count() == 7
+        for k in range(nodes.count()):
+            box = nodes.nth(k).bounding_box()
+            assert box["x"] >= frame["x"]
+            assert box["y"] >= frame["y"]
+            assert box["x"] + box["width"] <= frame["x"] + frame["width"]
+            assert box["y"] + box["height"] <= frame["y"] + frame["height"]
+        theme = DARK if dark else LIGHT
+        color = page.evaluate("getComputedStyle(document.querySelector('.operation .shape')).fill")
+        assert "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", color)) == hex_of(theme.operation)
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width][0]
+        require_drawn(page.screenshot())
+
+
+@pytest.mark.parametrize("direction", ["LR", "TB"])
+def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str) -> None:
+    """In the direction asked for, and in the order of the operands; no two nodes overlap."""
+    with shown(tmp_path, layered(3), direction=direction, fold=False) as page:
+        links = page.evaluate("links.map(l => [[l.from.x, l.from.y, l.from.w, l.from.h], [l.to.x, l.to.y], l.points])")
+        along = 0 if direction == "LR" else 1
+        for source, target, points in links:
+            assert source[along] + source[along + 2] < target[along]
+            assert points[0][along] == pytest.approx(source[along] + source[along + 2])
+            assert points[-1][along] == pytest.approx(target[along])
+        ends = """[...document.querySelectorAll(".arrow:not(.again)")].map((path) => {
+            const [end, near] = [0, 0.5].map((back) => path.getPointAtLength(path.getTotalLength() - back));
+            return [end.x - near.x, end.y - near.y]; })"""
+        heads = page.evaluate(ends)
+        assert len(heads) == len(links)
+        assert all(head[along] > abs(head[1 - along]) for head in heads)
+        assert not re.search(r"([\d.]+ [\d.]+)L\1(?![\d.])", page.locator(".arrow").first.get_attribute("d"))
+        boxes = page.evaluate("items.map(i => [i.x, i.y, i.w, i.h])")
+        for k, (x, y, w, h) in enumerate(boxes):
+            for a, b, c, d in boxes[:k]:
+                assert x >= a + c or a >= x + w or y >= b + d or b >= y + h
+
+
+def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
+    """x - y is told from y - x."""
+    x, y = variable(1.0, "x"), variable(2.0, "y")
+    for first, second in ((x, y), (y, x)):
+        with shown(tmp_path, np.sin(first) - np.cos(second)) as page:
+            ends = page.evaluate(
+                "links.filter(l => l.to.number === 0).map(l => [l.from.entry.details.opname, l.points.at(-1)[1]])"
+            )
+            assert [name for name, _ in sorted(ends, key=lambda end: end[1])] == ["sin", "cos"]
+            x, y = y, x
+
+
+def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
+    """A folded run has its box and its way back; what is cut off is counted."""
+    with shown(tmp_path, layered(40)) as page:
+        assert page.get_by_role("button", name="part repeated 39 times").count() == 1
+        assert page.locator(".arrow.again").count() == 1
+    with shown(tmp_path, layered(4), limit=3) as page:
+        assert "more" in page.locator("#rest").text_content()
+
+
+def test_names_run_nothing(tmp_path: Path) -> None:
+    """Names are text in the picture, the panel, the hint and the labels for readers aloud."""
+    with shown(tmp_path, np.stack([variable(1.0, name) for name in NASTY])) as page:
+        for k in range(1, len(NASTY) + 1):
+            page.locator(f"#node-{k}").dispatch_event("click")
+            page.locator(f"#node-{k}").dispatch_event("pointerover")
+        assert page.title() == "Computation graph"
+        assert page.locator("#node-1 text").text_content() == NASTY[0]
+        assert page.locator("#view img, #panel img, #view script, #panel script").count() == 0
+
+
+# ---------------------------------------------------------------------------------------------------- controls
+
+
+def test_zoom_and_pan(tmp_path: Path) -> None:
+    """Buttons, wheel, dragging and keys."""
+    with shown(tmp_path, expression()) as page:
+        whole = scale(page)
+        page.get_by_role("button", name="Zoom in").click()
+        assert scale(page) == pytest.approx(whole * 1.25)
+        page.get_by_role("button", name="Zoom out").click()
+        assert scale(page) == pytest.approx(whole)
+        page.mouse.move(400, 300)
+        before = page.evaluate("[(400 - eye.x) / eye.scale, (300 - graph.getBoundingClientRect().top - eye.y) / eye.scale]")
+        page.mouse.wheel(0, -300)
+        page.wait_for_function(f"eye.scale > {whole}")
+        after = page.evaluate("[(400 - eye.x) / eye.scale, (300 - graph.getBoundingClientRect().top - eye.y) / eye.scale]")
+        assert after == pytest.approx(before)  # what is under the pointer stays there
+        place = rect(page, "#node-0")
+        page.mouse.move(20, 700)
+        page.mouse.down()
+        page.mouse.move(70, 680, steps=4)
+        page.mouse.up()
+        assert rect(page, "#node-0")["x"] == pytest.approx(place["x"] + 50, abs=1)
+        assert page.locator("#panel").is_hidden()
+        page.get_by_role("button", name="Fit").click()
+        assert scale(page) == pytest.approx(whole)
+        page.locator("#graph").focus()
+        for key in ("+", "-", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "+", "0"):
+            page.keyboard.press(key)
+        assert scale(page) == pytest.approx(whole)
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate("eye.x") > 0
+
+
+def test_pinch(tmp_path: Path) -> None:
+    """Two fingers that part make it larger."""
+    with shown(tmp_path, expression(), "phone") as page:
+        whole = scale(page)
+        finger = """(kind, id, x) => graph.dispatchEvent(new PointerEvent(kind,
+            {pointerId: id, clientX: x, clientY: 400, pointerType: "touch", bubbles: true}))"""
+        for kind, number, x in [("down", 8, 150), ("down", 9, 250), ("move", 9, 350), ("up", 8, 150), ("up", 9, 350)]:
+            page.evaluate(f"([kind, id, x]) => ({finger})(kind, id, x)", [f"pointer{kind}", number, x])
+        assert scale(page) == pytest.approx(2 * whole)
+
+
+def test_search(tmp_path: Path) -> None:
+    """What is typed is found, by name, operation or the name as written; Enter goes from one to the next."""
+    with shown(tmp_path, expression()) as page:
+        query = page.get_by_role("searchbox")
+        for words, count in [
+            ("sin", "1 found"),
+            ("y_1", "1 found"),
+            ("y₁", "1 found"),
+            ("THETA", "1 found"),
+            ("nothing", "none"),
+            ("", ""),
+        ]:
+            query.fill(words)
+            assert page.locator("#found").text_content() == count
+        query.fill("o")
+        total = page.locator(".node.found").count()
+        assert total > 1
+        query.press("Enter")
+        assert page.locator("#found").text_content() == f"1 of {total}"
+        for _ in range(total):
+            query.press("Enter")
+        assert page.locator("#found").text_content() == f"1 of {total}"
+        page.locator("#graph").focus()
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "query"
+
+
+def test_search_opens_what_hides(tmp_path: Path) -> None:
+    """A match in a closed box is shown when one goes to it."""
+    with shown(tmp_path, layered(), scopes="closed") as page:
+        assert page.locator(".node").count() == 3
+        page.get_by_role("searchbox").fill("W_2")
+        page.get_by_role("searchbox").press("Enter")
+        assert page.locator(".node.found text").text_content() == "W₂"
+        assert page.locator(".node").count() > 3
+
+
+def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
+    """A hint at the pointer, which leaves with it, or with Escape."""
+    with shown(tmp_path, expression()) as page:
+        page.get_by_role("button", name=re.compile("^y₁, variable")).hover()
+        hint = page.get_by_role("tooltip")
+        assert hint.text_content() == "y₁\n(2,) float64\n[1 2]"
+        page.keyboard.press("Escape")
+        assert hint.is_hidden()
+        page.get_by_role("button", name=re.compile("^sin, ")).hover()
+        assert hint.is_visible()
+        page.mouse.move(5, 790)
+        assert hint.is_hidden()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
+    """Formula, value, adjoint and line of code; and the way to the neighbours."""
+    output = expression()
+    nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
+    with shown(tmp_path, output, width, adjoints=gradient(output, wrt=nodes)) as page:
+        panel = page.locator("#panel")
+        page.get_by_role("button", name=re.compile("^mul, θ")).click()
+        text = panel.inner_text()
+        for words in ("θ = x · y₁", "[0.5 1]", "(2,) float64", "test_html_graph.py:", "product = x * y", "Adjoint"):
+            assert words in text
+        assert f"{np.cos(0.5):.6g}" in text  # the adjoint of the product: cos(x y) / y²
+        frame = rect(page, "#panel")
+        assert frame["x"] + frame["width"] <= WIDTHS[width][0] + 1
+        require_drawn(page.screenshot())
+        panel.get_by_role("button", name="x", exact=True).click()
+        assert panel.locator("h2").text_content() == "x"
+        assert page.evaluate("document.activeElement.getAttribute('data-place')") is not None
+        page.keyboard.press("Escape")
+        assert panel.is_hidden()
+
+
+@pytest.mark.parametrize("direction", ["LR", "TB"])
+def test_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
+    """One at a time, where they are, or all at once; nested ones too."""
+    with shown(tmp_path, layered(), direction=direction) as page:
+        everything = page.locator(".node").count()
+        first = page.get_by_role("button", name="scope layer1", exact=True)
+        assert first.get_attribute("aria-expanded") == "true"
+        place = first.bounding_box()
+        first.click(position={"x": 30, "y": 12})
+        first = page.get_by_role("button", name="scope layer1, 5 nodes")
+        assert first.get_attribute("aria-expanded") == "false"
+        assert page.locator(".node").count() == everything - 5
+        assert abs(first.bounding_box()["x"] - place["x"]) < 20
+        first.click()
+        assert page.locator(".node").count() == everything
+        page.get_by_role("button", name="Close all").click()
+        assert page.locator(".node").count() == 3
+        assert page.locator(".box").count() == 0
+        require_drawn(page.screenshot())
+        page.get_by_role("button", name="Open all").click()
+        assert page.locator(".node").count() == everything
+        assert page.locator(".box").count() == 4
+        assert page.get_by_role("button", name="Open all").is_disabled()
+
+
+def test_turn(tmp_path: Path) -> None:
+    """From left to right, or from top to bottom."""
+    with shown(tmp_path, layered()) as page:
+        across = page.evaluate("size.w / size.h")
+        page.get_by_role("button", name="Turn").click()
+        assert page.evaluate("size.w / size.h") < 1 < across
+
+
+def test_keys_alone(tmp_path: Path) -> None:
+    """Tab goes through the nodes in the order of computation, focus is seen, Enter opens the panel and closes boxes."""
+    with shown(tmp_path, layered()) as page:
+        page.locator("#graph").focus()
+        stops = []
+        for _ in range(page.locator(".node, .title").count()):
+            page.keyboard.press("Tab")
+            stops.append(page.evaluate("document.activeElement.getAttribute('aria-label').split(',')[0]"))
+            ring = page.evaluate("getComputedStyle(document.activeElement.querySelector('.ring')).stroke")
+            assert ring != "none"
+        assert stops[0] == "x"
+        assert stops[-1] == "sum"
+        assert stops.index("scope layer1") < stops.index("scope layer2")
+        assert stops.count("scope linear") == 2
+        page.keyboard.press("Enter")
+        assert page.locator("#panel h2").text_content().startswith("sum")
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="scope layer1", exact=True).focus()
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "false"
+        page.keyboard.press(" ")
+        assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
+
+
+def test_every_control_has_a_name(tmp_path: Path) -> None:
+    """For readers who do not see the page."""
+    with shown(tmp_path, layered()) as page:
+        unnamed = """[...document.querySelectorAll("button, input, [tabindex], [role=button]")].filter(
+            (e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()))"""
+        assert page.evaluate(f"{unnamed}.length") == 0
+        assert page.evaluate("document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_theme(tmp_path: Path, theme: str) -> None:
+    """The one asked for goes before the browser's; the button changes it."""
+    with shown(tmp_path, expression(), dark=theme == "light", theme=theme) as page:
+        assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == theme
+        other = "Dark" if theme == "light" else "Light"
+        page.get_by_role("button", name=other).click()
+        assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == other.lower()
+        require_drawn(page.screenshot())
+
+
+def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
+    """Hundreds of nodes that do not repeat take less than a second in the browser."""
+    choose = np.random.default_rng(0)
+    nodes = [variable(1.0, f"v_{k}") for k in range(5)]
+    for _ in range(1000):
+        one, other = choose.integers(max(0, len(nodes) - 12), len(nodes), 2)
+        nodes.append(np.cos(nodes[one] - nodes[other]))
+    with shown(tmp_path, nodes[-1]) as page:
+        assert page.evaluate("(() => { const start = performance.now(); show(); return performance.now() - start; })()") < 1000
+        assert page.locator(".node").count() == 300
+        require_drawn(page.screenshot())

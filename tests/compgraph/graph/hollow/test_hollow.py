@@ -1,0 +1,497 @@
+"""Hollow values: what a node's own memory is within operators, what is seen through our door, and what leaves it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import autodiff as ad
+import compgraph as cg
+from autodiff import forward
+from autodiff.reverse import gradient
+from compgraph.graph.hollow.bodies import bodies
+from compgraph.graph.hollow.refusals import LOGS, REFUSAL
+from compgraph.graph.node import is_hollow
+
+DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "number": lambda a: np.array(a[0, 0]),
+    "one element": lambda a: a[:1, 0].copy(),
+    "vector": lambda a: a[0].copy(),
+    "matrix": lambda a: a,
+    "Fortran": np.asfortranarray,
+    "strided": lambda a: a[::2, ::-1],
+    "broadcast": lambda a: np.broadcast_to(a[0], (3, 4)),
+    "empty": lambda a: a[:0],
+}
+
+
+def numbers(layout: str, dtype: str) -> Any:
+    array = np.linspace(0.5, 2.5, 12).reshape(3, 4).astype(dtype)
+    return LAYOUTS[layout](array + array * 0.5j if array.dtype.kind == "c" else array)
+
+
+def hollow(array: Any) -> Any:
+    """A node over an array as it is, layout and all."""
+    with cg.strict():
+        x = cg.variable(1.0) + np.zeros(array.shape)
+        node = cg.nodes._wrapped(array, True)
+        return cg.nodes.fill(node, x.function, x.args, x.edges)
+
+
+def body(node: Any) -> Any:
+    return np.ndarray.view(node, np.ndarray)
+
+
+in_all_dtypes = pytest.mark.parametrize("dtype", DTYPES)
+in_all_layouts = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+# ------------------------------------------------------------------------------------------------- the body
+
+
+@in_all_dtypes
+@in_all_layouts
+def test_the_body_holds_no_numbers(layout: str, dtype: str) -> None:
+    array = numbers(layout, dtype)
+    node = hollow(array)
+    inside = body(node)
+    assert is_hollow(node)
+    assert inside.shape == array.shape
+    assert set(inside.strides) <= {0}
+    assert not inside.flags.writeable
+    assert not np.shares_memory(inside, array)
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        inside.flags.writeable = True
+    if array.dtype.kind == "c":
+        assert all(element[0] is REFUSAL for element in inside.ravel().tolist())
+    elif array.dtype.itemsize >= 8 or not array.shape:
+        assert inside.dtype == object
+        assert all(element is REFUSAL for element in inside.ravel().tolist())
+    else:
+        assert inside.dtype.itemsize == array.dtype.itemsize
+        assert inside.tobytes() == bytes(array.nbytes)
+
+
+@in_all_dtypes
+@in_all_layouts
+def test_whoever_takes_it_is_refused(layout: str, dtype: str) -> None:
+    node = hollow(numbers(layout, dtype))
+    if not node.size:
+        return
+    takers: list[Callable[[], Any]] = [
+        lambda: np.asarray(node) + 1, lambda: np.asarray(node).sum(), lambda: np.asarray(node, float),
+        lambda: np.array(node).astype(complex), lambda: np.isfinite(np.array(node)), lambda: np.zeros(node.shape).dot(body(node)),
+        lambda: scipy.special.logsumexp(body(node)), lambda: np.linalg.norm(np.asarray(node)),
+        lambda: np.add(np.asarray(node), 1, dtype=float), lambda: np.copyto(np.zeros(node.shape), np.asarray(node)),
+        lambda: np.frombuffer(np.asarray(node)[...], float) if node.size > 1 else np.asarray(node) < 1,
+    ]  # fmt: skip
+    for position, take in enumerate(takers):
+        try:
+            taken = take()
+        except (TypeError, ValueError):
+            continue
+        assert taken is REFUSAL, f"taker {position} was given {taken!r}"  # the sum of one refusal
+
+
+PROGRAM = """
+import numpy as np, autodiff as ad, compgraph as cg
+strided = np.lib.stride_tricks.as_strided
+
+def f(x):
+    shapes = [(5,), (4, 4), (1000,), (3, 200000), (2,) * 10, ()]
+    strides = [x.itemsize, 2 * x.itemsize, 8 * x.itemsize, 0, -x.itemsize, 4096, 2**16]
+    for shape in shapes:
+        for step in strides:
+            if step * (max(shape, default=1) - 1) * max(len(shape), 1) >= 2**24:
+                continue
+            if not x.shape and step % 8:  # beyond a narrow number that stands alone there is nothing that could be read
+                continue
+            taken = strided(x, shape, (step,) * len(shape))
+            for use in (repr, np.sum, np.real, np.max, np.copy, lambda a: a.tolist(), lambda a: a == a, np.sort, float):
+                try:
+                    use(taken)
+                except Exception:
+                    pass
+    return (x * x).sum()
+
+for dtype in ("float64", "float32", "float16", "longdouble", "complex64", "complex128"):
+    for shape in ((3,), (2, 3), (), (0,)):
+        x = np.ones(shape, dtype)
+        if x.dtype.kind == "c":
+            ad.jvp(f, (x,), (x,))
+        else:
+            print(ad.grad(f)(x).sum())
+"""
+
+
+def test_strides_that_users_make_up_do_not_crash() -> None:
+    """In a process of its own: foreign memory that is read as a pointer would end it."""
+    root = Path(__file__).parents[4]
+    code = "import warnings; warnings.simplefilter('ignore')\n" + PROGRAM
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [float(word) for word in done.stdout.split()] == [6.0, 12.0, 2.0, 0.0] * 4
+
+
+def test_the_block_grows_with_the_arrays() -> None:
+    big = hollow(np.broadcast_to(np.float64(1.0), (2**20, 2**8)))
+    inside = body(big)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        far = np.lib.stride_tricks.as_strided(inside, (3,), (8 * 2**26,))
+        near = np.lib.stride_tricks.as_strided(inside, (3,), (-8,))
+    assert near.tolist() == [REFUSAL] * 3
+    assert far.tolist() == [REFUSAL] * 3
+
+
+# ------------------------------------------------------------------------------------------------ our door
+
+
+@in_all_dtypes
+@in_all_layouts
+def test_our_door_shows_the_value(layout: str, dtype: str) -> None:
+    array = numbers(layout, dtype)
+    node = hollow(array)
+    with cg.strict(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of tolist
+        for name in ("dtype", "shape", "strides", "itemsize", "nbytes", "ndim", "size"):
+            assert getattr(node, name) == getattr(array, name), name
+        for flag in ("c_contiguous", "f_contiguous", "writeable", "aligned"):
+            assert getattr(node.flags, flag) == getattr(array.flags, flag), flag
+        assert node.tolist() == array.tolist()
+        assert node.tobytes() == bytes(node) == array.tobytes()
+        assert str(node) == str(array)
+        assert np.array2string(array, separator=", ")[:8] in repr(node)
+        assert np.array2string(node) == np.array2string(array)
+        assert node.value.tobytes() == array.tobytes()
+        assert node.value.dtype == array.dtype
+        assert np.shares_memory(node.value, array) or not array.size
+        assert np.array_equal(np.asarray(node == array), np.ones(array.shape))
+        assert np.array_equal(node, array)
+        assert np.allclose(node, array)
+        for copied in (node.copy(), copy.copy(node), copy.deepcopy(node), node + 0, node[...], np.copy(node)):
+            assert is_hollow(copied)
+            assert np.array_equal(copied.value, array)
+        assert np.shape(node) == array.shape
+        assert np.result_type(node) == array.dtype
+        assert np.iscomplexobj(node) == np.iscomplexobj(array)
+        if array.size == 1 and array.ndim == 0:
+            assert complex(node) == complex(array)
+            assert format(node, ".3f") == format(array[()], ".3f")
+            assert f"{node}" == str(array)
+            assert node.item() == array.item()
+            if array.dtype.kind == "f":
+                assert float(node) == float(array)
+                assert int(node) == int(array)
+                assert round(node, 2).value == round(array[()], 2)
+        else:
+            with pytest.raises(TypeError):
+                format(node, ".3f")
+
+
+@in_all_dtypes
+def test_pickles_of_hollow_nodes_are_graphs(dtype: str) -> None:
+    with cg.strict():
+        x = cg.variable(numbers("matrix", dtype), "x")
+        square = np.sum(np.real(x * x))
+        loaded = pickle.loads(pickle.dumps(square))
+    assert loaded.value == square.value
+    assert np.array_equal(gradient(loaded)["x"], gradient(square)["x"])
+
+
+def test_integers_booleans_and_constants_are_solid() -> None:
+    with cg.strict():
+        x = cg.variable([0.5, 1.5])
+        solid = [x > 1, np.argsort(x), x.astype(int), np.floor(x).astype(int), cg.constant([1.0, 2.0]), np.isfinite(x)]
+        for node in solid:
+            assert not is_hollow(node)
+            assert np.array_equal(np.asarray(node), node.value)
+        assert np.array([1, 2, 3])[np.asarray(x > 1).astype(int)].tolist() == [1, 2]
+
+
+def test_stop_gradient_and_value_are_solid() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        stopped = cg.stop_gradient(x)
+        seen.append(np.asarray(stopped) + 1)
+        seen.append(np.asarray(x.value) + 1 if isinstance(x, cg.Node) else x + 1)
+        return np.sum(x * np.linalg.norm(np.asarray(stopped)))
+
+    point = np.array([3.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ad.grad(f)(point).tolist() == [5.0, 5.0]
+        assert float(ad.jvp(f, (point,), (np.ones(2),))[1]) == 10.0
+        assert float(forward.jacobian(f(forward.variables(point)))[0]) == 5.0
+        assert np.allclose(ad.jvp(ad.grad(f), (point,), (np.ones(2),))[1], 0.0)
+    assert all(type(value) is np.ndarray and value.tolist() == [4.0, 5.0] for value in seen)
+
+
+# ------------------------------------------------------------------------------------------ what leaves operators
+
+
+def cube(x: Any) -> Any:
+    return np.sum(x**3)
+
+
+def with_aux(x: Any) -> Any:
+    return np.sum(x**3), {"double": 2 * x, "x": x, "part": [x[0], 1.0]}
+
+
+OPERATORS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda x: ad.grad(cube)(x),
+    "grad with aux": lambda x: ad.grad(with_aux, has_aux=True)(x),
+    "value_and_grad": lambda x: ad.value_and_grad(cube)(x),
+    "value_and_grad with aux": lambda x: ad.value_and_grad(with_aux, has_aux=True)(x),
+    "vjp": lambda x: (ad.vjp(np.sin, x)[0], ad.vjp(np.sin, x)[1](x)),
+    "vjp with aux": lambda x: (lambda value, pull, aux: (value, pull(x), aux))(*ad.vjp(lambda y: (y * 2, y), x, has_aux=True)),
+    "jvp": lambda x: ad.jvp(np.sin, (x,), (x,)),
+    "jvp with aux": lambda x: ad.jvp(with_aux, (x,), (x,), has_aux=True),
+    "jvp of constants": lambda x: ad.jvp(lambda y: (y, y.shape[0] * 1.0 + 0 * y), (x,), (x,)),
+    "jacobian": lambda x: ad.jacobian(np.sin)(x),
+    "jacrev": lambda x: ad.jacrev(np.sin)(x),
+    "jacfwd": lambda x: ad.jacfwd(np.sin)(x),
+    "hessian": lambda x: ad.hessian(cube)(x),
+    "hvp": lambda x: ad.hvp(cube)(x, x),
+    "linearize": lambda x: (ad.linearize(np.sin, x)[0], ad.linearize(np.sin, x)[1](x)),
+    "taylor": lambda x: ad.taylor(np.sin, x, 3),
+    "elementwise_grad": lambda x: ad.elementwise_grad(np.sin)(x),
+    "laplacian": lambda x: ad.laplacian(cube)(x),
+    "grad of grad": lambda x: ad.grad(lambda y: np.sum(ad.grad(cube)(y)))(x),
+    "jvp of grad": lambda x: ad.jvp(ad.grad(cube), (x,), (x,)),
+    "checkpoint": lambda x: ad.value_and_grad(lambda y: cube(ad.checkpoint(np.sin)(y)))(x),
+}
+
+
+def leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for part in tree.values() for leaf in leaves(part)]
+    return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, (tuple, list)) else [tree]
+
+
+@pytest.mark.parametrize("label", OPERATORS)
+def test_results_are_solid(label: str) -> None:
+    point = np.array([0.5, 1.5])
+    expected = leaves(OPERATORS[label](point))
+    assert all(not isinstance(leaf, cg.Node) for leaf in expected)
+    found = leaves(OPERATORS[label](cg.variable(point) * 1.0))  # nested in a graph of the top level
+    assert any(isinstance(leaf, cg.Node) for leaf in found)
+    for one, other in zip(found, expected, strict=True):
+        assert np.asarray(one).dtype.kind == "f"
+        assert np.array_equal(np.asarray(one), other)
+        assert not is_hollow(one)
+
+
+@pytest.mark.parametrize("label", OPERATORS)
+def test_results_within_an_operator_are_hollow(label: str) -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        found = leaves(OPERATORS[label](x))
+        seen.extend(is_hollow(leaf) for leaf in found if isinstance(leaf, cg.Node) and leaf.__class__ is not cg.ConstantNode)
+        return sum(np.sum(leaf) for leaf in found)
+
+    ad.grad(f)(np.array([0.5, 1.5]))
+    assert seen
+    assert all(seen)
+
+
+# ------------------------------------------------------------------------------------------------- contexts
+
+
+def test_exceptions_leave_nothing_on() -> None:
+    def wrong(x: Any) -> Any:
+        raise KeyError("mine")
+
+    point = np.ones(2)
+    calls: list[Callable[[], Any]] = [
+        lambda: ad.grad(wrong)(point), lambda: ad.jvp(wrong, (point,), (point,)), lambda: ad.vjp(wrong, point),
+        lambda: ad.hessian(wrong)(point), lambda: ad.taylor(wrong, point, 2), lambda: ad.grad(ad.grad(wrong))(point),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(KeyError, match="mine"):
+            call()
+        assert bodies() is None
+        assert not LOGS
+    with pytest.raises(cg.EscapeError), cg.debug():
+        np.asarray(cg.variable(1.0)) + 1
+    assert bodies() is None
+    assert not LOGS
+    assert not is_hollow(cg.variable([1.0, 2.0]))
+
+
+def test_strict_nests_and_ends() -> None:
+    with cg.strict():
+        with cg.strict():
+            assert is_hollow(cg.variable(1.0))
+        assert is_hollow(cg.variable(1.0))
+        x = cg.variable([1.0, 2.0])
+    assert not is_hollow(cg.variable(1.0))
+    assert is_hollow(x)  # as it was made
+    assert not is_hollow(x * 2)
+    assert (np.asarray(x * 2) + 1).tolist() == [3.0, 5.0]
+    assert gradient(np.sum(x * x))[x].tolist() == [2.0, 4.0]
+
+
+def test_debug_is_strict() -> None:
+    with pytest.raises(cg.EscapeError, match=r"np\.asarray\(x\)"), cg.debug():  # noqa: PT012
+        x = cg.variable([1.0, 2.0])
+        np.asarray(x).max()
+    for context in (cg.debug, cg.strict):
+        with pytest.warns(RuntimeWarning, match="may lack a derivative"), context(), contextlib.suppress(TypeError):
+            np.asarray(x).max()
+    with pytest.warns(RuntimeWarning, match=r"float\(\) at .*has no derivative"), cg.strict():
+        float(cg.variable(1.0))
+
+
+def test_other_threads_and_tasks_are_left_alone() -> None:
+    found: list[bool] = []
+    with cg.strict():
+        thread = threading.Thread(target=lambda: found.append(is_hollow(cg.variable(1.0))))
+        thread.start()
+        thread.join()
+    assert found == [False]
+
+    async def strict() -> bool:
+        with cg.strict():
+            await asyncio.sleep(0)
+            return is_hollow(cg.variable(1.0))
+
+    async def other() -> bool:
+        await asyncio.sleep(0)
+        return is_hollow(cg.variable(1.0))
+
+    async def both() -> list[bool]:
+        return await asyncio.gather(strict(), other(), strict())
+
+    assert asyncio.run(both()) == [True, False, True]
+
+
+def test_threads_that_an_operator_starts() -> None:
+    def f(x: Any) -> Any:
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append((x * x[0], x[0], np.sin(x), x + x)))
+        thread.start()
+        thread.join()
+        assert all(map(is_hollow, found[0]))
+        return sum(np.sum(part) for part in found[0])
+
+    point = np.array([0.5, 1.5])
+    wanted = ad.grad(lambda x: np.sum(x * x[0]) + x[0] + np.sum(np.sin(x)) + 2 * np.sum(x))(point)
+    assert np.allclose(ad.grad(f)(point), wanted)
+
+
+def test_nodes_that_are_kept_are_solid_in_what_is_computed_later() -> None:
+    kept: list[Any] = []
+    ad.grad(lambda x: kept.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
+    (node,) = kept
+    assert is_hollow(node)
+    assert not is_hollow(node + 1)
+    assert node.value.tolist() == [2.0, 2.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(node[0]) == 2.0
+    with pytest.raises(cg.EscapeError, match="node"):
+        np.asarray(node).max()
+
+
+# -------------------------------------------------------------------------------------------------- messages
+
+
+def taken_by(function: Callable[[Any], Any]) -> str:
+    with pytest.raises(cg.EscapeError) as caught:
+        ad.grad(function)(np.array([0.5, 1.5]))
+    return str(caught.value)
+
+
+def test_the_message_names_function_variable_line_and_advice() -> None:
+    def loss(weights: Any) -> Any:
+        return np.sum(weights) + scipy.special.logsumexp(weights)
+
+    said = taken_by(loss)
+    assert said.startswith("scipy.special.logsumexp() takes the numbers of weights (shape (2,), float64)")
+    assert f'(File "{__file__}", line {loss.__code__.co_firstlineno + 1}, in loss: return np.sum(weights)' in said
+    assert "Use cg.logsumexp; where the plain numbers are meant, give x.value or cg.stop_gradient(x)" in said
+
+
+def test_two_nodes_in_a_line_are_both_named() -> None:
+    def loss(x: Any) -> Any:
+        first, second, third = x[:1], x[1:], x * 1
+        return np.sum(third) + scipy.special.softmax([first, second])[0]
+
+    said = taken_by(loss)
+    assert "first (shape (1,), float64) or second (shape (1,), float64)" in said or "first" in said
+    assert "scipy.special.softmax()" in said
+
+
+@pytest.mark.parametrize(
+    "raising",
+    [
+        lambda x: None.foo * x,  # type: ignore[attr-defined]
+        lambda x: np.zeros(3, "foo") * x,
+        lambda x: x(),
+        lambda x: np.zeros(2).reshape(5) * x,
+        lambda x: np.linalg.inv(np.zeros((2, 2))) * x,
+        lambda x: [][3] * x,
+        lambda x: np.broadcast_to(1.0, (2,)).__setitem__(0, 2.0) or x,
+        lambda x: x @ np.ones(5),
+    ],
+)
+def test_errors_of_other_kinds_are_left_as_they_are(raising: Callable[[Any], Any]) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        ad.grad(lambda x: np.sum(raising(x)))(np.ones(2))
+    assert not isinstance(caught.value, cg.EscapeError)
+
+
+def test_refusals_that_were_caught_are_told_once() -> None:
+    def f(x: Any) -> Any:
+        total = np.sum(x)
+        for _ in range(3):
+            try:
+                total = total + np.asarray(x).max()
+            except TypeError:
+                total = total + 1.0
+        return total
+
+    for call in (lambda: ad.grad(f)(np.ones(2)), lambda: ad.jvp(f, (np.ones(2),), (np.ones(2),))):
+        with pytest.warns(RuntimeWarning, match=r"may lack a derivative: .*np\.asarray\(x\)\.max\(\)") as seen:
+            call()
+        assert len(seen) == 1
+
+
+def test_buffers() -> None:
+    x = cg.variable([1.0, 2.0])
+    for made in (np.zeros_like(x), cg.zeros(2), cg.empty(2), np.empty_like(x), np.zeros(2, like=x)):
+        memory = np.ndarray.view(made, np.ndarray)
+        memory[:] = 3.0  # as code in C does
+        for use in (lambda made=made: made + 1, lambda made=made: np.sum(made), lambda made=made: made[0]):
+            with pytest.raises(cg.EscapeError, match=r"was filled by code that does not know of the graph"):
+                use()
+    for made in (np.zeros_like(x), cg.zeros(2)):
+        made.value[:] = 3.0  # which is meant so
+        assert (made * x).value.tolist() == [3.0, 6.0]
+        made[0] = x[1]
+        assert gradient(np.sum(made * x))[x].tolist() == [2.0, 4.0]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python does not ask a class for its buffer")
+def test_buffers_are_refused() -> None:
+    for take in (memoryview, bytearray, np.frombuffer):
+        with pytest.raises(cg.EscapeError):
+            ad.grad(lambda x, take=take: np.sum(x) + len(take(x)))(np.ones(2))
+    assert memoryview(cg.variable([1.0, 2.0])).tolist() == [1.0, 2.0]

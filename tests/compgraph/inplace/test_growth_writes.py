@@ -1,0 +1,195 @@
+"""Writes in place cost what they touch: the steps of twice the size are twice as many, or as their mathematics says.
+
+Steps are counted, not timed: calls of functions, of Python and of C, as `sys.setprofile` tells of them;
+and elements that are copied. The sweep of many directions together gives what each gives alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from growth import calls
+
+from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
+from autodiff.reverse import writes
+from compgraph.graph.node import snapshot
+from tests.programs.test_in_place_programs import run, starting
+
+Array = np.ndarray[Any, Any]
+
+
+def fill(x: Any) -> Any:
+    b = np.zeros_like(x)
+    for i in range(len(x)):
+        b[i] = np.sin(x[i])
+    return b
+
+
+def recurrence(x: Any) -> Any:
+    b = np.zeros_like(x)
+    b[0] = x[0]
+    for i in range(1, len(x)):
+        b[i] = np.sin(b[i - 1]) * x[i]
+    return np.sum(b)
+
+
+def nested_views(x: Any) -> Any:
+    y = np.zeros_like(x)
+    v = y
+    for i in range(len(x)):
+        v = v[:]
+        v[i] = np.sin(x[i])
+    return np.sum(y * y)
+
+
+def nested_reads(x: Any) -> Any:
+    y = np.sin(x)
+    views = [y]
+    for _ in range(len(x)):
+        views.append(views[-1][:])
+    y[0] = x[1]
+    total = 0.0
+    for v in reversed(views):
+        total = total + v[0]
+    return total
+
+
+def shrinking(x: Any) -> Any:
+    y = x * 2
+    total = 0.0
+    for i in range(len(x) - 1):
+        y[0] *= x[i]
+        total = total + y[0]
+        y = y[1:]
+    return total
+
+
+def in_turns(x: Any) -> Any:
+    a, b = np.zeros_like(x), np.zeros_like(x)
+    for i in range(1, len(x)):
+        a[i] = np.sin(b[i - 1]) + x[i]
+        b[i] = a[i] * x[i - 1]
+    return np.sum(b)
+
+
+def point(n: int) -> Array:
+    return np.linspace(0.1, 1, n)
+
+
+def forward(f: Callable[[Any], Any]) -> Callable[[Array], Any]:
+    return lambda x: jvp(f, [x], [np.ones_like(x)])
+
+
+LOOPS = {f.__name__: f for f in (recurrence, nested_views, nested_reads, shrinking, in_turns)}
+MODES: dict[str, Callable[[Any], Callable[[Array], Any]]] = {
+    "grad": grad,
+    "forward": forward,
+    "hvp": lambda f: lambda x: hvp(f)(x, np.ones_like(x)),
+    "hessian": hessian,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_calls_are_linear(loop: str, mode: str) -> None:
+    derive = MODES[mode](LOOPS[loop])
+    size = 12 if mode == "hessian" else 40
+    derive(point(5))
+    counted = [calls(lambda n=n: derive(point(n))) for n in (size, 2 * size, 4 * size)]  # type: ignore[misc]
+    first, second = counted[1] - counted[0], counted[2] - counted[1]
+    assert second < 2.2 * first, counted
+
+
+@pytest.mark.parametrize("derive", [jacobian, jacrev, jacfwd, lambda f: jacobian(f, sparse=True)])
+def test_jacobians_of_what_was_filled(derive: Any) -> None:
+    derive(fill)(point(5))
+    counted = [calls(lambda n=n: derive(fill)(point(n))) for n in (20, 40, 80)]
+    assert counted[2] - counted[1] < 2.2 * (counted[1] - counted[0]), counted
+    found = derive(fill)(point(7))
+    assert np.allclose(found.toarray() if hasattr(found, "toarray") else found, np.diag(np.cos(point(7))))
+
+
+@pytest.mark.parametrize("loop", ["recurrence", "in_turns"])
+def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No reader of an element makes a copy of the array as it was then."""
+    copied = 0
+
+    def counting(node: Any, tick: float, value: Any = None) -> Any:
+        nonlocal copied
+        copied += np.size(value)
+        return snapshot(node, tick, value)
+
+    monkeypatch.setattr(writes, "snapshot", counting)
+    found = []
+    for n in (20, 40, 80):
+        copied = 0
+        hvp(LOOPS[loop])(point(n), np.ones(n))
+        found.append(copied)
+    assert found[2] - found[1] <= 2.2 * (found[1] - found[0]), found
+
+
+# ------------------------------------------------------------------------------- many directions together
+
+
+def program_of(rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """A random program; see `test_in_place_programs`."""
+    bounds = (5, 12, 12, 64, 8)
+    return [tuple(int(rng.integers(b)) for b in bounds) for _ in range(rng.integers(2, 9))]
+
+
+def smooth(held: list[Any]) -> Any:
+    """All that is held, in a row."""
+    return np.concatenate([np.ravel(np.sin(v)) for v in held])
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered", "ignore:jacrev", "ignore:hessian")
+@pytest.mark.parametrize("seed", range(6))
+def test_directions_together_are_those_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    compared = 0
+    for _ in range(9):
+        program = program_of(rng)
+        (x,) = starting([[(3,), (2, 3), (3, 3)][rng.integers(3)]])
+
+        def f(x: Any, program: Any = program) -> Any:
+            return smooth(run(program, (x,))[0])
+
+        def total(x: Any, f: Any = f) -> Any:
+            out = f(x)
+            return np.sum(out * np.linspace(1, 2, out.size))
+
+        with np.errstate(all="ignore"):
+            values = f(x.copy())
+            if not np.all(np.isfinite(values)) or values.size > 120:
+                continue
+            pull = vjp(f, x)[1]
+            rows = np.array([pull(unit)[0] for unit in np.eye(values.size)])
+            np.testing.assert_allclose(jacrev(f)(x), rows, rtol=1e-10, atol=1e-12)
+            units = np.eye(x.size).reshape(-1, *x.shape)
+            second = np.array([hvp(total)(x, unit) for unit in units]).reshape(*x.shape, *x.shape)
+            found = hessian(total)(x)
+            np.testing.assert_allclose(found, second, rtol=1e-8, atol=1e-9 * (1 + np.max(np.abs(second), initial=0)))
+        compared += 1
+    assert compared > 2
+
+
+def test_jacobians_of_complex_numbers_and_of_nodes_outside() -> None:
+    z = np.array([0.3 + 0.2j, -0.5 + 1j, 0.9 - 0.4j])
+
+    def f(z: Any) -> Any:
+        b = np.zeros_like(z)
+        b[1:] = z[:-1] * z[1:]
+        b[::2] *= z[::2]
+        return b
+
+    step = 1e-6
+    columns = [(f(z + step * e) - f(z - step * e)) / (2 * step) for e in np.eye(3)]
+    assert np.allclose(jacrev(f)(z), np.stack(columns, -1), atol=1e-8)
+
+    def outer(s: Any) -> Any:
+        return np.sum(jacrev(lambda x: fill(x * s))(point(4)) ** 2)
+
+    assert np.isclose(grad(outer)(1.5), (outer(1.5 + 1e-6) - outer(1.5 - 1e-6)) / 2e-6)

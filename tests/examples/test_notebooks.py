@@ -1,0 +1,105 @@
+"""Notebooks are committed as they ran: whole, in order, without errors. That they still run is seen by nbmake."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+PLACES = re.compile(r"File \"|(?<![\w.:/])/(?:home|tmp|usr|opt|root|work|private|Users)/|[A-Z]:\\\\|ipykernel_\d")
+
+
+def texts(output: Any) -> list[str]:
+    """What an output shows that is no picture by pixels."""
+    return [output.get("text", ""), *(v for kind, v in output.get("data", {}).items() if kind != "image/png")]
+
+
+def faults(notebook: Any) -> list[str]:
+    """What a notebook should not be committed with."""
+    found = []
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if [cell.execution_count for cell in code] != list(range(1, len(code) + 1)):
+        found.append("not run from top to bottom")
+    if notebook.metadata.get("kernelspec", {}).get("name") != "python3":
+        found.append("not of the kernel python3")
+    for number, cell in enumerate(notebook.cells):
+        if not cell.source.strip():
+            found.append(f"cell {number} is empty")
+        if cell.metadata or cell.id != f"cell-{number}":
+            found.append(f"cell {number} has metadata that differ from run to run")
+        for output in cell.get("outputs", []):
+            if output.output_type == "error" or output.get("name") == "stderr":
+                found.append(f"cell {number} shows an error or a warning")
+            if any(map(PLACES.search, texts(output))):
+                found.append(f"cell {number} shows a place on somebody's machine")
+    return found
+
+
+def test_all_are_there() -> None:
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"0{n}" for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_is_committed_as_it_ran(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert faults(notebook) == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_teaches(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    first, *others = notebook.cells
+    assert first.source.startswith(f"# {int(path.name[:2])}. ")
+    assert all(len(cell.source.splitlines()) <= 40 for cell in others)
+    kinds = {kind for cell in others for output in cell.get("outputs", []) for kind in output.get("data", {})}
+    assert kinds & {"image/svg+xml", "image/png"}
+    assert sum(cell.cell_type == "markdown" for cell in others) > len(others) / 3
+    assert path.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_pictures_are_whole(path: Path) -> None:
+    from xml.etree import ElementTree
+
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            svg = output.get("data", {}).get("image/svg+xml")
+            if svg is not None:
+                assert ElementTree.fromstring(svg).tag.endswith("svg")
+
+
+METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+WARNED = "cell 0 shows an error or a warning"
+PLACED = "cell 0 shows a place on somebody's machine"
+
+
+def ran(**changes: Any) -> Any:
+    """A notebook of one cell, as it should be but for some changes to the cell."""
+    cell = nbformat.v4.new_code_cell("1", execution_count=1, id="cell-0") | changes
+    return nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell)], metadata=METADATA)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"execution_count": 3}, "not run from top to bottom"),
+        ({"execution_count": None}, "not run from top to bottom"),
+        ({"source": " "}, "cell 0 is empty"),
+        ({"metadata": {"execution": {"iopub.status.busy": "2020"}}}, "cell 0 has metadata that differ from run to run"),
+        (
+            {"outputs": [nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])]},
+            "cell 0 shows an error or a warning",
+        ),
+        ({"outputs": [nbformat.v4.new_output("stream", name="stderr", text="W")]}, WARNED),
+        ({"outputs": [nbformat.v4.new_output("stream", text="at /home/me/x.py")]}, PLACED),
+        ({"outputs": [nbformat.v4.new_output("stream", text='File "x.py"')]}, PLACED),
+    ],
+)
+def test_faults_are_seen(changes: dict[str, Any], fault: str) -> None:
+    assert faults(ran()) == []
+    assert faults(ran(**changes)) == [fault]
