@@ -23,8 +23,6 @@ def test_the_stub_file_of_rules_is_current() -> None:
 def test_every_rule_is_public() -> None:
     assert ad.grads.__all__ == sorted(name for name in dir(ad.grads) if name.endswith("_grad"))
     assert {"sin_grad", "special_exp2_grad", "cornered_grad"} < set(ad.grads.__all__)
-    for name in ad.grads.__all__:
-        assert f"{getattr(ad.grads, name).opname}_grad" == name
 
 
 @pytest.mark.parametrize("module", _stubs.MODULES)
