@@ -11,11 +11,11 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-import autodiff.rules.registry  # noqa: E402
 from autodiff.grads.special_scipy import UNKNOWN  # noqa: E402
+from autodiff.rules.rule import rules  # noqa: E402
 
 # The package's own rules; test modules declare others, and those of UNKNOWN only say that no derivative is known.
-RULES = {opname: rule for opname, rule in autodiff.rules.registry.rules.items() if opname not in UNKNOWN}
+RULES = {opname: rule for opname, rule in rules.items() if opname not in UNKNOWN}
 
 # What can differ from one Python or NumPy to the next: what looks at the interpreter, what leaves the graph, what a graph
 # depends on, what is recorded of each function. Of tables of cases (a parameter `case`), an operation's first is run.

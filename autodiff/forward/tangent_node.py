@@ -34,7 +34,7 @@ from compgraph.graph.context import is_recording, watched
 from compgraph.graph.hollow import hollow_body
 from compgraph.inplace import put_plain, require_writeable, store
 
-from ..rules import Rule, Shadow, Work, by_function, conform, push
+from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
 
 next_level = itertools.count(1).__next__
 
@@ -145,7 +145,7 @@ class TangentNode(Node):
         tangent = None
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            pushed = Work(function).run_once(those[0].pushed, rule, tangents, out, function, primals, options)
+            pushed = RuleErrors(function).run_once(those[0].pushed, rule, tangents, out, function, primals, options)
             tangent = _apart(pushed, those)
         watch = watched()
         if watch is not None:

@@ -19,17 +19,7 @@ from compgraph import operations
 from compgraph.graph import Node, record, to_plain
 
 from ..batching import pull_reduction, push_reduction, reduced_axes
-from ..rules import Rule, elementwise, linear, spread
-
-# limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
-Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
-_limit: list[Limit] = []
-
-
-def found_by(limit: Limit) -> None:
-    """Say how the slope of an adjoint by the value it belongs to is found."""
-    _limit[:] = [limit]
-
+from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread
 
 # Choices of which a corner is met by accident alone. Of others it is met all the time, where padding, a buffer of zeros or a
 # unit that is switched off makes equal numbers that nothing moves: there the mean of both sides is what is taken.
@@ -46,14 +36,8 @@ def cornered(t: Any, z: Any, of: str) -> Any:
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
-def limit_value(x: Any) -> Any:
-    """A slope that stands for a quotient."""
-    return x
-
-
 operations.enter(over, "over")
 operations.enter(cornered, "cornered")
-operations.enter(limit_value, "limit_value")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
@@ -81,13 +65,6 @@ def _recorded(*values: Any) -> bool:
     return any(isinstance(value, Node) for value in values)
 
 
-def _slopes(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
-    """Where the adjoint is 0 at a corner and how fast it falls, if that can be known."""
-    if not (isinstance(g, Node) and isinstance(out, Node)) or g.level or out.level or not _limit:
-        return False, None
-    return _limit[0](g, out, corner)
-
-
 # ------------------------------------------------------------------------------------------------- lengths
 
 
@@ -108,7 +85,7 @@ def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = 
     if not isinstance(g, Node):  # the first derivatives of plain arrays, and tangents
         return up(g) * quotient(x, length(up(out)), of)
     corner = np.asarray(to_plain(out)) == 0
-    known, slope = _slopes(g, out, corner) if np.any(corner) else (False, None)
+    known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
     if slope is None:
         return up(g) * quotient(x, length(up(out)), of)
     known = up(known)
@@ -141,7 +118,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
     at = corner()
     if not np.any(at):
         return found
-    flat, slope = _slopes(g, out, at)
+    flat, slope = slope_at_corner(g, out, at)
     if slope is not None:
         return found + np.where(flat, slope * moves(), 0)
     if of not in UNLIKELY or not np.any(flat):
@@ -218,7 +195,7 @@ class _Corners:
         if self.corner is not None:
             flat, slope = corner & (g.plain == 0), None
         else:
-            flat, slope = _slopes(g, out, corner)
+            flat, slope = slope_at_corner(g, out, corner)
         at = at & spread(flat, x, axis, keepdims)
         if not np.any(at):
             return found

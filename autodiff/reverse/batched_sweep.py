@@ -15,7 +15,7 @@ from compgraph.graph import INERT, Node, next_tick
 from compgraph.graph.interpreter import made_since
 
 from ..batching import as_seen, batch_like, of_operands, pull_batch, pushed_on
-from ..rules import DEFERRED, Shared, Work, conform_batch
+from ..rules import DEFERRED, RuleErrors, Shared, conform_batch
 from .structural_zeros import holds_nan, known_zeros, swept
 from .supports import as_support, kept, pushed_support
 from .sweep import _sum, depending_on
@@ -51,17 +51,17 @@ def pull_together(
     """
     needed = depending_on(nodes, wanted) if needed is None else needed
 
-    def once(rules: Any, work: Work, seeds: Any, create_graph: bool) -> dict[Any, Any]:
-        return _over_nodes(nodes, output, seeds, wanted, create_graph, needed, rules, work)
+    def once(rules: Any, errors: RuleErrors, seeds: Any, create_graph: bool) -> dict[Any, Any]:
+        return _over_nodes(nodes, output, seeds, wanted, create_graph, needed, rules, errors)
 
     return swept(once, nodes, seeds, create_graph, support)
 
 
 def _over_nodes(
-    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: Any, rules: Any, work: Work
+    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
-    count, log = seeds.shape[0], work.log
+    count, log = seeds.shape[0], errors.log
     adjoints: dict[Any, Any] = {output: seeds} if output in needed else {}
     found: dict[Any, Any] = {}
     for node in nodes:
@@ -74,7 +74,7 @@ def _over_nodes(
             found[node] = adjoint
         if not node.args:
             continue
-        work.at = node
+        errors.at = node
         rule = rules[node.function]
         out, operands = as_seen(node, create_graph)
         before = next_tick() if create_graph else 0
@@ -162,14 +162,14 @@ def _forward(
     """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
     waiting = dict(tangents)
     done = _last_uses(nodes, {*tangents, output})
-    work = Work()
+    errors = RuleErrors()
 
     def push_all() -> None:
         for node in reversed(nodes):
             if node not in tangents and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
                 given = of_operands(node, waiting)
                 if any(t is not None for t in given):
-                    work.at = node
+                    errors.at = node
                     before = next_tick() if create_graph else 0
                     tangent = pushed_on(node, given, create_graph, count)
                     zeros = known.get(node.tick)
@@ -183,7 +183,7 @@ def _forward(
             for finished in done.get(node, ()):
                 waiting.pop(finished, None)
 
-    work.run(push_all)
+    errors.run(push_all)
     return waiting.get(output)
 
 

@@ -10,7 +10,7 @@ from compgraph.graph import INERT, Node, OperationalNode, Write, last_places, le
 
 from ..batching import batch_like, pull_batch
 from ..forward import Layers
-from ..rules import DEFERRED, Scatter, Work, conform_batch
+from ..rules import DEFERRED, RuleErrors, Scatter, conform_batch
 from .structural_zeros import swept
 from .writes import Events, Past, sweep_with, turned
 
@@ -31,8 +31,8 @@ def pull_events(
         For each wanted node that an adjoint reached, its adjoints, of shape ``(count, *node.shape)``.
     """
 
-    def once(rules: Any, work: Work, seeds: Any, create_graph: bool) -> dict[Any, Any]:
-        past = BatchedPast(events, create_graph, rules, work, seeds.shape[0])
+    def once(rules: Any, errors: RuleErrors, seeds: Any, create_graph: bool) -> dict[Any, Any]:
+        past = BatchedPast(events, create_graph, rules, errors, seeds.shape[0])
         return sweep_with(past, events, output, seeds, wanted, ())
 
     return swept(once, events, seeds, create_graph, support)
@@ -52,8 +52,8 @@ class BatchedShadow(Layers):
 class BatchedPast(Past):
     """What the buffers held, and the adjoints of many directions, at the moment to which the sweep has come back."""
 
-    def __init__(self, events: Events, create_graph: bool, rules: Any, work: Work, count: int) -> None:
-        super().__init__(events, create_graph, rules, work)
+    def __init__(self, events: Events, create_graph: bool, rules: Any, errors: RuleErrors, count: int) -> None:
+        super().__init__(events, create_graph, rules, errors)
         self.count = count
 
     def settled(self, adjoint: Any, node: Any) -> Any:
@@ -84,19 +84,19 @@ class BatchedPast(Past):
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
         rule = self.rules[node.function]
-        before, self.work.at = self.work.at, node
+        before, self.errors.at = self.errors.at, node
         out = node.plain if out is None else out
         for position in node.edges:
             operand = node.args[position]
             if operand.__class__ in INERT or (needed is not None and operand not in needed) or rule.formulas[position] is None:
                 continue
             contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
-            if self.work.log is not None:
-                self.work.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            if self.errors.log is not None:
+                self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             if contribution.__class__ is np.ndarray and contribution.base is not None:
                 contribution = contribution.copy()  # it may be a window of what is undone later
             self.give(operand, contribution)
-        self.work.at = before
+        self.errors.at = before
 
     def adjoint_of(self, write: Write) -> Any:
         """The adjoints of what a write stored, which are taken out of the shadow; or None."""

@@ -9,7 +9,7 @@ import numpy as np
 from compgraph.graph import INERT, ConstantNode, Node, record
 from compgraph.guards import frozen
 
-from ..grads.corners import found_by, limit_value
+from ..rules import found_by, limit_value
 from .batched_sweep import push_together
 from .sweep import collect, sweep
 from .writes import Events

@@ -26,11 +26,11 @@ from compgraph import operations
 from compgraph.graph import Node, Write, root_of
 from compgraph.graph.context import derived, guarding, watched
 
-from ..rules import Parts, Work, by_function
+from ..rules import Parts, RuleErrors, by_function
 from .supports import Through, Within, as_support
 
-# once(rules, work, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
-Pass = Callable[[Any, Work, Any, bool], dict[Any, Any]]
+# once(rules, errors, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
+Pass = Callable[[Any, RuleErrors, Any, bool], dict[Any, Any]]
 _function_of = attrgetter("function")
 CORNERS = frozenset({"over", "cornered"})  # by which rules say that a second derivative does not exist; see `grads.corners`
 
@@ -57,7 +57,7 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         As the pass does.
     """
     has_zeros = create_graph and _has_zeros(nodes, support)
-    work = Work(met=[], log=[] if has_zeros else None)
+    errors = RuleErrors(met=[], log=[] if has_zeros else None)
     found: dict[Any, Any] = {}
     refused = None
     careful = guarding.get() if create_graph else False
@@ -65,38 +65,38 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
-            found = work.run(_once, once, by_function, work, seed, create_graph)
+            found = errors.run(_once, once, by_function, errors, seed, create_graph)
         except FloatingPointError as error:
             refused = error
         has_nan = holds_nan(found.values())
-        _drop_corners(work, has_nan)
-        clean = refused is None and not work.invalid and not has_nan
+        _drop_corners(errors, has_nan)
+        clean = refused is None and not errors.invalid and not has_nan
         if clean or not (has_zeros or _has_zeros(nodes, support)):
             if refused is not None:
                 raise refused
-            work.tell()
-            _remember(seed, once, nodes, work.log, support)
+            errors.tell()
+            _remember(seed, once, nodes, errors.log, support)
             return found
         del found
     zeros, _ = _supports(once, nodes, seed, create_graph, support)
-    work = Work(met=[], raising=True)
-    found = work.run(_once, once, Within(zeros, work), work, seed, create_graph)
-    _drop_corners(work, holds_nan(found.values()))
-    work.tell()
+    errors = RuleErrors(met=[], raising=True)
+    found = errors.run(_once, once, Within(zeros, errors), errors, seed, create_graph)
+    _drop_corners(errors, holds_nan(found.values()))
+    errors.tell()
     return found
 
 
-def _once(once: Pass, rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
+def _once(once: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
     if not create_graph:
-        return once(rules, work, seed, create_graph)
+        return once(rules, errors, seed, create_graph)
     with derived():
-        return once(rules, work, seed, create_graph)
+        return once(rules, errors, seed, create_graph)
 
 
-def _drop_corners(work: Work, has_nan: bool) -> None:
+def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
     """Say nothing of second derivatives that do not exist at a corner, if no derivative passed there."""
-    if work.met and not has_nan:
-        work.met = [(error, at) for error, at in work.met if at is None or at.opname not in CORNERS]
+    if errors.met and not has_nan:
+        errors.met = [(error, at) for error, at in errors.met if at is None or at.opname not in CORNERS]
 
 
 def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
@@ -132,10 +132,10 @@ def _supports(
 
     With each stands what `_touched` tells; then come the supports of the adjoints that are found.
     """
-    work = Work()
+    errors = RuleErrors()
     given: list[tuple[Any, Any]] = []
-    rules = Through(given, work, known_zeros(nodes, create_graph))
-    found = work.run(_quietly, once, rules, work, _of_seed(seed, support), create_graph)
+    rules = Through(given, errors, known_zeros(nodes, create_graph))
+    found = errors.run(_quietly, once, rules, errors, _of_seed(seed, support), create_graph)
     return given, {node: as_support(s) for node, s in found.items()}
 
 

@@ -26,7 +26,7 @@ from compgraph import operations
 from compgraph.graph import Node
 
 from ..batching import padded, pull_batch, pushed_on, reduced_axes
-from ..rules import DEFERRED, ByFunction, Formula, Rule, Shared, Work, by_function, spread, with_keywords
+from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, with_keywords
 
 
 def as_support(value: Any) -> Any:
@@ -170,7 +170,7 @@ def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several:
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 
-class _OfSupports(ByFunction):
+class _OfSupports(dict[Any, Rule]):
     """How supports pass, by the function a node carries."""
 
     def __missing__(self, function: Any) -> Rule:
@@ -199,14 +199,14 @@ class Through(dict[Any, Rule]):
     ----------
     given : list
         Where they are put, in order.
-    work : Work
-        Knows which node is at work.
+    errors : RuleErrors
+        Knows at which node the pass is.
     known : dict
         By tick, the supports of nodes that were recorded as derivatives.
     """
 
-    def __init__(self, given: list[tuple[Any, Any]], work: Work, known: dict[int, Any]) -> None:
-        self.given, self.work, self.known = given, work, known
+    def __init__(self, given: list[tuple[Any, Any]], errors: RuleErrors, known: dict[int, Any]) -> None:
+        self.given, self.errors, self.known = given, errors, known
         self.passed = _OfSupports()
         self.last: tuple[Any, Any] = (None, None)
 
@@ -242,7 +242,7 @@ class Through(dict[Any, Rule]):
     def _of_node(self, s: Any) -> Any:
         if s is self.last[0]:  # that of the operand before
             return self.last[1]
-        at, found = self.work.at, as_support(s)
+        at, found = self.errors.at, as_support(s)
         known = self.known.get(at.tick)
         if known is not None and np.shape(known) == np.shape(at.plain):
             found = found * known
@@ -261,8 +261,8 @@ class Through(dict[Any, Rule]):
 class Within(dict[Any, Rule]):
     """The rules of a pass whose contributions are kept within supports."""
 
-    def __init__(self, zeros: list[tuple[Any, Any]], work: Work) -> None:
-        self.next, self.work = iter(zeros).__next__, work
+    def __init__(self, zeros: list[tuple[Any, Any]], errors: RuleErrors) -> None:
+        self.next, self.errors = iter(zeros).__next__, errors
 
     def __missing__(self, function: Any) -> Rule:
         rule = by_function[function]
@@ -282,7 +282,7 @@ class Within(dict[Any, Rule]):
 
         def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
             zeros = [self.next() for _ in positions]
-            before = len(self.work.met or ())
+            before = len(self.errors.met or ())
             with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
                 found = rule.formulas.formula(positions, g, out, *operands, **options)  # type: ignore[attr-defined]
             axes = np.ndim(g) - np.ndim(out) if rule.formulas.stacked else 0  # type: ignore[attr-defined]
@@ -294,7 +294,7 @@ class Within(dict[Any, Rule]):
     def _kept(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
         """What a formula gives, and zero outside the support; errors met there alone are none."""
         support, touched = self.next()
-        before = len(self.work.met or ())
+        before = len(self.errors.met or ())
         with touched if isinstance(touched, Starting) else nullcontext():
             found = formula(*operands)
         changed = False
@@ -304,7 +304,7 @@ class Within(dict[Any, Rule]):
 
     def _masked(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
         """What a formula gave, and zero outside the support; errors met since `before` are none if only zeros met them."""
-        met: Any = self.work.met
+        met: Any = self.errors.met
         if support is not None and (isinstance(support, Node) or not np.all(support)):
             missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
             if axes and missing > 0:

@@ -19,7 +19,7 @@ from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, USED, InputNode, N
 from compgraph.graph.context import watched
 from compgraph.graph.interpreter import source_lines
 
-from ..rules import DEFERRED, Shared, Work, as_node, conform
+from ..rules import DEFERRED, RuleErrors, Shared, as_node, conform
 from .structural_zeros import Pass, supported, swept
 from .writes import Events, events_of
 from .writes import sweep_back as _over_events
@@ -103,22 +103,22 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     """One pass over a graph; see `structural.Pass`."""
     over: Any = _over_events if nodes.__class__ is Events else _over_nodes
 
-    def once(rules: Any, work: Work, seed: Any, create_graph: bool) -> dict[Any, Any]:
-        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, work)
+    def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
+        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, errors)
         return found
 
     return once
 
 
 def _over_nodes(
-    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
+    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
     needed = depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
     found: dict[Any, Any] = {}
-    log = work.log
+    log = errors.log
     reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
     for node in nodes:
         adjoint = take(node, None)
@@ -135,7 +135,7 @@ def _over_nodes(
         args = node.args
         if not args:
             continue
-        work.at = node
+        errors.at = node
         formulas = rules[node.function].formulas
         options = node.options
         if create_graph:

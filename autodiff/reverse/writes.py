@@ -31,7 +31,7 @@ from compgraph.graph import (
 )
 from compgraph.graph.context import watched
 
-from ..rules import DEFERRED, Gone, Scatter, Shadow, Shared, Work, as_node, conform
+from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, as_node, conform
 
 ndarray = np.ndarray
 
@@ -90,9 +90,9 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
 class Past:
     """What the buffers held, and the adjoints, at the moment to which the sweep has come back."""
 
-    def __init__(self, events: Events, create_graph: bool, rules: Any, work: Work) -> None:
+    def __init__(self, events: Events, create_graph: bool, rules: Any, errors: RuleErrors) -> None:
         self.create_graph = create_graph
-        self.rules, self.work = rules, work
+        self.rules, self.errors = rules, errors
         self.roots = events.roots
         self.root_with = {root.memory: root for root in events.roots.values() if root is not None and root.memory}
         self.values: dict[Any, Twin] = {}
@@ -153,7 +153,7 @@ class Past:
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
         formulas = self.rules[node.function].formulas
-        before, self.work.at = self.work.at, node
+        before, self.errors.at = self.errors.at, node
         watch = watched()
         if watch is not None:
             watch.unchanged(node)
@@ -170,14 +170,14 @@ class Past:
             formula = formulas[position]
             if formula is not None:
                 contribution = formula(adjoint, out, *operands, **options)
-                if self.work.log is not None:
-                    self.work.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+                if self.errors.log is not None:
+                    self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
                 if watch is not None and contribution.__class__ not in DEFERRED:
                     watch.swept(node, position, contribution)
                 if contribution.__class__ is ndarray and contribution.base is not None:
                     contribution = contribution.copy()  # it may be a window of what is undone later
                 self.give(operand, contribution)
-        self.work.at = before
+        self.errors.at = before
 
     def leave(self, node: Any) -> None:
         """Let go of what belongs to a buffer when the node is passed that first had it: nothing older lies in it."""
@@ -211,11 +211,11 @@ def turned(adjoint: Any) -> Any:
 
 
 def sweep_back(
-    events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, work: Work
+    events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """One pass over a graph in which buffers were written into, by the rules given; see `structural.Pass`."""
     collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
-    return sweep_with(Past(events, create_graph, rules, work), events, output, seed, wanted, ends)
+    return sweep_with(Past(events, create_graph, rules, errors), events, output, seed, wanted, ends)
 
 
 def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[Any], ends: Any) -> dict[Any, Any]:

@@ -3,51 +3,37 @@
 from .accumulate import DEFERRED, Parts, Scatter, fetched_at, scatter
 from .apply import push
 from .broadcasting import conform, conform_batch, spread, unbroadcast
+from .callables import with_keywords
+from .corners import found_by, limit_value, slope_at_corner
 from .derivative_buffer import Shadow
-from .past_values import Gone, as_node
-from .registry import (
-    ByFunction,
-    Formula,
-    Rule,
-    Shared,
-    Variadic,
-    Work,
-    by_function,
-    elementwise,
-    gather,
-    general,
-    linear,
-    makers,
-    moved,
-    multilinear,
-    plain_operands,
-    plain_result,
-    reduction,
-    weighed,
-    with_keywords,
-)
+from .errors import RuleErrors
+from .formulas import Formula, Shared, Variadic
+from .kinds import elementwise, gather, general, linear, moved, multilinear, reduction, weighed
+from .past_values import Gone, as_node, plain_operands, plain_result
+from .rule import Rule, by_function, makers
 from .user_rule import rule
 
 __all__ = [
     "DEFERRED",
-    "ByFunction",
     "Formula",
     "Gone",
     "Parts",
     "Rule",
+    "RuleErrors",
     "Scatter",
     "Shadow",
     "Shared",
     "Variadic",
-    "Work",
     "as_node",
     "by_function",
     "conform",
     "conform_batch",
     "elementwise",
     "fetched_at",
+    "found_by",
     "gather",
     "general",
+    "limit_value",
     "linear",
     "makers",
     "moved",
@@ -58,6 +44,7 @@ __all__ = [
     "reduction",
     "rule",
     "scatter",
+    "slope_at_corner",
     "spread",
     "unbroadcast",
     "weighed",

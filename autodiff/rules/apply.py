@@ -10,7 +10,8 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import record
 
-from .registry import Rule, Shared
+from .formulas import Shared
+from .rule import Rule
 
 
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from compgraph import operations
 from compgraph.graph import record
 
 from ..numeric import finite_differences
-from .registry import Rule, makers
+from .rule import Rule, makers
 
 
 class Slope:

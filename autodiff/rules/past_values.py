@@ -46,3 +46,13 @@ def as_node(node: Any) -> Any:
     if node.__class__ is not Joint:
         return node
     return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
+
+
+def plain_operands(node: Any) -> list[Any]:
+    """The operands of a node as plain arrays, as they were when it was computed."""
+    return [seen_by(node, a) for a in node.args]
+
+
+def plain_result(node: Any) -> Any:
+    """What a node or joint was when it was computed."""
+    return value_at(node, node.tick + 0.5) if isinstance(node, Node) else node.plain

@@ -14,8 +14,9 @@ from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform
+from .formulas import Formula
 from .numerical_rule import numerical
-from .registry import Formula, Rule, declare
+from .rule import Rule, declare
 
 KINDS = ("elementwise", "linear", "multilinear", "general")
 

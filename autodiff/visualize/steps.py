@@ -16,7 +16,7 @@ from compgraph import operations
 from compgraph.graph import ACTIVE, Joint, Node, Write, breadth_first, describe, require_history
 
 from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
-from ..rules import DEFERRED, Work, by_function, conform, push
+from ..rules import DEFERRED, RuleErrors, by_function, conform, push
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
@@ -176,7 +176,7 @@ def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
 
 def _pushed(event: Any, given: list[Any]) -> Any:
     """The tangent of an operation, as forward mode has it; None where it is zero."""
-    work = Work(event.function)
+    work = RuleErrors(event.function)
     work.at = event
     rule = by_function[event.function]
     tangent = work.run(push, rule, given, event.plain, event.function, tuple(_values(event)), event.options)

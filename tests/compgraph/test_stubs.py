@@ -7,12 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from compgraph import _stubs, operations
 
 
 def test_the_stub_file_is_current() -> None:
     assert Path(cg.__file__).with_suffix(".pyi").read_text() == _stubs.stub_text()
+
+
+def test_the_stub_file_of_rules_is_current() -> None:
+    assert Path(ad.grads.__file__).with_suffix(".pyi").read_text() == _stubs.rules_stub_text()
+
+
+def test_every_rule_is_public() -> None:
+    assert ad.grads.__all__ == sorted(name for name in dir(ad.grads) if name.endswith("_grad"))
+    assert {"sin_grad", "special_exp2_grad", "cornered_grad"} < set(ad.grads.__all__)
 
 
 @pytest.mark.parametrize("module", _stubs.MODULES)

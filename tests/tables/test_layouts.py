@@ -22,7 +22,7 @@ from autodiff import numeric
 from autodiff.forward import jvp
 from autodiff.grads import shaping
 from autodiff.operators.grad import vjp
-from autodiff.rules.registry import Rule
+from autodiff.rules import Rule
 from compgraph import operations
 from conftest import RULES
 from tests.autodiff.rules.test_rules import close, product, random_like

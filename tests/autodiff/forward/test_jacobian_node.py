@@ -30,7 +30,7 @@ from autodiff import (
     taylor,
     vjp,
 )
-from autodiff.rules import registry
+from autodiff.rules.rule import by_function, rules
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -116,9 +116,9 @@ def test_every_rule(case: Case) -> None:
 def test_the_check_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.array([0.5, 1.0, 1.5])
     check(np.cumsum, x)
-    batch = registry.rules["cumsum"].batch
+    batch = rules["cumsum"].batch
     assert batch is not None
-    monkeypatch.setattr(registry.rules["cumsum"], "batch", (batch[0], lambda *given, **options: 2 * batch[1](*given, **options)))
+    monkeypatch.setattr(rules["cumsum"], "batch", (batch[0], lambda *given, **options: 2 * batch[1](*given, **options)))
     with pytest.raises(AssertionError):
         check(np.cumsum, x)
 
@@ -294,11 +294,11 @@ def test_names() -> None:
 @pytest.fixture
 def _own_rules() -> Iterator[None]:
     """What is declared in a test is forgotten after it."""
-    before = dict(registry.rules)
+    before = dict(rules)
     yield
-    registry.rules.clear()
-    registry.rules.update(before)
-    registry.by_function.clear()
+    rules.clear()
+    rules.update(before)
+    by_function.clear()
 
 
 def _declared(how: str) -> Any:

@@ -19,7 +19,7 @@ from autodiff.reverse import gradient, linearization
 from autodiff.reverse.batched_sweep import pull_together, push_together
 from autodiff.reverse.sweep import collect, sweep
 from autodiff.reverse.writes import Events
-from autodiff.rules import registry
+from autodiff.rules.rule import rules
 
 Array = np.ndarray[Any, Any]
 COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
@@ -193,7 +193,7 @@ def test_rules_of_users_are_asked_for_each_direction() -> None:
 def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("transpose", "", np.transpose, (np.arange(6.0).reshape(2, 3),))
     check_together(case)
-    transpose = registry.rules["transpose"]
+    transpose = rules["transpose"]
     assert transpose.batch is not None
     pull, push = transpose.batch
     monkeypatch.setattr(transpose, "batch", (lambda *given, **options: 2 * pull(*given, **options), push))
@@ -216,7 +216,7 @@ def test_a_formula_that_does_not_look_at_the_adjoint() -> None:
 
 
 def test_directions_that_a_rule_loses_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.rules["transpose"], "batch", (lambda position, g, *_, **__: g[0], None))
+    monkeypatch.setattr(rules["transpose"], "batch", (lambda position, g, *_, **__: g[0], None))
     with pytest.raises(ValueError, match="given 6 directions together"):
         jacrev(np.transpose)(np.ones((2, 3)))
 

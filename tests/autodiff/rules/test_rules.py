@@ -30,8 +30,8 @@ from autodiff import grads, numeric
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad, vjp
 from autodiff.reverse import gradient
-from autodiff.rules import registry
-from autodiff.rules.registry import rules
+from autodiff.rules import Rule, by_function, elementwise, general, linear, multilinear, reduction
+from autodiff.rules.rule import rules
 from compgraph import operations
 from conftest import RULES
 
@@ -318,7 +318,7 @@ def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: 
 
 def test_every_rule_has_its_name_in_grads() -> None:
     modules = [m for m in vars(grads).values() if getattr(m, "__package__", None) == grads.__name__]
-    named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, registry.Rule)}
+    named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, Rule)}
     assert {f"{opname}_grad": rule for opname, rule in RULES.items()} == named
 
 
@@ -393,7 +393,7 @@ def registered() -> Iterator[None]:
     for table, before in zip(tables, kept, strict=True):
         table.clear()
         table.update(before)
-    registry.by_function.clear()
+    by_function.clear()
 
 
 def primitive(function: Callable[..., Any]) -> Any:
@@ -405,22 +405,22 @@ X, Y = np.array([[0.5, -1.5, 2.0], [1.0, 0.3, -0.7]]), np.array([1.5, -0.5, 0.8]
 
 
 def wrong_sine(formula: Any) -> Case:
-    registry.elementwise("tried", formula)
+    elementwise("tried", formula)
     return Case("tried", "sine", primitive(lambda x: np.sin(x)), (X,))
 
 
 def wrong_conjugate(formula: Any) -> Case:
-    registry.elementwise("tried", formula)
+    elementwise("tried", formula)
     return Case("tried", "conjugate", primitive(lambda x: np.conjugate(x)), (X + 1j,))
 
 
 def wrong_product(first: Any, second: Any) -> Case:
-    registry.elementwise("tried", first, second)
+    elementwise("tried", first, second)
     return Case("tried", "product", primitive(lambda x, y: x * y), (X, Y))
 
 
 def wrong_sum(weights: Any) -> Case:
-    registry.reduction("tried", weights)
+    reduction("tried", weights)
 
     def total(x: Any, *, axis: Any = None) -> Any:
         return np.sum(x, axis=axis)
@@ -429,17 +429,17 @@ def wrong_sum(weights: Any) -> Case:
 
 
 def wrong_cube(formula: Any, tangent: Any) -> Case:
-    registry.general("tried", formula).tangent(tangent)
+    general("tried", formula).tangent(tangent)
     return Case("tried", "cube", primitive(lambda x: x**3), (X,))
 
 
 def wrong_linear(formula: Any, function: Callable[..., Any] = lambda x: 3 * x) -> Case:
-    registry.linear("tried", formula)
+    linear("tried", formula)
     return Case("tried", "linear", primitive(function), (X,))
 
 
 def wrong_matmul(first: Any, second: Any) -> Case:
-    registry.multilinear("tried", first, second)
+    multilinear("tried", first, second)
     return Case("tried", "matmul", primitive(lambda x, y: np.matmul(x, y)), (X, X.T))
 
 

@@ -21,7 +21,7 @@ import autodiff
 import compgraph as cg
 from autodiff import jvp, numeric
 from autodiff.reverse import gradient
-from autodiff.rules.registry import by_function, rules
+from autodiff.rules.rule import by_function, rules
 from autodiff.visualize import Animation, animate
 from autodiff.visualize.equations import Writer, plain
 from autodiff.visualize.layout import lay_out

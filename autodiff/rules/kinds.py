@@ -1,0 +1,136 @@
+"""The kinds of rules, and how one of each is declared.
+
+The kind of a rule gives its tangent rule for nothing:
+
+============  ==========================================================================================
+elementwise   the Jacobian is diagonal: the same formula, fed the tangent
+linear        linear in all its operands together: the operation itself, applied to the tangents
+multilinear   linear in each operand: the operation with one operand replaced by its tangent, summed
+reduction     ``out = sum(weight * x)`` to first order: one formula, the weights, serves both modes
+gather        ``out = x.ravel()[positions]``: one formula, the positions, serves both modes
+general       the tangent formulas are written beside the rule, one for each operand
+============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import record
+
+from .accumulate import scatter
+from .broadcasting import spread
+from .formulas import Formula, Shared, Variadic
+from .rule import Rule, declare
+
+
+def elementwise(opname: str, *formulas: Formula | None) -> Rule:
+    """Declare an operation whose Jacobian with respect to each operand is diagonal."""
+    return declare(Rule(opname, "elementwise", formulas, formulas))
+
+
+def linear(opname: str, *formulas: Formula | None, shared: Formula | None = None) -> Rule:
+    """Declare an operation that is linear in all its operands together; see `Shared`."""
+    return declare(Rule(opname, "linear", Shared(shared, stacked=True) if shared else formulas, ()).following())
+
+
+def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
+    """Declare an operation that is linear in each of its operands."""
+    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()).following())
+
+
+def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
+    """Declare a reduction along ``axis`` by its partial derivatives.
+
+    For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
+    respect to each element of the operand, in a form that broadcasts against it, or None where all are one; `out`
+    keeps the reduced axes, with length one. `initial` does so for the number that the reduction begins with, which is
+    the second operand.
+    """
+    rule = Rule(opname, "reduction", (), ())
+    pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]
+    if initial is not None:
+        start = _initial_formula(initial)
+        pairs.insert(1, (start, start))
+    rule.formulas, rule.tangents = [f for f, _ in pairs], [t for _, t in pairs]
+    rule.weights = weights
+    if initial is not None:
+        rule.weights, rule.initial = (weights[0], initial, *weights[1:]), 1
+    return declare(rule)
+
+
+def _initial_formula(weights: Formula) -> Formula:
+    """The formula of the number a reduction begins with, which is an operand of each result."""
+
+    def formula(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)
+        return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
+
+    return formula
+
+
+def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
+    def formula(adjoint: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        kept = spread(out, x, axis, keepdims)
+        factor = weights(kept, x, *others, axis=axis, **options)
+        adjoint = spread(adjoint, x, axis, keepdims)
+        return adjoint if factor is None else adjoint * factor
+
+    def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        kept = spread(out, x, axis, keepdims)
+        factor = weights(kept, x, *others, axis=axis, **options)
+        weighted = tangent if factor is None else weighed(rule, tangent, factor, x, *others, axis=axis, **options)
+        return np.sum(weighted, axis=axis, keepdims=bool(keepdims))
+
+    return formula, tangent
+
+
+def weighed(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
+    """The tangent of what is reduced times the partial derivatives; of elements that take no part zero, whatever theirs is."""
+    weighted = tangent * factor
+    if not rule.begins:
+        return weighted
+    part: Any = (factor != 0 if np.ndim(factor) else True) if rule.part is None else rule.part(*operands, **options)
+    return weighted if part is True else np.where(part, weighted, 0)
+
+
+def moved(function: Callable[..., Any]) -> Formula:
+    """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
+
+    def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        return record(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
+
+    return positions
+
+
+def gather(opname: str, positions: Formula) -> Rule:
+    """Declare an operation each of whose results is an element of its first operand, or a zero.
+
+    ``positions(out, x, *others, **options)`` returns where in ``x.ravel()`` each element of the result comes from, in
+    the shape of the result; -1 where it comes from nowhere.
+    """
+
+    def formula(adjoint: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        places = np.ravel(positions(out, x, *others, **options))
+        there = places >= 0
+        flat = record(scatter, (np.ravel(x), np.ravel(adjoint)[there], places[there]), {"layout": (1,)})
+        return np.reshape(flat, x.shape)
+
+    def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+        places = positions(out, x, *others, **options)
+        if not x.size:
+            return np.zeros_like(out)
+        return np.where(places >= 0, np.ravel(tangent)[places], 0)
+
+    rule = Rule(opname, "gather", (formula,), (tangent,))
+    rule.positions = positions
+    return declare(rule.selecting())
+
+
+def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:
+    """Declare any other operation; its tangent formulas follow by ``.tangent(...)``. See `Shared`."""
+    return declare(Rule(opname, "general", Shared(shared, fixed, True) if shared else formulas, ()).following())
