@@ -16,7 +16,7 @@ from test_in_place_programs import run, starting
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
 from autodiff.reverse import writes
-from compgraph.graph.node import snapshot
+from compgraph.graph import snapshot
 
 Array = np.ndarray[Any, Any]
 
