@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Joint, Memory, Node, PlaceholderNode, Write, new_view, require_history, root_of, viewed_by
+from ..graph import (
+    ConstantNode,
+    Joint,
+    Memory,
+    Node,
+    PlaceholderNode,
+    Write,
+    like,
+    placed_as,
+    require_history,
+    root_of,
+    viewed_by,
+)
 from ..graph.context import recording_on
 from .retrace import Question, origin_of, recipe
 
@@ -80,10 +92,10 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_
         elif not item.args and not item.memory:
             made[item] = item
         elif not shapes_known and origin_of(item):
-            made[item] = _like(item, args)
+            made[item] = like(item, args)
             made[item].origin = item.origin
         elif item in inputs or _is_written(item):
-            made[item] = _like(item, args)
+            made[item] = like(item, args)
             if isinstance(item, Node) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
         elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(
@@ -95,7 +107,7 @@ def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
-                known[key] = _viewing(_like(item, args), item)
+                known[key] = _viewing(like(item, args), item)
             made[item] = known[key]
     return made
 
@@ -112,8 +124,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
         steps = [step for step in recipe([out], stop=ends) if step.args and step not in ends]
         for place, step in enumerate(steps):
             step.tick = item.tick - 0.5 + place / (2 * len(steps))
-            step.code, step.instruction, step._scope = item.code, item.instruction, item.scope
-            yield step
+            yield placed_as(item, step)
         made[item] = made[out]
 
 
@@ -129,23 +140,9 @@ def _is_constant(item: Any) -> bool:
 
 def _constant(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, Joint):
-        return _like(item, args)
-    made = ConstantNode.hold(item.plain, item._name)
-    made.plain, made.code, made.instruction, made._scope = item.plain, item.code, item.instruction, item.scope
-    return made
-
-
-def _like(item: Any, args: tuple[Any, ...]) -> Any:
-    """A node or joint as another is, but for its operands."""
-    if isinstance(item, Joint):
-        made: Any = Joint()
-    else:
-        made = new_view(np.asarray(item.plain), item.__class__)
-        made._name, made.memory = item._name, None
-    made.plain, made.function, made.args, made.options = item.plain, item.function, args, item.options
-    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
-    made.tick, made._operands, made.code, made.instruction = item.tick, None, item.code, item.instruction
-    made._scope = item.scope
+        return like(item, args)
+    made = placed_as(item, ConstantNode.hold(item.plain, item._name))
+    made.plain = item.plain
     return made
 
 
@@ -157,8 +154,8 @@ def _viewing(made: Any, item: Any) -> Any:
         return made
     if isinstance(item.function, operations.Output):
         plain = made.args[0].plain[item.function.index]
-        return made if plain.__class__ is not np.ndarray or plain is made.plain else _over(plain, made)
-    return made if viewed_by(item) is None or viewed_by(made) is not None else _over(_called(made), made)
+        return made if plain.__class__ is not np.ndarray or plain is made.plain else like(made, made.args, plain)
+    return made if viewed_by(item) is None or viewed_by(made) is not None else like(made, made.args, _called(made))
 
 
 def _called(made: Any) -> Any:
@@ -166,18 +163,8 @@ def _called(made: Any) -> Any:
     return made.function(*[a.plain if isinstance(a, (Node, Joint)) else a for a in made.args], **made.options)
 
 
-def _over(plain: Any, node: Any) -> Any:
-    """A node as another is, over another array."""
-    made = new_view(plain, node.__class__)
-    for slot in ("_name", "memory", "function", "args", "options", "edges", "tick", "_operands", "code", "instruction", "_scope"):
-        setattr(made, slot, getattr(node, slot))
-    made.plain = plain
-    return made
-
-
 def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
-    made = Write(memory, (item.window, item.index, item.saved), args[0], isinstance(args[0], Node), item.tick)
-    made.code, made.instruction = item.code, item.instruction
+    made = item.like(memory, args[0], isinstance(args[0], Node))
     memory.log.append(made)
     return made
 

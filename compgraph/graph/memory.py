@@ -55,14 +55,26 @@ class Write:
     level = 0
     opname = "setitem"
 
-    def __init__(self, memory: Memory, place: tuple[Any, Any, Any], value: Any, is_node: bool, tick: int) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        place: tuple[Any, Any, Any],
+        value: Any,
+        is_node: bool,
+        tick: float,
+        line: tuple[Any, int] = (None, 0),
+        scope: tuple[str, ...] = (),
+    ) -> None:
         self.memory = memory
         self.window, self.index, self.saved = place
         self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
-        self.code: Any = None
-        self.instruction = 0
-        self.scope: tuple[str, ...] = ()
+        (self.code, self.instruction), self.scope = line, scope
         self.whole = True
+
+    def like(self, memory: Memory, value: Any, is_node: bool) -> Write:
+        """The same, of another value, in the log of another buffer."""
+        place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
+        return Write(memory, place, value, is_node, self.tick, line, self.scope)
 
     @property
     def line(self) -> str | None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from .kinds import ACTIVE, INERT, USED
 from .lazy import require_computed
-from .node import ACTIVE, INERT, USED, Node, adopted, require_history
+from .node import Node, require_history
+from .record import adopted
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.

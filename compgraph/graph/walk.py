@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Any, TypeAlias
 
+from .kinds import Joint
 from .memory import Write
-from .node import ConstantNode, Joint, Node, operand_nodes
+from .node import ConstantNode, Node, operand_nodes
 
 GraphNode: TypeAlias = Node | Joint | Write
 

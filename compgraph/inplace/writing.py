@@ -94,9 +94,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     root.memory.require_whole()
-    write = Write(root.memory, place, value if recorded else plain, recorded, next_tick())
-    write.code, write.instruction = source_lines.users_line()
-    write.scope = open_scopes()
+    stored = value if recorded else plain
+    write = Write(root.memory, place, stored, recorded, next_tick(), source_lines.users_line(), open_scopes())
     root.memory.enter(write, lambda: put_plain(target.plain, index, plain, casting))
 
 

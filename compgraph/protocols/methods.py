@@ -372,6 +372,7 @@ def _install_methods() -> None:
         "transpose": _transpose,
         "astype": _astype,
         "copy": _copy,
+        "__copy__": lambda self: _copy(self, "K"),
         "view": _view,
         "flatten": _flatten,
         "ravel": _ravel,

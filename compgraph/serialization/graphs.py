@@ -30,9 +30,9 @@ from ..graph import (
     Twin,
     Write,
     describe,
-    new_view,
     next_tick,
     record,
+    remade,
     require_history,
     window,
 )
@@ -148,9 +148,7 @@ def _log(root: Any, code: Any) -> None:
     """Give a node the log of its buffer."""
     root.memory = Memory()
     for place, index, saved, value, is_node, tick, scope in code:
-        write = Write(root.memory, (_decoded(place), index, saved), value, is_node, tick)
-        write.scope = scope
-        root.memory.log.append(write)
+        root.memory.log.append(Write(root.memory, (_decoded(place), index, saved), value, is_node, tick, scope=scope))
 
 
 class Moment:
@@ -320,18 +318,10 @@ def _rebuilt(
     taken: float | None = None,
 ) -> Any:
     """A node from its parts, older than all that will be made."""
-    plain = _decoded(plain)
-    if cls is Joint:
-        node: Any = Joint()
-    else:
-        node = new_view(np.asarray(plain), cls)
-        node._name, node.memory = name, None
-    node.plain, node.function, node.args, node.options = plain, function_called(function), args, options or NO_OPTIONS
-    node.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     while tick >= 0 and next_tick() <= tick:  # a pickler that lives on meets nodes younger than its session
         pass
-    node.tick, node._operands, node.code, node.instruction = tick, None, line, 0
-    node._scope = scope
+    node = remade(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, tick, name)
+    node.code, node.instruction, node._scope = line, 0, scope
     if isinstance(more, Origin):
         node.origin = more
     elif more is not None:

@@ -17,7 +17,7 @@ MOVED = {
     "compgraph.finding": "compgraph.serialization.functions",
     "compgraph.functions": "compgraph.nn.functions",
     "compgraph.memory": "compgraph.graph.memory",
-    "compgraph.nodes": "compgraph.graph.node",
+    "compgraph.nodes": "compgraph.graph",
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",
     "compgraph.recipes": "compgraph.guards.recipes",

@@ -41,7 +41,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.forward import variables
 from autodiff.reverse import check_gradient, gradient
-from compgraph.graph.node import ACTIVE
+from compgraph.graph import ACTIVE
 from compgraph.guards import escapes
 
 PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")

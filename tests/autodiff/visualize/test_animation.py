@@ -27,7 +27,7 @@ from autodiff.visualize.equations import Writer, plain
 from autodiff.visualize.layout import lay_out
 from autodiff.visualize.names import inner, letter, named, number, on_node
 from autodiff.visualize.steps import backward, forward
-from compgraph.graph.node import Joint
+from compgraph.graph import Joint
 from compgraph.graph.walk import breadth_first
 
 variable: Callable[..., Any] = cg.variable

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
-from compgraph.graph.node import ConstantNode, Joint, Node
+from compgraph.graph import ConstantNode, Joint, Node
 from compgraph.graph.walk import GraphNode, breadth_first, operands_of, topological_order
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.

@@ -15,7 +15,7 @@ from growth import calls
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
 from autodiff.reverse import writes
-from compgraph.graph.node import snapshot
+from compgraph.graph import snapshot
 from tests.programs.test_in_place_programs import run, starting
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ import compgraph as cg
 from autodiff import jvp
 from autodiff.forward import variables
 from autodiff.reverse import gradient
-from compgraph.graph.memory import Memory
+from compgraph.graph import Memory
 
 # What is interrupted while a generator is closed is told as a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -17,10 +17,10 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
+from compgraph.graph import is_hollow
 from compgraph.graph.context import contexts
 from compgraph.graph.context.contexts import is_quick
 from compgraph.graph.context.modes import recording_on
-from compgraph.graph.node import is_hollow
 
 # Each context with a question that tells whether it holds.
 X = cg.variable([1.0, 2.0])

@@ -14,8 +14,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from compgraph.graph import Joint
 from compgraph.graph.context import modes
-from compgraph.graph.node import Joint
 from compgraph.graph.walk import breadth_first
 from compgraph.protocols import methods
 

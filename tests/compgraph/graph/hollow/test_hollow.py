@@ -22,9 +22,11 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import forward
 from autodiff.reverse import gradient
+from compgraph.graph import is_hollow
 from compgraph.graph.hollow.bodies import bodies
 from compgraph.graph.hollow.refusals import LOGS, REFUSAL
-from compgraph.graph.node import is_hollow
+from compgraph.graph.node import fill
+from compgraph.graph.record import _wrapped
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -48,8 +50,8 @@ def hollow(array: Any) -> Any:
     """A node over an array as it is, layout and all."""
     with cg.strict():
         x = cg.variable(1.0) + np.zeros(array.shape)
-        node = cg.nodes._wrapped(array, True)
-        return cg.nodes.fill(node, x.function, x.args, x.edges)
+        node = _wrapped(array, True)
+        return fill(node, x.function, x.args, x.edges)
 
 
 def body(node: Any) -> Any:

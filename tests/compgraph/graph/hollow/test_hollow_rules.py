@@ -19,7 +19,7 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.graph.node import is_hollow
+from compgraph.graph import is_hollow
 from compgraph.graph.operands import to_plain
 
 PER_RULE = 3  # of each opname; the other cases differ in shapes and options alone

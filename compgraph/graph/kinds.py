@@ -1,0 +1,229 @@
+"""The kinds of node, told apart by their class, because a look at a class is the cheapest test there is.
+
+================  =============================================================================
+VariableNode      a leaf one differentiates with respect to; may be updated in place
+ConstantNode      a leaf that never changes; no adjoint reaches it
+OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
+ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
+InertNode         an OperationalNode no adjoint passes: comparisons, floor, what has only constants
+PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
+================  =============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from .. import operations
+from .context import automatic_name, default_float, is_recording, sealed_until
+from .hollow import body_of
+from .interpreter import source_lines
+from .node import (
+    ConstantNode,
+    InertNode,
+    Node,
+    OperationalNode,
+    describe,
+    fill,
+    leaf,
+    ndarray,
+    new_view,
+    next_tick,
+    operand_nodes,
+    placed_as,
+    plain_array,
+    snapshot,
+)
+
+
+class VariableNode(Node):
+    """A leaf of the graph that one differentiates with respect to. Made by `variable`."""
+
+    __slots__ = ()
+    kind = "var"
+    what = "variable"
+
+    @classmethod
+    def create_using(
+        cls, value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True
+    ) -> VariableNode:
+        """Make a variable from a value; see `variable`."""
+        if not copy and isinstance(value, Node):
+            raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
+        array = plain_array(value)
+        target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
+        if target.kind not in "fc":
+            raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
+        if not copy and isinstance(value, ndarray) and target != array.dtype:
+            raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
+        array = np.array(array, dtype=target, copy=True if copy else None)
+        node: VariableNode = leaf(array, cls, name if name is not None else automatic_name(cls.kind))
+        return node
+
+    def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
+        """Let `write` change the variable's own array; the variable is born again, younger than its readers."""
+        if is_recording() and any(isinstance(v, Node) for v in values):
+            raise TypeError(
+                f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
+                "would lose where its value came from. To update it by plain numbers, write inside "
+                "`with cg.no_graph():`, or write node.value."
+            )
+        require_unsealed(self)
+        if not self.plain.flags.writeable:
+            write(self.plain)  # NumPy refuses
+            return self
+        source_lines.made_at(self)
+        self.tick = next_tick()  # before: whatever interrupts, and whatever fails, may have changed a part
+        try:
+            write(self.plain)
+        finally:
+            self.tick = next_tick()  # other threads may have read between
+        return self
+
+
+def require_unsealed(root: Any) -> None:
+    """Raise if a function that runs again in the backward pass would write into a node made outside it."""
+    if root.tick <= sealed_until():
+        raise TypeError(
+            f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
+            "backward pass and would write twice. Copy the array inside the function (np.copy)"
+        )
+
+
+class PlaceholderNode(Node):
+    """A leaf of the graph whose value is given when the graph is run. Made by `placeholder`."""
+
+    __slots__ = ("declared",)
+    kind = "placeholder"
+    what = "placeholder"
+
+    declared: tuple[int | None, ...]
+
+
+class InertPlaceholderNode(PlaceholderNode):
+    """A placeholder of integers or booleans: no adjoint passes."""
+
+    __slots__ = ()
+
+
+class ScalarNode(OperationalNode):
+    """An OperationalNode where NumPy returns a scalar: it is 0-d, and in-place operators rebind the name."""
+
+    __slots__ = ()
+    is_scalar = True
+    what = "value"
+
+
+class InputNode(OperationalNode):
+    """What stands in for an argument while a function is differentiated."""
+
+    __slots__ = ()
+    kind = "input"
+    what = "value"
+
+    @classmethod
+    def of(cls, node: Any) -> Any:
+        """An input with the value and history of `node`."""
+        made: Any = new_view(body_of(np.asarray(node.plain)), cls)
+        made.plain = node.plain
+        return fill(made, node.function, node.args, node.edges, node.options)
+
+
+class InertScalarNode(InertNode):
+    """An InertNode where NumPy returns a scalar."""
+
+    __slots__ = ()
+    is_scalar = True
+
+
+class BlankNode(OperationalNode):
+    """An array of zeros, to be written into, that shares the memory of its value and that nobody has used so far.
+
+    Code that does not know of the graph may fill it, which is found when it is first used; then it becomes what it is below.
+    """
+
+    __slots__ = ()
+    shown_as = OperationalNode
+
+
+class InertBlankNode(InertNode):
+    """The same, made like another node (``np.zeros_like(x)``)."""
+
+    __slots__ = ()
+    shown_as = InertNode
+
+
+class Joint:
+    """The record of an operation with several outputs; each output is an `Output` of it."""
+
+    __slots__ = (
+        "__weakref__", "_operands", "_scope",
+        "args", "code", "edges", "function", "instruction", "options", "plain", "recipe", "tick",
+    )  # fmt: skip
+    level = 0
+    memory = None
+
+    code: Any
+    instruction: int
+
+    _operands: tuple[Node, ...] | None
+    _scope: tuple[str, ...]
+
+    plain: Any
+    function: Any
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    edges: tuple[int, ...]
+    recipe: Any
+    tick: int
+
+    @property
+    def opname(self) -> str:
+        """The name of the operation."""
+        return operations.opname_of(self.function)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names of the scopes the operation was called in, the outermost first."""
+        return getattr(self, "_scope", ())
+
+    @property
+    def line(self) -> str | None:
+        """Where in the user's code the operation was called; None if lines were not recorded."""
+        return source_lines.described(self.code, self.instruction)
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """All operands, as nodes."""
+        return tuple([snapshot(a, self.tick) for a in operand_nodes(self)])
+
+
+ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
+INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode})
+GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that others may give new values
+USED: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}  # what a blank array becomes
+LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
+
+
+def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, tick: float, name: str | None) -> Any:
+    """A node or joint whose history is known: it was pickled, or is that of another."""
+    if kind is Joint:
+        made: Any = Joint()
+    else:
+        made = new_view(np.asarray(plain), kind)
+        made._name, made.memory = name, None
+    made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
+    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    made._operands = None
+    return made
+
+
+def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
+    """A node or joint as another is, but for its operands, or over another array; its buffer has no log."""
+    name = None if isinstance(item, Joint) else item._name
+    plain = item.plain if plain is None else plain
+    return placed_as(item, remade(item.__class__, plain, item.function, args, item.options, item.tick, name))

@@ -1,0 +1,347 @@
+"""Recording: how the result of an operation becomes a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import operations
+from .context import apart, is_deriving, is_quick, is_recording, watched
+from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
+from .interpreter import source_lines, wrapping
+from .kinds import ACTIVE, USED, BlankNode, InertBlankNode, InertScalarNode, InputNode, Joint, ScalarNode
+from .memory import owner_of
+from .node import (
+    NO_OPTIONS,
+    InertNode,
+    Node,
+    OperationalNode,
+    describe,
+    fill,
+    in_scopes,
+    leaf,
+    ndarray,
+    new_view,
+    next_tick,
+    require_history,
+)
+
+
+def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """Compute ``function(*args, **options)`` and remember it: the one door into the graph.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays.
+    args : tuple
+        Its operands: nodes and raw arrays. Nodes among the options are not seen; see `operations.Keyworded`.
+    options : dict
+        Everything else it is given.
+
+    Returns
+    -------
+    Node, tuple of Node, or plain NumPy result
+        What `function` returns, as a node; as it is under `no_graph` or when no argument is a node.
+    """
+    values, edges, active = [], [], False
+    top: Any = None
+    for position, operand in enumerate(args):
+        if isinstance(operand, Node):
+            if not hasattr(operand, "plain"):
+                require_history(operand)
+            values.append(operand.plain)
+            edges.append(position)
+            if operand.__class__ in ACTIVE:
+                active = True
+            elif operand.__class__ in USED:
+                use(operand)
+                active = active or operand.__class__ in ACTIVE
+            elif operand.level and (top is None or operand.level > top.level):
+                top = operand
+        else:
+            if operand.__class__ is ndarray and operand.dtype is OBJECT and adopted(operand) is not operand:
+                return record(function, tuple(map(adopted, args)), options)
+            values.append(operand)
+    if top is not None:
+        return type(top).carry(top.level, function, args, options)
+    value = function(*values, **options)
+    if not edges or not is_recording():
+        for position in edges:
+            take(args[position])
+        return value
+    active = active and function not in operations.PIECEWISE
+    if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
+        result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
+    else:
+        result = _attach(value, function, args, options, tuple(edges), active)
+    if not is_quick():
+        in_scopes(result)
+        watch = watched()
+        if watch is not None:
+            watch.recorded(result)
+    return result
+
+
+def _attach_hollow(*operation: Any) -> Any:
+    with Hollowing():
+        return _attach(*operation)
+
+
+def take(node: Any) -> None:
+    """Remember that numbers of a node, as they are now, go where nothing is recorded."""
+    try:
+        is_known = node.taken > node.tick
+    except AttributeError:
+        is_known = False
+    if not is_known:
+        node.taken = next_tick()
+
+
+def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """The node, or tuple of nodes, of an operation that has been computed."""
+    edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    for i in edges:
+        if args[i].__class__ in USED:
+            use(args[i])
+    active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
+    result = _attach(value, function, args, options, edges, active)
+    in_scopes(result)
+    return result
+
+
+def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """The node of an operation on active operands, without options: `attach` for the commonest case."""
+    hollow = bodies()
+    if hollow is None and LOGS and any(map(is_hollow, args)):  # a function is differentiated, and this is a thread it started
+        return record(function, args)
+    if value.__class__ is ndarray:
+        if hollow is None:
+            node = new_view(value, OperationalNode)
+        else:
+            try:
+                node = new_view(hollow[value.dtype][value.shape], OperationalNode)
+            except KeyError:
+                if value.dtype.kind not in "fc":
+                    return record(function, args)
+                node = new_view(hollow_body(value), OperationalNode)
+        node.plain = value
+    else:
+        node = scalar(value, ScalarNode)
+    node.function = function
+    node.args = args
+    node.edges = edges
+    node.options = NO_OPTIONS
+    node.tick = next_tick()
+    node.memory = node._name = node._operands = None
+    frame = source_lines.caller(2)
+    code = frame.f_code
+    if code is not None and wrapping[code.co_filename]:  # called by a function of ours, as `cg.sin` is
+        frame = source_lines.users_frame(3)
+        code = frame.f_code
+    node.code = code
+    node.instruction = frame.f_lasti
+    return node
+
+
+def scalar(value: Any, kind: type[Node]) -> Any:
+    """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
+    node: Any
+    if bodies() is not None and value.__class__ in operations.SAME_BITS:
+        node = new_view(OF_SCALARS[value.__class__], kind)
+        node.plain = value
+        return node
+    array = np.asarray(value)
+    node = new_view(body_of(array), kind)
+    node.plain = value if value.__class__ in operations.SAME_BITS else array
+    return node
+
+
+def _attach(
+    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
+) -> Any:
+    if isinstance(value, (tuple, list)):
+        return _outputs(value, function, args, options, edges, active)
+    may_share = value.__class__ is ndarray and function.__class__ is not np.ufunc
+    if may_share and (value.base is not None or _is_operand(value, args, edges)):
+        value, active = _as_view(value, args, edges, active)
+    node = fill(_wrapped(value, active), function, args, edges, options)
+    if function in _BLANK and node.__class__ is InertNode and bodies() is None:
+        if function is np.empty_like:
+            value.fill(0)  # it may hold anything, so also what can be told from what others fill in
+        node.__class__ = InertBlankNode
+    return node
+
+
+_BLANK = frozenset({np.zeros_like, np.empty_like})
+
+
+def use(blank: Any) -> None:
+    """Let a blank array be an array like others, unless it has been filled behind the graph's back."""
+    if blank.plain.any():
+        place = "" if blank.line is None else f" ({blank.line})"
+        raise EscapeError(
+            f"the {describe(blank)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
+            "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
+            "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
+        )
+    blank.__class__ = USED[blank.__class__]
+
+
+def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+    """Whether a function has handed an operand back."""
+    for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
+        if args[i].plain is value:
+            return True
+    return False
+
+
+def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
+    """A result that may share its operand's buffer; then what is written into the one changes the other."""
+    if value.base is None:
+        value = value.view()
+    if not active:  # something with a derivative may be written there later: through the operand, if this is read-only
+        owner = owner_of(value)
+        may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
+        active = may_change and any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
+    return value, active
+
+
+def _wrapped(value: Any, active: bool) -> Any:
+    """A value as a node without history; integers and booleans are always inert."""
+    kind = value.dtype.kind if hasattr(value, "dtype") else "O"
+    if kind not in "biufc":
+        raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
+    active = active and kind in "fc"
+    if isinstance(value, np.ndarray):
+        value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
+        node: Any = new_view(body_of(value), OperationalNode if active else InertNode)
+        node.plain = value
+        return node
+    return scalar(value, ScalarNode if active else InertScalarNode)
+
+
+def _outputs(
+    value: Any,
+    function: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    edges: tuple[int, ...],
+    active: bool,
+) -> Any:
+    """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
+    joint = Joint()
+    value = _apart(value, args, edges)
+    joint.plain = tuple(value)
+    joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
+    joint.tick = next_tick()
+    joint._operands = None
+    source_lines.made_at(joint)
+    nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
+
+
+def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """Several outputs; those that lie in the memory of an operand, which only a user's primitive gives, as copies."""
+    owners = {id(owner_of(args[i].plain)) for i in edges if args[i].plain.__class__ is ndarray}
+    shared = [part.__class__ is ndarray and id(owner_of(part)) in owners for part in values]
+    if not any(shared):
+        return values
+    parts = [part.copy() if shares else part for part, shares in zip(values, shared, strict=True)]
+    return type(values)(*parts) if hasattr(values, "_fields") else parts
+
+
+def _created(
+    opresult: ArrayLike,
+    opname: str,
+    operand_a: Any,
+    operand_b: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Make the node of an operation whose result is already known.
+
+    Parameters
+    ----------
+    opresult : array_like
+        The value of the operation.
+    opname : str
+        The name of a recorded operation of one or two operands (``"add"``, ``"exp"``).
+    operand_a, operand_b : array_like or Node
+        The operands; `operand_b` is None for a unary operation.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    OperationalNode
+
+    Raises
+    ------
+    ValueError
+        If no operation has that name.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([1.0, 2.0])
+    >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
+    'add'
+    """
+    function = operations.function_named(opname)
+    if function is None:
+        raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
+    args = (operand_a,) if operand_b is None else (operand_a, operand_b)
+    result = np.asarray(opresult)
+    if function not in operations.PIECEWISE and result.dtype.kind in "biu":
+        result = result.astype(float)  # as the operation on variables would have given
+    node = attach(result[()], function, args)
+    node._name = name
+    return node
+
+
+OperationalNode.create_using = _created
+
+
+def adopted(value: Any) -> Any:
+    """An array of objects with nodes among them, as ``np.array([[x[0], 1], [2, x[1]]])`` makes it of hollow ones, as a node."""
+    if value.__class__ is not ndarray or value.dtype != OBJECT:
+        return value
+    elements = value.ravel().tolist()
+    if any(element is REFUSAL for element in elements):
+        raise refused(source_lines.users_frame(2), COPY)
+    if not any(isinstance(element, Node) for element in elements):
+        return value
+    return np.reshape(np.stack([e if isinstance(e, Node) else np.asarray(e) for e in elements]), value.shape)
+
+
+def is_hollow(value: Any) -> bool:
+    """Whether a value is a hollow node."""
+    return isinstance(value, Node) and bool(new_view(value, ndarray).dtype != value.dtype)
+
+
+def solid(node: Any) -> Any:
+    """What code outside is given for a node: where new nodes are solid, a copy of one that is hollow."""
+    if bodies() is not None or node.level or not is_hollow(node):
+        return node
+    return record(operations.copy, (node,), {"order": "K"})
+
+
+def inert(value: Any) -> Any:
+    """A value that no derivative passes, as a node without operands."""
+    return fill(_wrapped(value, False), None, (), ())
+
+
+def input_over(argument: Any) -> Any:
+    """An input node over a copy of an argument, into which a function may write; a number of NumPy's stays one."""
+    if argument.__class__ in operations.SAME_BITS:
+        node = leaf(np.asarray(argument), InputNode, None)
+        node.plain = argument
+        return node
+    return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
+
+
+def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
+    """A node without operands that is no variable: an array to be written into."""
+    return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)
