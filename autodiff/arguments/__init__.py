@@ -1,8 +1,9 @@
 """What functions are given and give back: nested arguments, which of them are differentiated, and what they must be."""
 
+from .argnums import Argnums, Arguments
 from .asked import require_same_value
 from .checks import as_argument, as_direction, lost_graph, warn_of_zeros
-from .pytrees import Argnums, Arguments, flatten, unflatten, with_aux
+from .pytrees import flatten, unflatten, with_aux
 
 __all__ = [
     "Argnums",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ NAMESPACE = "autodiff"
 _registering = renewed(threading.Lock())
 _registered: set[type] = set()
 LEAF: Any = optree.tree_flatten(np.zeros(()), namespace=NAMESPACE)[1]  # type: ignore[arg-type]
-Argnums = int | str | Sequence[int | str]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -81,122 +79,3 @@ def _register(kind: type) -> None:
         if kind not in _registered:  # by another thread, meanwhile
             optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
             _registered.add(kind)
-
-
-class Arguments:
-    """The arguments a function is differentiated by, as one row of leaves, and the function of these.
-
-    Parameters
-    ----------
-    operator : str
-        Who asks, for messages.
-    f : callable
-        The function.
-    args, kwargs : sequence, mapping
-        Its arguments.
-    argnums : int, str, or sequence of them
-        Which to differentiate by: positions, or names of parameters.
-
-    Attributes
-    ----------
-    leaves : list
-        The arrays in them, in order.
-    single : bool
-        Whether one argument was asked for, rather than a sequence.
-
-    Raises
-    ------
-    TypeError
-        If `argnums` is neither, or the arguments hold no array.
-    ValueError
-        If `argnums` is out of range, names no argument, or names one twice.
-    """
-
-    def __init__(
-        self, operator: str, f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], argnums: Argnums
-    ) -> None:
-        self.operator, self.f, self.args, self.kwargs = operator, f, tuple(args), dict(kwargs)
-        self.single = isinstance(argnums, (int, str, np.integer))
-        wanted: Any = (argnums,) if self.single or not isinstance(argnums, Sequence) else argnums
-        self.places = [self._place(argument) for argument in wanted]
-        if len(set(self.places)) < len(self.places):
-            raise ValueError(f"{operator}: argnums {argnums} asks for the same argument twice")
-        given = [self.args[place] if isinstance(place, int) else self.kwargs[place] for place in self.places]
-        self.leaves, self.structure = flatten(given)
-        if not self.leaves:
-            raise TypeError(f"{operator}: what is to be differentiated by, {given}, holds no array and has no derivatives")
-
-    def _place(self, argument: int | str) -> int | str:
-        """An argument as its position among `args`, or its name among `kwargs`."""
-        if isinstance(argument, str):
-            if argument in self.kwargs:
-                return argument
-            names = _positional(self.f)
-            if argument not in names:
-                raise ValueError(f"{self.operator}: the function has no argument called {argument!r}, or it was not given")
-            position = names.index(argument)
-            if position >= len(self.args):
-                raise ValueError(f"{self.operator}: argument {argument!r} was not given")
-            return position
-        if not isinstance(argument, (int, np.integer)):
-            raise TypeError(f"{self.operator}: argnums is a position, a name, or a sequence of them, not {argument!r}")
-        if not -len(self.args) <= argument < len(self.args):
-            raise ValueError(
-                f"{self.operator}: argnums asks for argument {argument}, but {len(self.args)} were given by position; one that "
-                "is given by keyword is asked for by its name"
-            )
-        return int(argument) % len(self.args)
-
-    @property
-    def nested(self) -> bool:
-        """Whether one of the arguments is not an array, but nests."""
-        return not all(part.is_leaf() for part in self.structure.children())
-
-    @property
-    def names(self) -> list[str]:
-        """What to call each leaf in messages: the argument, and where in it."""
-        return [path[1:].codify(f"argument {self.places[path[0].entry]!r}") for path in self.structure.accessors()]
-
-    @property
-    def advice(self) -> str:
-        """What to say where the graph was lost and a list of numbers was given, perhaps for an array."""
-        given = [self.args[place] if isinstance(place, int) else self.kwargs[place] for place in self.places]
-        if any(isinstance(tree, list) and all(isinstance(x, (int, float)) for x in tree) for tree in given):
-            return ". A list of numbers is handed to the function as a list; for an array give np.array(...)"
-        return ""
-
-    def __call__(self, *leaves: Any) -> Any:
-        """Call the function with other leaves."""
-        args, kwargs = list(self.args), dict(self.kwargs)
-        for place, tree in zip(self.places, unflatten(self.structure, leaves), strict=True):
-            if isinstance(place, int):
-                args[place] = tree
-            else:
-                kwargs[place] = tree
-        return self.f(*args, **kwargs)
-
-    def shaped(self, results: Sequence[Any]) -> Any:
-        """One result for each leaf, as the arguments nest: a tree, or a tuple of trees if several were asked for."""
-        trees = unflatten(self.structure, results)
-        return trees[0] if self.single else tuple(trees)
-
-    def tangents(self, tree: Any) -> list[Any]:
-        """One tangent for each leaf, from what nests as the arguments do: a tree, or a tuple of trees."""
-        trees = [tree] if self.single else tree
-        if not isinstance(trees, (tuple, list)):
-            raise ValueError(f"{self.operator}: tangents of {len(self.places)} arguments are a tuple, not {type(tree).__name__}")
-        if len(trees) != len(self.places):
-            raise ValueError(f"{self.operator}: {len(trees)} tangents were given for {len(self.places)} arguments")
-        leaves, given = flatten(list(trees))
-        if given != self.structure:
-            raise ValueError(f"{self.operator}: the tangents nest as {given}, the arguments as {self.structure}")
-        return leaves
-
-
-def _positional(f: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that arguments given by position go to, in order; none where Python does not know."""
-    try:
-        parameters = inspect.signature(f).parameters.values()
-    except ValueError:
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, to_plain
-from compgraph.graph.context import NoGraph, is_recording, wrappers
+from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
 
 from ..arguments import flatten, unflatten
 from ..forward import TangentNode
-from ..operators import Traced
-from ..reverse import Starting
+from ..operators import as_joint
+from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
+from ..rules import Parts
 from .call import Opaque, is_recorded
+from .closure import Closure
 
 Function = Callable[..., Any]
 
@@ -79,24 +82,24 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     if level:
         return _with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
-    traced = Traced(f, leaves, positions)
-    if traced.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
+    closure = Closure("checkpoint", f, leaves, positions)
+    if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
-    for node in traced.closed:
+    for node in closure.closed:
         if memory_of(node):
             raise TypeError(
                 f"checkpoint: the function uses the {describe(node)} from outside, which was written into; pass it as an "
                 "argument, or use a copy (np.copy)"
             )
-    operands = (*[leaves[i] for i in positions], *traced.closed)
-    call = Checkpoint(f, leaves, positions, traced)
-    found = list(traced.leaves)
-    values = tuple([_own(found[i]) for i in traced.outs])
+    operands = (*[leaves[i] for i in positions], *closure.closed)
+    call = Checkpoint(f, leaves, positions, closure)
+    found = list(closure.results)
+    values = tuple([_own(found[i]) for i in closure.outs])
     if operands and values:
         made = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
-        for i, node in zip(traced.outs, made if len(values) > 1 else [made], strict=True):
+        for i, node in zip(closure.outs, made if len(values) > 1 else [made], strict=True):
             found[i] = node
-    return unflatten(traced.structure, found)
+    return unflatten(closure.structure, found)
 
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
@@ -135,12 +138,12 @@ def _own(node: Any) -> Any:
 class Checkpoint:
     """One call of a checkpointed function: what it takes to run it again."""
 
-    def __init__(self, f: Function, leaves: list[Any], positions: list[int], traced: Traced) -> None:
+    def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
         self.f = f
         self.positions = positions
         self.leaves = [None if i in positions else x for i, x in enumerate(leaves)]
-        self.closed = traced.closed
-        self.outs = traced.outs
+        self.closed = closure.closed
+        self.outs = closure.outs
         self.wrapped = wrappers.get()
         self.known: Any = None
 
@@ -168,30 +171,49 @@ class Checkpoint:
         support = Starting.taken()
         adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
         support = support if isinstance(out, tuple) or support is None else (support,)
-        return self._again(out, operands).pull(adjoints, is_recorded(adjoints, *operands), support)
+        joint, wanted = self._again(out, operands)
+        nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
+        within = None if support is None else _parts(support)
+        if not is_recorded(adjoints, *operands):
+            found = owned(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted)
+            return [found[x] for x in wanted]
+        with recording_on():
+            some = next(iter(seed.found.values()))
+            found = sweep(nodes, joint, seed, set(wanted), True, frozenset(wanted), within)
+            return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
         """The support of the adjoint of one operand, from that of the adjoint of the result; see `structural`."""
         known = self.known
         if known is None or known[0] is not s:  # a sweep asks for one operand after the other
             supports = s if isinstance(out, tuple) else (s,)
-            known = self.known = s, self._again(out, operands).supports(supports, is_recorded(supports, *operands))
+            joint, wanted = self._again(out, operands)
+            recorded = is_recorded(supports, *operands)
+            with recording_on() if recorded else nullcontext():
+                nodes = collect(joint, stop=wanted)
+                found = sweep_supports(nodes, joint, _parts(supports), set(wanted), recorded, frozenset(wanted))
+            known = self.known = s, [found[x] if x in found else np.zeros(x.shape) for x in wanted]
         return known[1][position]
 
-    def _again(self, out: Any, operands: Sequence[Any]) -> Traced:
-        """The function, run again."""
-        traced = Traced(self.f, self._given(operands), self.positions, self.wrapped)
+    def _again(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """The results of the function, run again, as one; and the nodes whose adjoints are those of the operands."""
+        closure = Closure("checkpoint", self.f, self._given(operands), self.positions, self.wrapped)
+        results = [closure.results[i] for i in closure.outs]
         outs = out if isinstance(out, tuple) else (out,)
-        if traced.outs != self.outs or not all(map(_agree, [traced.leaves[i] for i in traced.outs], outs)):
+        if closure.outs != self.outs or not all(map(_agree, results, outs)):
             raise ValueError(
                 "checkpoint: the function gave another result when it ran again; it draws random numbers, or an array it "
                 "uses has changed. Make those arguments"
             )
-        before, now = set(self.closed), set(traced.closed)
+        before, now = set(self.closed), set(closure.closed)
         if before - now or any(map(_may_differ, now - before)):
             raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
-        traced.closed = self.closed
-        return traced
+        return as_joint(results), [*closure.inputs, *self.closed]
+
+
+def _parts(adjoints: Sequence[Any]) -> Parts:
+    """Adjoints of several results, where they are not zero."""
+    return Parts({k: a for k, a in enumerate(adjoints) if a is not None})
 
 
 def _may_differ(node: Any) -> bool:

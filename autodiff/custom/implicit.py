@@ -17,8 +17,9 @@ from compgraph.guards import note_lengths
 
 from ..arguments import as_argument
 from ..forward import jvp
-from ..operators import Traced, grad, jacrev, value_and_grad, vjp
+from ..operators import grad, jacrev, value_and_grad, vjp
 from .call import Opaque
+from .closure import Closure
 
 Function = Callable[..., Any]
 
@@ -270,9 +271,9 @@ _functions = {name: Opaque(name) for name in ("root", "fixed_point", "minimize")
 
 def require_closed(name: str, g: Function, values: list[Any]) -> None:
     """Raise a TypeError if a function uses nodes that are not among its arguments; its derivative would miss them."""
-    traced = Traced(lambda given: g(*given), [to_plain(v) for v in values], range(len(values)))
-    used = [n for n in traced.closed if n.__class__ not in INERT]
-    if used or traced.level:
+    closure = Closure(name, lambda given: g(*given), [to_plain(v) for v in values], range(len(values)))
+    used = [n for n in closure.closed if n.__class__ not in INERT]
+    if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
 

@@ -4,11 +4,13 @@ from .fields import curl, directional_derivative, divergence, elementwise_grad, 
 from .grad import grad, jvp, value_and_grad, vjp
 from .hessians import hessian, hvp
 from .jacobians import jacfwd, jacobian, jacrev, linearize
+from .joint import as_joint
 from .taylor import taylor
-from .tracing import Traced
+from .trace import Trace
 
 __all__ = [
-    "Traced",
+    "Trace",
+    "as_joint",
     "curl",
     "directional_derivative",
     "divergence",

@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.graph import Node, to_plain
 
-from ..arguments import Argnums, Arguments, as_argument
+from ..arguments import Argnums, Arguments
 from ..forward import jvp
 from ..reverse import joined
 from .grad import grad
@@ -59,7 +59,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace("elementwise_grad", f, args, kwargs, argnums, has_aux)
+        trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
         return trace.answer(trace.each(lambda out: _diagonals(trace, out)))
 
     return differentiated
@@ -148,7 +148,7 @@ class Field:
                 f"{operator}: the derivatives are with respect to a single array, not nested or several ones; give the numbers "
                 "in one array, and take it apart in the function"
             )
-        self.x = as_argument(self.f.leaves[0], f"{operator}: {self.f.names[0]}")
+        (self.x,) = self.f.arrays()
 
     def columns(self) -> list[Any]:
         """The derivatives along each axis of a field of as many numbers: the columns of the Jacobian, as vectors."""

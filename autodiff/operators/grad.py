@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.graph.context import recording_on
 
-from ..arguments import Argnums, as_direction, flatten
+from ..arguments import Argnums, Arguments, as_direction, flatten
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, in_a_row
@@ -65,7 +65,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace("grad", f, args, kwargs, argnums, has_aux)
+        trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
         out = trace.scalar("sum it, or use vjp or jvp for functions of several results")
         adjoints = trace.pull(out)
         if unverified[0]:
@@ -158,7 +158,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    trace = Trace("vjp", f, primals, {}, range(len(primals)), has_aux)
+    trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():
         out = in_a_row(outs)

@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.graph import Node, describe
 from compgraph.graph.context import recording_on
 
-from ..arguments import Argnums
+from ..arguments import Argnums, Arguments
 from ..reverse import gradient_nodes, with_tangents
 from .jacobians import derived, directions_of, refuse_nested, warn_of_unreached
 from .sparse import sparse_hessian
@@ -108,7 +108,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """
 
     def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
-        trace = Trace("hvp", f, (x, *args), kwargs, argnums, has_aux)
+        trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
         along = directions_of(trace, v)
         found = with_tangents(out, along, lambda o, vs: _second(trace, o, vs))

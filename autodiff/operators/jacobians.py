@@ -19,7 +19,7 @@ import numpy as np
 
 from compgraph.graph import Node
 
-from ..arguments import Argnums, as_direction, unflatten
+from ..arguments import Argnums, Arguments, as_direction, unflatten
 from ..forward import jvp
 from ..reverse import collect, with_tangents, without_tangents
 from ..rules import conform
@@ -34,7 +34,7 @@ def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive:
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace(operator, f, args, kwargs, argnums, has_aux)
+        trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         found = derive(trace)
         warn_of_unreached(trace)
         return trace.answer(found)
@@ -235,7 +235,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> push(np.array([1.0, 10.0]))
     array([ 2., 40.])
     """
-    trace = Trace("linearize", f, primals, {}, range(len(primals)), has_aux)
+    trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
     recorded = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
     written = any(r.written for r in recorded.values())
     warn_of_unreached(trace)

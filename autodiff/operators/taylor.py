@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, InputNode, Joint, Node, input_over, record, solid, to_plain
+from compgraph.graph import INERT, Joint, Node, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths
@@ -26,7 +26,8 @@ from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatte
 from ..forward import jvp
 from ..reverse import Events, collect, goes_on
 from ..rules import by_function, conform, push
-from .tracing import gathered
+from .joint import as_joint
+from .trace import stand_in
 
 Function = Callable[..., Any]
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
@@ -95,7 +96,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
     """The derivatives along directions that carry nothing."""
     live = is_recording()
     with recording_on(), Hollowing():
-        inputs = [_stand_in(p if live else to_plain(p)) for p in points]
+        inputs = [stand_in(p if live else to_plain(p)) for p in points]
         result = flat(*inputs)
         outs, results = flatten(result)
         for out in outs or [result]:
@@ -138,7 +139,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     """The graph of several results, youngest first."""
     if not outs:
         return []
-    nodes = collect(gathered(outs), stop=inputs)
+    nodes = collect(as_joint(outs), stop=inputs)
     if nodes.__class__ is not Events:
         nodes = nodes[1:]  # without what holds them together
     _require_simple(nodes)
@@ -157,13 +158,6 @@ def _require_simple(nodes: Sequence[Any]) -> None:
 def _is_closed(node: Any) -> bool:
     """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
     return bool(getattr(node.options.get("call"), "closed", ()))
-
-
-def _stand_in(value: Any) -> Any:
-    """An input with a value, and its history if it is a node."""
-    if isinstance(value, Node):
-        return InputNode.of(record(operations.input_of, (value,)))
-    return input_over(value)
 
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
@@ -343,20 +337,20 @@ class Equation:
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         given: dict[Any, Coefficients] = {}
 
-        def stand_in(series: Coefficients, first: Any) -> Any:
-            made = _stand_in(first)
+        def given_as(series: Coefficients, first: Any) -> Any:
+            made = stand_in(first)
             given[made] = series
             return made
 
-        inner = stand_in(outer.series[node], outer.value(node))
-        primals = [outer.value(a) if s is None else stand_in(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)]
+        inner = given_as(outer.series[node], outer.value(node))
+        primals = [outer.value(a) if s is None else given_as(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)]
         tangents: list[Any] = [None] * len(primals)
         for i, series in enumerate(operands):
             if series is not None:
                 first = _at(series, 1)
                 first = np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].plain)
                 slope: Coefficients = []
-                tangents[i] = stand_in(slope, first)
+                tangents[i] = given_as(slope, first)
                 self.slopes.append((slope, series))
         self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
         self.expansion = None

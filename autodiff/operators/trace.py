@@ -9,21 +9,19 @@ the gradient of the tangent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, record, solid
+from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths, noticing
 from compgraph.operations import input_of
 
 from ..arguments import (
-    Argnums,
     Arguments,
-    as_argument,
     flatten,
     lost_graph,
     require_same_value,
@@ -42,23 +40,16 @@ class Trace:
 
     Parameters
     ----------
-    operator : str
-        Who calls, for messages.
-    f : callable
-        The function.
-    args, kwargs : sequence, mapping
-        Its arguments.
-    argnums : int, str, or sequence of them
-        Which to differentiate by: positions, or names of parameters.
+    arguments : Arguments
+        The function, and the arguments it is differentiated by; or what has the same ``operator``, ``f``, ``leaves`` and
+        ``arrays()``, and can be called.
     has_aux : bool
-        Whether it returns a pair of a result and anything else.
+        Whether the function returns a pair of a result and anything else.
 
     Attributes
     ----------
-    arguments : Arguments
-        How the arguments that are differentiated by nest.
     inputs : list of Node
-        What stood in for their leaves, tangents of outer derivatives stripped.
+        What stood in for the leaves of the arguments, tangents of outer derivatives stripped.
     result, aux : object
         What the function returned.
     leaves, structure : list, PyTreeSpec
@@ -69,21 +60,12 @@ class Trace:
         Whether operations around this trace are recorded, so that derivatives may have to be nodes.
     """
 
-    def __init__(
-        self,
-        operator: str,
-        f: Function,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        argnums: Argnums,
-        has_aux: bool = False,
-    ) -> None:
-        self.operator, self.has_aux, self.outer = operator, has_aux, is_recording()
-        self.arguments = Arguments(operator, f, args, kwargs, argnums)
+    def __init__(self, arguments: Any, has_aux: bool = False) -> None:
+        self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
         apart(self._run)
-        require_same_value(operator, f, self.arguments.leaves, self.function, self.leaves)
+        require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
     def linearized(self, out: Any) -> Linearization:
         """What lies between the inputs and a node computed from them, by the function or from the gradient of its result."""
@@ -93,29 +75,16 @@ class Trace:
         """Call the function."""
         given = []
         with recording_on(), Hollowing():
-            for argument in self._checked():
-                stand_in, primal = _input(argument if self.outer or not isinstance(argument, Node) else argument.plain)
-                given.append(stand_in)
-                self.inputs.append(primal)
+            for argument in self.arguments.arrays():
+                refuse_carried(self.operator, argument)
+                given.append(stand_in(argument if self.outer else to_plain(argument)))
+                self.inputs.append(bare(given[-1]))
             with noticing() as self.escapes:
                 self.result: Any = self.arguments(*given)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
             self.leaves = list(map(adopted, self.leaves))
-
-    def _checked(self) -> list[Any]:
-        """The leaves of the arguments, as arrays or nodes that have derivatives."""
-        leaves = self.arguments.leaves
-        try:
-            arguments = list(map(as_argument, leaves))
-        except TypeError:
-            for name, leaf in zip(self.arguments.names, leaves, strict=True):
-                as_argument(leaf, f"{self.operator}: {name}")  # the same, with a name that takes time to find
-            raise
-        for argument in arguments:
-            refuse_carried(self.operator, argument)
-        return arguments
 
     def function(self, *leaves: Any) -> Any:
         """What the function gives for other leaves of its arguments, without auxiliary results."""
@@ -125,7 +94,7 @@ class Trace:
     def again(self, leaves: Sequence[Any]) -> list[Any]:
         """The adjoints of other leaves, as plain numbers."""
         with no_graph():
-            trace = Trace(self.operator, self.function, leaves, {}, range(len(leaves)))
+            trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
             return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
@@ -235,17 +204,20 @@ class Trace:
         return unflatten(structure, [self.value(leaf) if isinstance(leaf, Node) else leaf for leaf in leaves])
 
 
-def _input(argument: Any) -> tuple[Any, Any]:
-    """What stands in for an argument, and the node within it to differentiate with respect to."""
-    if isinstance(argument, TangentNode):
-        stand_in, primal = _input(argument.primal)
-        return TangentNode.create_using(stand_in, argument.tangent, argument.level), primal
-    if isinstance(argument, Node):
-        node = record(input_of, (argument,))
-        node = InputNode.of(node)
-    else:
-        node = input_over(argument)
-    return node, node
+def stand_in(value: Any) -> Any:
+    """An input node with a value, with its history if it is a node, and with its tangents."""
+    if isinstance(value, TangentNode):
+        return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
+    if isinstance(value, Node):
+        return InputNode.of(record(input_of, (value,)))
+    return input_over(value)
+
+
+def bare(value: Any) -> Any:
+    """A value without its tangents."""
+    while isinstance(value, TangentNode):
+        value = value.primal
+    return value
 
 
 def in_a_row(parts: Sequence[Any]) -> Any:

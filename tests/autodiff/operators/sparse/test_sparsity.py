@@ -13,6 +13,7 @@ from cases import CASES, COMPOSED_CASES
 
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jacrev, jvp
+from autodiff.arguments import Arguments
 from autodiff.operators.sparse import coloring, sparsity
 from autodiff.operators.sparse.coloring import color_columns
 from autodiff.operators.trace import Trace
@@ -24,7 +25,7 @@ Function = Callable[..., Any]
 
 def traced(f: Function, *args: Any) -> Linearization:
     """The graph of a function."""
-    trace = Trace("jacobian", f, args, {}, range(len(args)))
+    trace = Trace(Arguments("jacobian", f, args, {}, range(len(args))))
     (out,) = trace.outs()
     return trace.linearized(out)
 

@@ -1,0 +1,96 @@
+"""A function that becomes one node of the graph, run once on input nodes to see what it uses from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import ACTIVE, Joint, Node, next_tick, root_of, walk
+from compgraph.graph.context import sealed_up_to, wrappers
+
+from ..operators import Trace
+
+
+class Closure:
+    """A function of a list, run on input nodes in place of some of its elements: the arguments of a `Trace`.
+
+    Parameters
+    ----------
+    operator : str
+        Who asks, for messages.
+    f : callable
+        A function of a list that returns nested arrays. It cannot write into what was made outside it.
+    elements : sequence
+        What it is given.
+    positions : sequence of int
+        Which of them are arguments: arrays or nodes. The others are handed on.
+    wrapped : tuple of callables
+        What wraps the arrays that `f` makes to be written into (see `compgraph.graph.context.modes.wrappers`).
+
+    Attributes
+    ----------
+    inputs : list of Node
+        What stood in for the arguments.
+    results, structure : list, PyTreeSpec
+        What the function returned, flat, and how it was nested.
+    outs : list of int
+        Which of its results depend on something: on an argument, or on a node from outside.
+    level : int
+        The highest level of their tangents.
+    closed : list of Node
+        The nodes from outside that they were computed from, beside the arguments; none is looked for if they have tangents.
+    """
+
+    def __init__(
+        self, operator: str, f: Callable[..., Any], elements: Sequence[Any], positions: Sequence[int], wrapped: Any = None
+    ) -> None:
+        self.operator, self.f, self.positions = operator, f, positions
+        self.leaves = [elements[i] for i in positions]
+        self._elements = [_read_only(x) for x in elements]
+        self._wrapped = wrappers.get() if wrapped is None else wrapped
+        trace = Trace(self)  # it refers to this: kept, it would hold what the run has left until cycles are collected
+        self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
+        self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Node)]
+        self.level = max([self.results[i].level for i in self.outs], default=0)
+        self.closed: list[Any] = [] if self.level else self._closed()
+
+    def arrays(self) -> list[Any]:
+        """The arguments."""
+        return self.leaves
+
+    def __call__(self, *inputs: Any) -> Any:
+        """What the function makes of inputs in place of its arguments."""
+        given = list(self._elements)
+        for position, x in zip(self.positions, inputs, strict=True):
+            given[position] = x
+        self._start = next_tick()
+        with sealed_up_to(self._start, self._wrapped):
+            return self.f(given)
+
+    def _closed(self) -> list[Any]:
+        """The nodes from outside that the results were computed from."""
+        inputs = set(self.inputs)
+        results = [self.results[i] for i in self.outs]
+
+        def inside(node: Any) -> list[Any]:
+            if node in inputs or self._is_outside(node):
+                return []
+            operands = [node.args[position] for position in node.edges]
+            memory = root_of(node).memory if isinstance(node, Node) else None
+            return operands + memory.log if memory else operands
+
+        return [n for n in walk(results, inside) if n.__class__ in ACTIVE and n not in inputs and self._is_outside(n)]
+
+    def _is_outside(self, node: Any) -> bool:
+        return isinstance(node, (Node, Joint)) and node.tick <= self._start
+
+
+def _read_only(value: Any) -> Any:
+    """A plain array that cannot be written into; all else as it is."""
+    if value.__class__ is not np.ndarray:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
