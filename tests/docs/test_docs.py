@@ -21,7 +21,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 OTHERS = [
-    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "compgraph/inplace/IN_PLACE.md", "ARCHITECTURE.md", "benchmarks/README.md")
+    ROOT / name
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "compgraph/inplace/IN_PLACE.md",
+        "ARCHITECTURE.md",
+        "benchmarks/README.md",
+    )
 ]
 FENCED = re.compile(r"^([ ]*)```([^\n]*)\n(.*?)^[ ]*```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
