@@ -325,10 +325,8 @@ def test_forward_variables_are_hollow_too(route: Route) -> None:
     assert isinstance(caught.value, (TypeError, ValueError, RuntimeError, struct.error))
 
 
-@names(ALL)
+@names([route for route in ALL if route.patched])
 def test_what_patching_keeps(route: Route) -> None:
-    if not route.patched:
-        return
     with cg.patched_numpy():
         ad.grad(function_of(route), verify="first")(POINT)
 

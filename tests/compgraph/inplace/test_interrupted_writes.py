@@ -7,12 +7,12 @@ KeyboardInterrupt. Afterwards nothing has changed, or the write is whole, or wha
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from interruption import Interruption
 
 import compgraph as cg
 from autodiff import jvp
@@ -26,34 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 Array = np.ndarray[Any, Any]
 X = np.array([0.7, -1.2, 0.4])
 W = np.array([1.0, 2.0, -3.0])
-
-
-class Interruption:
-    """Runs something, and raises KeyboardInterrupt before one of its bytecodes."""
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-
-    def __call__(self, run: Callable[[], Any]) -> bool:
-        """Whether it came to be interrupted."""
-        before = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # Python 3.12 looks at this when tracing begins
-        sys.settrace(self._trace)
-        try:
-            run()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
-
-    def _trace(self, frame: Any, event: str, arg: Any) -> Any:
-        frame.f_trace_opcodes = True
-        if event in ("opcode", "line"):  # Python 3.13 does not tell of every bytecode
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-        return self._trace
 
 
 WRITES: dict[str, Callable[[Any, Any], Any]] = {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 import pluggy
 import pytest
+from interruption import Interruption
 
 import autodiff as ad
 import compgraph as cg
@@ -436,47 +437,17 @@ def test_default_dtype_called_within() -> None:
 OURS = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
 
 
-class Interrupting:
-    """Raises KeyboardInterrupt at one of the instructions that run in our code, and in the program."""
+def _may_be_interrupted(program: Any) -> Callable[[CodeType], bool]:
+    """Of which code an instruction may be interrupted: ours, and the program's."""
 
-    def __init__(self, program: Callable[[], object], at: int | None) -> None:
-        self.program, self.at, self.count = program, at, 0
-
-    def run(self) -> bool:
-        """Run the program; whether it was interrupted."""
-        before = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # by which Python 3.12 knows that instructions will be traced
-        sys.settrace(self._called)
-        try:
-            self.program()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
-
-    def _called(self, frame: Any, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        if not code.co_filename.startswith(OURS) and code is not self.program.__code__:  # type: ignore[attr-defined]
-            return None
+    def within(code: CodeType) -> bool:
         if code.co_filename.endswith("patched_numpy.py") and code.co_name in ("_patch", "_restore"):
-            return None  # a lock is left in C: a signal cannot do what would be done here
+            return False  # a lock is left in C: a signal cannot do what would be done here
         if code.co_name == "<genexpr>":
-            return None  # it may run once more to be closed, by a finalizer, where errors are lost
-        frame.f_trace = self._at
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        self._step()
-        return self._at
+            return False  # it may run once more to be closed, by a finalizer, where errors are lost
+        return code.co_filename.startswith(OURS) or code is program.__code__
 
-    def _at(self, frame: Any, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            self._step()
-        return self._at
-
-    def _step(self) -> None:
-        self.count += 1
-        if self.count == self.at:
-            raise KeyboardInterrupt
+    return within
 
 
 def _in_context(context: Any) -> Callable[[], object]:
@@ -547,11 +518,12 @@ def _state() -> dict[str, Any]:
 def test_interrupted_anywhere(name: str) -> None:
     """Whatever instruction a signal interrupts, all is as before."""
     program, before = PROGRAMS[name], _state()
+    within = _may_be_interrupted(program)
     program()  # what is remembered of it
-    whole = Interrupting(program, None)
-    whole.run()
+    whole = Interruption(None, within)
+    whole(program)
     rng = np.random.default_rng(sum(name.encode()))
-    most = min(whole.count, 60)
-    for at in np.sort(rng.choice(whole.count, most, replace=False)) + 1:
-        Interrupting(program, int(at)).run()  # where it ends in a finalizer, Python swallows it
-        assert _state() == before, f"interrupted at instruction {at} of {whole.count}"
+    most = min(whole.steps, 60)
+    for at in np.sort(rng.choice(whole.steps, most, replace=False)) + 1:
+        Interruption(int(at), within)(program)  # where it ends in a finalizer, Python swallows it
+        assert _state() == before, f"interrupted at instruction {at} of {whole.steps}"

@@ -1,0 +1,55 @@
+"""A signal may come between any two steps of the interpreter: an exception raised at one of them, as a handler raises it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+
+class Interruption:
+    """Runs something, and raises KeyboardInterrupt at one of its steps.
+
+    Parameters
+    ----------
+    at : int or None
+        Which step, from 1 on; with None steps are only counted.
+    within : callable
+        Whether steps of a function's code count: of all, unless told.
+
+    Attributes
+    ----------
+    steps : int
+        How many there were.
+    """
+
+    def __init__(self, at: int | None, within: Callable[[CodeType], bool] = lambda code: True) -> None:
+        self.at, self.within, self.steps = at, within, 0
+
+    def __call__(self, run: Callable[[], Any]) -> bool:
+        """Whether it came to be interrupted."""
+        before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # by which Python 3.12 knows, when tracing begins, that bytecodes are traced
+        sys.settrace(self._called)
+        try:
+            run()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def _called(self, frame: Any, event: str, argument: Any) -> Any:
+        if not self.within(frame.f_code):
+            return None
+        frame.f_trace = self._step  # first: Python 3.13 tells of bytecodes only in a frame that has a function to tell
+        frame.f_trace_opcodes = True
+        return self._step
+
+    def _step(self, frame: Any, event: str, argument: Any) -> Any:
+        if event in ("opcode", "line"):
+            self.steps += 1
+            if self.steps == self.at:
+                raise KeyboardInterrupt
+        return self._step
