@@ -102,7 +102,7 @@ class Traced:
         seed = _parts(adjoints)
         within = None if support is None else _parts(support)
         if not recorded:
-            found = owned(sweep(nodes, together, seed, set(wanted), False, ends, within), wanted)
+            found = owned(sweep(nodes, together, seed, set(wanted), False, ends, within), wanted, *adjoints)
             return [found[x] for x in wanted]
         with recording_on():
             some = next(iter(seed.found.values()))

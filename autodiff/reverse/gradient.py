@@ -137,8 +137,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     nodes = collect(node)
     wanted = wanted_variables(node, nodes, wrt, unused)
     if not create_graph:
-        found = sweep(nodes, node, seed_of(node, adjoint), set(wanted), False)
-        return Gradients(owned(found, wanted, adjoint), node.opname)
+        seed = seed_of(node, adjoint)
+        found = sweep(nodes, node, seed, set(wanted), False)
+        return Gradients(owned(found, wanted, seed), node.opname)
     if adjoint is not None:  # without one it is derived again
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = apart(_recorded, nodes, node, wanted, adjoint)
