@@ -13,7 +13,7 @@ from compgraph.graph import Joint, Node, Write, describe, to_plain
 
 from .arguments import Arguments, flatten
 from .forward import jvp
-from .numeric import finite_differences
+from .numeric import finite_differences, require_arguments
 from .operators import vjp
 from .reverse import collect
 from .rules import DEFERRED, by_function, conform, plain_operands, plain_result, push
@@ -132,10 +132,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
 def _direction(value: Any, rng: Any) -> Any:
     """A random direction of the shape and dtype of a value."""
     value = np.asarray(to_plain(value))
-    direction = rng.normal(size=value.shape)
-    if value.dtype.kind == "c":
-        direction = direction + 1j * rng.normal(size=value.shape)
-    return direction.astype(value.dtype)
+    return finite_differences.random_direction(value, rng).astype(value.dtype)
 
 
 def _weights(out: Any, rng: Any) -> Any:
@@ -208,11 +205,7 @@ def check_grads(
     """
     if order < 1 or not modes or not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(
-            f"check_grads: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
-            "write check_grads(f, [x])"
-        )
+    require_arguments("check_grads", args)
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
     leaves = [finite_differences.plain(leaf) for leaf in arguments.leaves]
     _check(lambda *leaves: _whole(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)

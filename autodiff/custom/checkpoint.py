@@ -175,7 +175,7 @@ class Checkpoint:
         nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
         within = None if support is None else _parts(support)
         if not is_recorded(adjoints, *operands):
-            found = owned(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted)
+            found = owned(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
             return [found[x] for x in wanted]
         with recording_on():
             some = next(iter(seed.found.values()))

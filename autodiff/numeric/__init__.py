@@ -2,7 +2,14 @@
 
 from . import finite_differences
 from .finite_differences import directional, gradient, plain, step_of
-from .verification import DetachedGradientError, detached, require_differentiable, require_known, verify_gradient
+from .verification import (
+    DetachedGradientError,
+    detached,
+    require_arguments,
+    require_differentiable,
+    require_known,
+    verify_gradient,
+)
 
 __all__ = [
     "DetachedGradientError",
@@ -11,6 +18,7 @@ __all__ = [
     "finite_differences",
     "gradient",
     "plain",
+    "require_arguments",
     "require_differentiable",
     "require_known",
     "step_of",

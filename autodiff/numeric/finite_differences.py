@@ -22,6 +22,12 @@ def step_of(dtype: Any) -> float:
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
+def random_direction(like: Any, rng: Any) -> Any:
+    """Normal numbers in the shape of an array, complex ones if it is complex."""
+    direction = rng.normal(size=like.shape)
+    return direction + 1j * rng.normal(size=like.shape) if like.dtype.kind == "c" else direction
+
+
 def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence[Any], step: float | None = None) -> Any:
     """The derivative of ``f(*args)`` along `directions`, by a central difference.
 
@@ -94,6 +100,23 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
                 partial[index] += np.conj(unit) * _partial(f, args, position, index, unit, weights, step)
         found.append(partial)
     return found
+
+
+def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
+    """The central difference of a function, with all elements of a mask moved at once, each by a step of its own size."""
+    x = plain(x)
+    step = (step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
+    above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
+    width = above - below
+    width = np.sum(width) if np.sum(mask) == 1 else width
+    return (np.asarray(f(above)) - np.asarray(f(below))) / width
+
+
+def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
+    """The Jacobian of a function, of the shape of its result followed by that of `x`, one element after the other."""
+    columns = [elementwise(f, x, unit)[..., None] for unit in np.eye(x.size).reshape(-1, *x.shape)]
+    shape = (*f(plain(x)).shape, *x.shape)
+    return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
 
 
 def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, weights: Any, step: float | None) -> Any:

@@ -52,6 +52,15 @@ def require_differentiable(operator: str, node: Any) -> None:
         raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
 
 
+def require_arguments(operator: str, args: Any) -> None:
+    """Raise a TypeError unless the arguments of a function come as a tuple or list."""
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"{operator}: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
+            f"write {operator}(f, [x])"
+        )
+
+
 def require_known(verify: str | None) -> None:
     """Raise a ValueError for an option that does not exist."""
     if verify not in VERIFY:
@@ -217,9 +226,7 @@ def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
 
 def _direction(point: Any, rng: Any) -> Any:
     """A random direction, in which each element moves in proportion to its size."""
-    direction = rng.normal(size=point.shape)
-    if point.dtype.kind == "c":
-        direction = direction + 1j * rng.normal(size=point.shape)
+    direction = finite_differences.random_direction(point, rng)
     sizes = np.abs(point)
     largest = float(np.max(sizes, initial=0))
     return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)

@@ -151,7 +151,7 @@ class Trace:
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_of_zeros(swept)
-            found = owned(swept, self.inputs, adjoint)
+            found = owned(swept, self.inputs, seed)
             return [found[x] for x in self.inputs]
         note_lengths(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():

@@ -1,7 +1,8 @@
 """Derivatives of recorded graphs, by reverse accumulation."""
 
 from . import limits
-from .gradient import Gradients, check_gradient, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
+from .check import check_gradient
+from .gradient import Gradients, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
 from .jacobian import jacobian, variables
 from .linearization import Linearization, gradient_nodes, joined, with_tangents, without_tangents
 from .supports import Starting

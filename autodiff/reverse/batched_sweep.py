@@ -18,7 +18,7 @@ from ..batching import as_seen, batch_like, of_operands, pull_batch, pushed_on
 from ..rules import DEFERRED, RuleErrors, Shared, conform_batch
 from .structural_zeros import holds_nan, known_zeros, swept
 from .supports import as_support, kept, pushed_support
-from .sweep import _sum, depending_on
+from .sweep import added, depending_on
 
 
 def pull_together(
@@ -64,6 +64,7 @@ def _over_nodes(
     count, log = seeds.shape[0], errors.log
     adjoints: dict[Any, Any] = {output: seeds} if output in needed else {}
     found: dict[Any, Any] = {}
+    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
     for node in nodes:
         adjoint = adjoints.pop(node, None)
         if adjoint is None:
@@ -97,8 +98,7 @@ def _over_nodes(
                 adjoints[operand] = contribution if earlier is None else earlier + contribution
                 continue
             contribution = conform_batch(contribution, operand.plain, count)
-            adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
-            del contribution, earlier  # so that _sum sees who else holds them
+            adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
             if create_graph:
                 made_since(adjoints[operand], before, node.code, node.instruction, node.scope)
     return found

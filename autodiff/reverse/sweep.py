@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from .writes import sweep_back as _over_events
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT | USED.keys()
+PLAIN = frozenset({ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
@@ -117,6 +117,7 @@ def _over_nodes(
     needed = depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get
+    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
     found: dict[Any, Any] = {}
     log = errors.log
     reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
@@ -174,41 +175,26 @@ def _over_nodes(
                 fits = kind is plain.__class__
             if not fits:
                 contribution = conform(contribution, plain)
-            adjoints[operand] = contribution if earlier is None else _sum(earlier, contribution)
-            del contribution, earlier  # so that _sum sees who else holds them
+            adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
     if reached:
         source_lines.made_for(found.values(), reached)
     return found
 
 
-def _references(earlier: Any, contribution: Any) -> tuple[int, int]:
-    """The counts of references that `_sum` sees."""
-    return getrefcount(earlier), getrefcount(contribution)
+def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set[Any]) -> Any:
+    """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
 
-
-def _references_alone() -> tuple[int, int, int]:
-    """The counts for buffers that nobody else holds, which differ from one version of Python to another."""
-    held = {0: np.empty(1)}
-    earlier = held.get(0)
-    contribution = np.empty(1)
-    of_earlier, of_contribution = _references(earlier, contribution)
-    del earlier
-    adjoint = held.get(0)
-    return of_earlier, of_contribution, getrefcount(adjoint)
-
-
-EARLIER_ALONE, FRESH_ALONE, FOUND_ALONE = _references_alone()
-
-
-def _sum(earlier: Any, contribution: Any) -> Any:
-    """The sum of two contributions, in place where one is a fresh buffer that nobody else holds."""
+    What a formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
+    """
     if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
-        if getrefcount(contribution) <= FRESH_ALONE and contribution.base is None:
+        if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
+            sums.add(operand)
             contribution += earlier
             return contribution
-        if getrefcount(earlier) <= EARLIER_ALONE and earlier.base is None:
+        if operand in sums:
             earlier += contribution
             return earlier
+        sums.add(operand)
     return earlier + contribution
 
 
@@ -252,15 +238,19 @@ def connected_zeros(node: Any, seed: Any) -> Any:
     return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
 
 
-def owned(found: dict[Any, Any], wanted: Iterable[Any], seed: Any = None) -> dict[Any, Any]:
-    """The adjoints found, as arrays that share memory with nothing; zeros where none arrived."""
+def owned(found: dict[Any, Any], wanted: Iterable[Any], *given: Any) -> dict[Any, Any]:
+    """The adjoints found, as arrays that share memory with nothing; zeros where none arrived.
+
+    A contribution is a new array, the adjoint that a rule was given, or a view; so is one that a user's own formula may
+    keep (see `lent`). The adjoints that a sweep started from are `given`.
+    """
     results: dict[Any, Any] = {}
-    taken: set[int] = {id(seed)}
+    taken = set(map(id, given))
     for node in wanted:
         adjoint = found.get(node)
         if adjoint is None:
             adjoint = np.zeros_like(node.plain)
-        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken or getrefcount(adjoint) > FOUND_ALONE):
+        elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken):
             adjoint = adjoint.copy()
         taken.add(id(adjoint))
         results[node] = adjoint if adjoint.ndim else adjoint[()]

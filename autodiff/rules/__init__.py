@@ -7,7 +7,7 @@ from .callables import with_keywords
 from .corners import found_by, limit_value, slope_at_corner
 from .derivative_buffer import Shadow
 from .errors import RuleErrors
-from .formulas import Formula, Shared, Variadic
+from .formulas import Formula, Shared, Variadic, lent
 from .kinds import elementwise, gather, general, linear, moved, multilinear, reduction, weighed
 from .past_values import Gone, as_node, plain_operands, plain_result
 from .rule import Rule, by_function, makers
@@ -33,6 +33,7 @@ __all__ = [
     "found_by",
     "gather",
     "general",
+    "lent",
     "limit_value",
     "linear",
     "makers",

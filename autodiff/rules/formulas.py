@@ -6,7 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 Formula = Callable[..., Any]
+
+
+def lent(contribution: Any) -> Any:
+    """What a user's function gave, which may be kept there: a view, so that no sweep takes the array for its own."""
+    return contribution.view() if contribution.__class__ is np.ndarray else contribution
 
 
 class Variadic(Sequence[Formula | None]):

@@ -40,22 +40,8 @@ class Slope:
             return out
 
         if self.elementwise:
-            return differences(moved, values[k], np.ones(values[k].shape))
-        units = np.eye(values[k].size).reshape(-1, *values[k].shape)
-        columns = [differences(moved, values[k], unit)[..., None] for unit in units]
-        out = moved(finite_differences.plain(values[k]))
-        shape = (*out.shape, *values[k].shape)
-        return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
-
-
-def differences(f: Any, x: Any, mask: Any) -> Any:
-    """The central difference of a function, with all elements of a mask moved at once, each by a step of its own size."""
-    x = finite_differences.plain(x)
-    step = (finite_differences.step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
-    above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
-    width = above - below
-    width = np.sum(width) if np.sum(mask) == 1 else width
-    return (np.asarray(f(above)) - np.asarray(f(below))) / width
+            return finite_differences.elementwise(moved, values[k], np.ones(values[k].shape))
+        return finite_differences.jacobian(moved, values[k])
 
 
 def numerical(function: Any, position: int, elementwise: bool) -> Any:

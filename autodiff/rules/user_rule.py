@@ -14,7 +14,7 @@ from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform
-from .formulas import Formula
+from .formulas import Formula, lent
 from .numerical_rule import numerical
 from .rule import Rule, declare
 
@@ -126,7 +126,12 @@ def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: An
         back = [j and functools.partial(_pulled, opname, k, j) for k, j in found]
         return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in found])
     kind = kind or "general"
-    return Rule(opname, kind, formulas, formulas if kind == "elementwise" else tangents)
+    back = [f and functools.partial(_lent, f) for f in formulas]
+    return Rule(opname, kind, back, formulas if kind == "elementwise" else tangents)
+
+
+def _lent(formula: Formula, *given: Any, **options: Any) -> Any:
+    return lent(formula(*given, **options))
 
 
 def _operand_count(function: Any) -> int:
@@ -223,7 +228,7 @@ class _Checked:
         """Compare along the tangent, or in reverse along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
-        direction = given if self.mode == "forward" else _direction(operand)
+        direction = given if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
         def moved(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
@@ -262,12 +267,6 @@ def _flat(value: Any, like: Any = None) -> Any:
         parts = like if isinstance(like, tuple) else value
         return np.concatenate([np.ravel(np.zeros_like(p) if v is None else v) for v, p in zip(value, parts, strict=True)])
     return np.ravel(value)
-
-
-def _direction(operand: Any) -> Any:
-    rng = np.random.default_rng(0)
-    direction = rng.normal(size=operand.shape)
-    return direction + 1j * rng.normal(size=operand.shape) if operand.dtype.kind == "c" else direction
 
 
 def _short(value: Any) -> str:

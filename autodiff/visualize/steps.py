@@ -118,7 +118,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     last = {step.operand: place for place, step in enumerate(steps)}
     for operand, place in last.items():  # pieces of an array may have been added up in another order
         steps[place] = replace(steps[place], total=adjoints[operand])
-    return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, seed))
+    return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, *adjoints.values()))
 
 
 def _chosen(part: Any, total: Any) -> Any:

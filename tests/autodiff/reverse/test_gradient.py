@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff
 import compgraph as cg
 from autodiff import numeric
 from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
@@ -168,6 +169,21 @@ class TestAdjoint:
             assert not np.shares_memory(g["x"], g["y"])
             assert not any(np.shares_memory(g[n], v.value) for n in "xy" for v in (x, y))
             assert all(g[n].flags.writeable for n in "xy")
+
+    def test_what_a_formula_of_the_user_keeps_is_left_alone(self) -> None:
+        kept = np.array([2.0, 3.0])
+
+        @cg.primitive
+        def scaled(x: Any) -> Any:
+            return kept * x
+
+        autodiff.rule(scaled, lambda g, out, x: kept)
+        pair = autodiff.custom_gradient(lambda x: (kept * x, lambda g: kept))
+        x = cg.variable([1.0, 2.0], "x")
+        for f in (scaled(x), pair(x), scaled(x) + scaled(x) + pair(x) + pair(x)):
+            g = gradient(np.sum(f))["x"]
+            g += 5
+            assert np.array_equal(kept, [2.0, 3.0])
 
     def test_shape_and_dtype_of_the_operand(self) -> None:
         x = cg.variable(np.ones((1, 3), np.float32), "x")

@@ -27,12 +27,25 @@ from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_b
 
 import compgraph as cg
 from autodiff import grads, numeric
+from autodiff.batching import as_seen, pull_batch
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad, vjp
-from autodiff.reverse import gradient
-from autodiff.rules import Rule, by_function, elementwise, general, linear, multilinear, reduction
+from autodiff.reverse import collect, gradient, sweep
+from autodiff.rules import (
+    Rule,
+    Shared,
+    by_function,
+    elementwise,
+    general,
+    linear,
+    multilinear,
+    plain_operands,
+    plain_result,
+    reduction,
+)  # fmt: skip
 from autodiff.rules.rule import rules
 from compgraph import operations
+from compgraph.graph import INERT, to_plain
 from conftest import RULES
 
 Array = np.ndarray[Any, Any]
@@ -320,6 +333,68 @@ def test_every_rule_has_its_name_in_grads() -> None:
     modules = [m for m in vars(grads).values() if getattr(m, "__package__", None) == grads.__name__]
     named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, Rule)}
     assert {f"{opname}_grad": rule for opname, rule in RULES.items()} == named
+
+
+def test_a_contribution_is_a_new_array_or_the_adjoint_or_a_view() -> None:
+    """The sweep adds up contributions in place, so that a new array must be nobody else's."""
+    batched = set()
+    for case in CASES:
+        _, out = recorded(case)
+        nodes = collect(out)
+        reached = sweep(nodes, out, directions(case)[0], set(nodes), False)
+        for node in nodes if nodes.__class__ is list else ():
+            if node.args and node in reached:
+                adjoint = reached[node]
+                found = [c for _ in range(2) for c in contributions(node, adjoint)]
+                if node.function not in batched:
+                    batched.add(node.function)
+                    adjoint = in_batch(adjoint)
+                    found += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
+                given = [*parts_of(reached[node]), *parts_of(adjoint)]
+                owned = [c for c in found if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in given)]
+                kept = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
+                assert len(set(map(id, owned))) == len(owned), f"{case}: {node.opname} returns the same array twice"
+                assert not any(c is k for c in owned for k in kept), f"{case}: {node.opname} returns what it was given"
+
+
+def parts_of(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def contributions(node: Any, adjoint: Any) -> list[Any]:
+    """What the rule of a node makes of its adjoint, for all operands."""
+    formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
+    if isinstance(formulas, Shared):
+        positions = [p for p in node.edges if p >= formulas.fixed]
+        return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
+    asked = [formulas[p] for p in node.edges if node.args[p].__class__ not in INERT]
+    return [formula(adjoint, out, *operands, **node.options) for formula in asked if formula is not None]
+
+
+def in_batch(adjoint: Any) -> Any:
+    """An adjoint five times; of several outputs, of each that has one."""
+    if isinstance(adjoint, tuple):
+        return tuple(None if part is None else in_batch(part) for part in adjoint)
+    return np.stack([adjoint] * 5)
+
+
+def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
+    """The same of several adjoints together."""
+    rule, (out, operands) = by_function[node.function], as_seen(node, False)
+    asked = [p for p in node.edges if node.args[p].__class__ not in INERT and rule.formulas[p] is not None]
+    return [pull_batch(rule, p, adjoints, out, operands, node.options) for p in asked]
+
+
+def test_gradients_share_memory_with_no_value_and_with_no_earlier_gradient() -> None:
+    for case in CASES:
+        variables, out = recorded(case)
+        u, _ = directions(case)
+        first, second = ([gradient(out, variables, adjoint=u)[x] for x in variables] for _ in range(2))
+        kept = [u, *case.args, *[part for node in collect(out) for part in (node.plain, *map(to_plain, node.args))]]
+        for g in (g for g in first if g.ndim and g.size):
+            assert g.base is None
+            assert g.flags.writeable
+            assert not any(np.may_share_memory(g, other) for other in (*kept, *second) if isinstance(other, np.ndarray)), case
 
 
 def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision() -> None:

@@ -1,0 +1,107 @@
+"""`check_gradient`: whether gradients are those of the function, by central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import InputNode, Node, leaf, to_plain
+from compgraph.graph.context import apart
+from compgraph.graph.hollow import Hollowing
+from compgraph.guards import noticing
+
+from ..numeric import detached, finite_differences, require_arguments
+from .gradient import gradient
+
+
+def check_gradient(
+    f: Any, args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
+) -> bool:
+    """Whether gradients agree with central differences.
+
+    Parameters
+    ----------
+    f : callable
+        A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
+        arrays, and with nodes if `gradients` is None; it may write into them.
+    args : list or tuple of array_like
+        The point; integers become floats.
+    gradients : list or tuple of array_like, optional
+        The gradient with respect to each argument, to be checked; computed by reverse accumulation if not given.
+    rtol, atol : float
+        How far they may be apart, relative to the size of each gradient and absolutely.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    TypeError
+        If `args` or `gradients` is not a tuple or list, or an argument no array.
+    ValueError
+        If the number of gradients, or the shape of one, is not that of the arguments.
+    DetachedGradientError
+        If `gradients` is None, the gradient is wrong, and values were noticed to leave the graph, or the result is no
+        node.
+
+    See Also
+    --------
+    autodiff.check_grads : says which operation is off, in both modes and any order.
+
+    Examples
+    --------
+    >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.0])
+    True
+    >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.1])
+    False
+    """
+    _require_lists(f, args, gradients)
+    args = [finite_differences.plain(a) for a in args]
+    lost, escapes = False, []
+    if gradients is None:
+
+        def run() -> Any:
+            with Hollowing(), noticing() as escapes:
+                inputs = [leaf(a.copy(), InputNode, None) for a in args]
+                return inputs, f(*inputs), escapes
+
+        inputs, out, escapes = apart(run)
+        lost = bool(escapes) or (out is not None and not isinstance(out, Node))
+        if out is None or isinstance(out, Node):
+            found = gradient(out, inputs, unused="zero")
+            gradients = [found[x] for x in inputs]
+        else:
+            gradients = [np.zeros_like(a) for a in args]
+    if len(gradients) != len(args):
+        raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
+    agree = True
+    for position, (given, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
+        if np.shape(given) != expected.shape:
+            raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
+        size = np.max(np.abs(expected), initial=0)
+        close = bool(np.all(np.abs(np.asarray(to_plain(given)) - expected) <= atol + rtol * size))
+        if not close and lost:
+            raise detached(position, given, expected, escapes)
+        agree = agree and close
+    return agree
+
+
+def _require_lists(f: Any, args: Any, gradients: Any) -> None:
+    """Raise a TypeError unless `check_gradient` is called as it must be."""
+    if not callable(f):
+        raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")
+    require_arguments("check_gradient", args)
+    if gradients is not None and not isinstance(gradients, (tuple, list)):
+        raise TypeError(
+            f"check_gradient: gradients is a list with one for each argument, not a {type(gradients).__name__}; of one "
+            "argument write [g], of the result of gradient [g[x]]"
+        )
+    for position, argument in enumerate(args):
+        if not isinstance(argument, np.ndarray) and finite_differences.plain(argument).dtype.kind not in "fc":
+            raise TypeError(
+                f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
+                "autodiff.check_grads takes arguments that nest"
+            )
