@@ -22,6 +22,14 @@ def step_of(dtype: Any) -> float:
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
+def random_direction(value: Any, rng: Any) -> Any:
+    """A random direction of the shape and dtype of an array."""
+    direction = rng.normal(size=value.shape)
+    if value.dtype.kind == "c":
+        direction = direction + 1j * rng.normal(size=value.shape)
+    return direction.astype(value.dtype)
+
+
 def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence[Any], step: float | None = None) -> Any:
     """The derivative of ``f(*args)`` along `directions`, by a central difference.
 

@@ -217,9 +217,7 @@ def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
 
 def _direction(point: Any, rng: Any) -> Any:
     """A random direction, in which each element moves in proportion to its size."""
-    direction = rng.normal(size=point.shape)
-    if point.dtype.kind == "c":
-        direction = direction + 1j * rng.normal(size=point.shape)
+    direction = finite_differences.random_direction(point, rng)
     sizes = np.abs(point)
     largest = float(np.max(sizes, initial=0))
     return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)

@@ -222,7 +222,9 @@ class _Checked:
         """Compare along the tangent, or in reverse along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
-        direction = given if self.mode == "forward" else _direction(operand)
+        direction = given
+        if self.mode == "reverse":
+            direction = finite_differences.random_direction(operand, np.random.default_rng(0))
 
         def moved(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
@@ -261,12 +263,6 @@ def _flat(value: Any, like: Any = None) -> Any:
         parts = like if isinstance(like, tuple) else value
         return np.concatenate([np.ravel(np.zeros_like(p) if v is None else v) for v, p in zip(value, parts, strict=True)])
     return np.ravel(value)
-
-
-def _direction(operand: Any) -> Any:
-    rng = np.random.default_rng(0)
-    direction = rng.normal(size=operand.shape)
-    return direction + 1j * rng.normal(size=operand.shape) if operand.dtype.kind == "c" else direction
 
 
 def _short(value: Any) -> str:
