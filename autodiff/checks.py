@@ -103,7 +103,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     values = plain_operands(operation)
     rule = by_function[operation.function]
     out = plain_result(operation)
-    direction = _direction(values[position], rng)
+    direction = _weights(values[position], rng)
 
     def moved(operand: Any) -> Any:
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
@@ -129,17 +129,11 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     ]
 
 
-def _direction(value: Any, rng: Any) -> Any:
-    """A random direction of the shape and dtype of a value."""
-    value = np.asarray(to_plain(value))
-    return finite_differences.random_direction(value, rng).astype(value.dtype)
-
-
 def _weights(out: Any, rng: Any) -> Any:
-    """Random weights for a result; of several outputs, for each that has derivatives."""
+    """Random weights, or a direction, of the shape of a value; of several outputs, for each that has derivatives."""
     if isinstance(out, tuple):
-        return tuple(_direction(o, rng) if np.asarray(to_plain(o)).dtype.kind in "fc" else None for o in out)
-    return _direction(out, rng)
+        return tuple(_weights(o, rng) if np.asarray(to_plain(o)).dtype.kind in "fc" else None for o in out)
+    return finite_differences.random_direction(np.asarray(to_plain(out)), rng)
 
 
 def _filled(tangent: Any, out: Any) -> Any:
@@ -224,13 +218,13 @@ def _check(
     """Check the derivatives, from the order `level` to `order`, of a function of arrays that returns an array."""
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
-    directions = [_direction(a, rng) for a in args]
+    directions = [_weights(a, rng) for a in args]
     expected = np.asarray(to_plain(f(*args)))
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
     if not np.array_equal(np.asarray(to_plain(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = finite_differences.directional(f, args, directions)
-    weights = _direction(expected, rng)
+    weights = _weights(expected, rng)
     wanted = _product(weights, slope)
     for mode in modes:
         if mode == "fwd":

@@ -22,10 +22,12 @@ def step_of(dtype: Any) -> float:
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
-def random_direction(like: Any, rng: Any) -> Any:
-    """Normal numbers in the shape of an array, complex ones if it is complex."""
-    direction = rng.normal(size=like.shape)
-    return direction + 1j * rng.normal(size=like.shape) if like.dtype.kind == "c" else direction
+def random_direction(value: Any, rng: Any) -> Any:
+    """A random direction of the shape and dtype of an array."""
+    direction = rng.normal(size=value.shape)
+    if value.dtype.kind == "c":
+        direction = direction + 1j * rng.normal(size=value.shape)
+    return direction.astype(value.dtype)
 
 
 def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence[Any], step: float | None = None) -> Any:

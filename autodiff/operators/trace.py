@@ -30,7 +30,7 @@ from ..arguments import (
     with_aux,
 )
 from ..forward import TangentNode, refuse_carried
-from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep
+from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
 
@@ -141,11 +141,12 @@ class Trace:
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
         refuse_carried(self.operator, adjoint)
-        if isinstance(out, TangentNode):
-            return self._pull_both(out, adjoint)
-        if isinstance(adjoint, TangentNode):
-            parts = zip(self.pull(out, adjoint.primal), self.pull(out, adjoint.tangent), strict=True)
-            return [TangentNode.create_using(p, t, adjoint.level) for p, t in parts]
+        return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
+
+    def _pull(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`, where neither has a tangent."""
+        if not isinstance(out, Node):  # it does not depend on the inputs
+            return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
         if not self.live(nodes) and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
@@ -169,22 +170,6 @@ class Trace:
             unreached = [name for name, x in names if x not in reached]
             if unreached:
                 warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
-
-    def _pull_both(self, out: TangentNode, adjoint: Any) -> list[Any]:
-        """The gradient of a value with a tangent: both parts have one."""
-        if isinstance(adjoint, TangentNode) and adjoint.level == out.level:
-            primals = self._pull_any(out.primal, adjoint.primal)
-            crossed = zip(self._pull_any(out.tangent, adjoint.primal), self._pull_any(out.primal, adjoint.tangent), strict=True)
-            tangents = [a + b for a, b in crossed]
-        else:
-            primals, tangents = self._pull_any(out.primal, adjoint), self._pull_any(out.tangent, adjoint)
-        return [TangentNode.create_using(p, t, out.level) for p, t in zip(primals, tangents, strict=True)]
-
-    def _pull_any(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`; a part that is a plain array does not depend on the inputs."""
-        if isinstance(out, Node):
-            return self.pull(out, adjoint)
-        return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
 
     def live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -208,28 +209,51 @@ def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
         return [swept[x] if x in swept else connected_zeros(x, seed) for x in inputs]
 
 
-def with_tangents(out: Any, along: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-    """What is linear in a result and in directions, where these may carry tangents of outer derivatives.
+def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    """What is linear in a result and in directions, where both may carry tangents of outer derivatives.
 
     Parameters
     ----------
     out : Node or array
         The result; an array has nothing to do with the inputs.
-    along : list
-        The directions, to which `apply` is linear one and all.
+    directions : list
+        To which `apply` is linear one and all.
     apply : callable
-        ``apply(out, along)``, for a result without a tangent, returns a list.
+        ``apply(out, directions)``, for a result without a tangent, returns a list.
     """
-    if not isinstance(out, TangentNode):
-        return apply(out, along)
-    first = with_tangents(out.primal, along, apply)
-    if not isinstance(out.tangent, Node):
-        return first
-    primals = [v.primal if isinstance(v, TangentNode) and v.level == out.level else v for v in along]
-    second = with_tangents(out.tangent, primals, apply)
-    return [
-        a + TangentNode.create_using(np.zeros(b.shape, b.dtype)[()], b, out.level) for a, b in zip(first, second, strict=True)
-    ]
+    level = max((x.level for x in (out, *directions) if x.__class__ is TangentNode), default=0)
+    if not level:
+        return apply(out, directions)
+    value, moved = _parts(out, level)
+    parted = [_parts(v, level) for v in directions]
+    primals, tangents = [p for p, _ in parted], [t for _, t in parted]
+    first = with_tangents(value, primals, apply)
+    second: list[Any] = [None] * len(first)
+    if isinstance(moved, Node):
+        second = with_tangents(moved, primals, apply)
+    if any(t is not None for t in tangents):
+        given = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        more = with_tangents(value, given, apply)
+        second = more if second[0] is None else [a + b for a, b in zip(second, more, strict=True)]
+    return [_at_level(level, *pair) for pair in zip(first, second, strict=True)]
+
+
+def _parts(x: Any, level: int) -> tuple[Any, Any]:
+    """A value without its tangent at a level, and that; None where it is zero."""
+    return (x.primal, x.derivative()) if isinstance(x, TangentNode) and x.level == level else (x, None)
+
+
+def _at_level(level: int, value: Any, tangent: Any) -> Any:
+    """A value with a tangent at a level; below the Jacobians that they carry, if those are of an inner derivative."""
+    inner = max((x for x in (value, tangent) if isinstance(x, TangentNode)), key=attrgetter("level"), default=None)
+    if inner is None or inner.level < level:
+        return TangentNode.create_using(value, tangent, level)
+    (value, jacobian), (tangent, moved) = _parts(value, inner.level), _parts(tangent, inner.level)
+    if jacobian is None and moved is not None:
+        jacobian = np.zeros(moved.shape, moved.dtype)
+    if jacobian is not None:
+        jacobian = TangentNode.create_using(jacobian, moved, level)
+    return inner.like(_at_level(level, value, tangent), jacobian)
 
 
 def without_tangents(out: Any) -> list[Any]:

@@ -558,3 +558,44 @@ def test_a_tangent_shares_no_memory_with_the_direction() -> None:
     direction = np.ones(3)
     _, tangent = ad.jvp(lambda x: x[::-1], (W,), (direction,))
     assert not np.shares_memory(tangent, direction)
+
+
+# In a and b: each by a function of both, of an argument and a direction, and what this comes to.
+PRODUCTS: dict[str, tuple[Function, Function]] = {
+    "vjp": (lambda a, b: ad.vjp(lambda x: x**3 * b, a)[1](a * b**2)[0], lambda a, b: 3 * a**3 * b**3),
+    "linearize": (lambda a, b: ad.linearize(lambda x: x**3 * b * a, a * b)[1](a + b), lambda a, b: 3 * a**3 * b**3 * (a + b)),
+    "hvp": (lambda a, b: ad.hvp(lambda x: x**3 * b * a)(a, a * b), lambda a, b: 6 * a**3 * b**2),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("outer_is_first", [True, False])
+def test_a_direction_may_depend_on_an_inner_argument_and_the_function_on_an_outer(name: str, outer_is_first: bool) -> None:
+    """Their tangents are of two levels: the inner one was lost where the result had the outer one alone."""
+
+    def mixed(f: Function) -> Any:
+        if outer_is_first:
+            return ad.jvp(lambda a: ad.jvp(lambda b: f(a, b), (1.5,), (1.0,))[1], (2.0,), (1.0,))
+        return ad.jvp(lambda b: ad.jvp(lambda a: f(a, b), (2.0,), (1.0,))[1], (1.5,), (1.0,))
+
+    product, expected = PRODUCTS[name]
+    np.testing.assert_allclose(mixed(product), mixed(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize("operator", [ad.jacobian, ad.hessian, ad.grad])
+def test_what_an_outer_argument_only_shifts_has_a_tangent_of_zeros(operator: Function) -> None:
+    def inner(y: Any) -> Any:
+        return operator(lambda x: np.sum(x**3) + np.sum(y))(W)
+
+    value, tangent = ad.jvp(inner, (W,), (np.ones(3),))
+    np.testing.assert_array_equal(value, operator(lambda x: np.sum(x**3))(W))
+    np.testing.assert_array_equal(tangent, np.zeros_like(value))
+
+
+def test_jacobians_pass_a_linearization_within_a_derivative() -> None:
+    def inner(y: Any) -> Any:
+        return ad.forward.jacobian(ad.linearize(lambda x: x**3, y)[1](ad.forward.variables(np.ones(2))))
+
+    value, tangent = ad.jvp(inner, (W[:2],), (np.ones(2),))
+    np.testing.assert_allclose(value, np.diag(3 * W[:2] ** 2), rtol=1e-12)
+    np.testing.assert_allclose(tangent, np.diag(6 * W[:2]), rtol=1e-12)
