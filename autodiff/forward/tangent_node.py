@@ -27,6 +27,7 @@ from compgraph.graph import (
     new_view,
     overlaps_itself,
     owner_of,
+    place_in,
     record,
     window,
 )
@@ -103,9 +104,7 @@ class TangentNode(Node):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # it became a node, or one with a tangent, when such a one was written into it
-            offset = _address(self.plain) - _address(buffer.plain)
-            place = {"shape": self.shape, "dtype": self.dtype, "offset": offset, "strides": self.plain.strides}
-            self._primal = record(window, (buffer,), place)
+            self._primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
             if not self.plain.flags.writeable:
                 np.ndarray.setflags(self._primal, write=False)
                 self._primal.plain.flags.writeable = False
@@ -207,10 +206,6 @@ class _Half:
 
 
 HALF: Any = _Half()
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:

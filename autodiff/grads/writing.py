@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import laid, overlaps_itself, record, to_plain, window
+from compgraph.graph import laid, overlaps_itself, place_of, record, to_plain, window
 
 from ..rules import linear, scatter
 
@@ -16,7 +16,7 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
     """Zeros with `g` where the window is; seen through its real parts, a complex buffer has the conjugate adjoint."""
     whole: Any = to_plain(buffer)
     low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
-    start = int(whole.__array_interface__["data"][0]) - low if whole.size else 0
+    start = place_of(whole, low)["offset"]
     count, offset = -(-(high - low) // whole.itemsize), offset + start
     is_flat = whole.ndim == 1 and whole.flags.c_contiguous
     if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, Write, value_at, window
+from ..graph import Joint, Node, Write, place_in, value_at, window
 from ..graph.context import renewed
 from .buffer_allocation import Storage
 from .fusion import BLOCK, Group, fused, repeated
-from .retrace import OtherProgramError, Question, place_in
+from .retrace import OtherProgramError, Question
 
 _FILE = "<executor {}>"
 # Functions whose result is as long as the values of their operands say.

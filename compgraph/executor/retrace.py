@@ -26,6 +26,7 @@ from ..graph import (
     leaf,
     memory_of,
     next_tick,
+    place_in,
     record,
     root_of,
     value_at,
@@ -252,9 +253,3 @@ def _require_copy(item: Any, made: Any) -> None:
             f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
             "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"
         )
-
-
-def place_in(buffer: Any, view: Any) -> dict[str, Any]:
-    """Where a view lies in an array, as `window` takes it."""
-    offset = view.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
-    return {"shape": view.shape, "dtype": view.dtype, "offset": offset, "strides": view.strides}

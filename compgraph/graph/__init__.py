@@ -4,6 +4,9 @@ Of NumPy's protocols and of derivatives nothing is known here. `context` says wh
 numbers from those who do not ask, and `interpreter` finds the user's line.
 """
 
+from .aliasing import laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
+from .buffer_twin import Twin, value_at
+from .collector import collector
 from .history import hollow_out, recover
 from .kinds import (
     ACTIVE,
@@ -27,23 +30,6 @@ from .kinds import (
     require_unsealed,
 )
 from .lazy import require_computed
-from .memory import (
-    Memory,
-    Twin,
-    Write,
-    by_tick,
-    collector,
-    interrupted,
-    laid,
-    last_places,
-    memory_of,
-    overlaps_itself,
-    owner_of,
-    root_of,
-    value_at,
-    viewed_by,
-    window,
-)
 from .node import (
     NO_OPTIONS,
     ConstantNode,
@@ -63,6 +49,7 @@ from .node import (
 from .operands import FAMILIAR, RAW, as_operand, as_operands, copies, full_name, gathered, is_foreign, leaves_of, to_plain
 from .record import adopted, attach, inert, input_over, is_hollow, leaf_like, operation, record, solid, use
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
+from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
 __all__ = [
     "ACTIVE",
@@ -124,6 +111,8 @@ __all__ = [
     "operation",
     "overlaps_itself",
     "owner_of",
+    "place_in",
+    "place_of",
     "placed_as",
     "record",
     "recover",

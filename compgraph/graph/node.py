@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
+from .aliasing import root_of
+from .buffer_twin import value_at
 from .context import automatic_name, of_numbers, open_scopes
 from .hollow import body_of
 from .interpreter import source_lines
 from .lazy import require_computed
-from .memory import Memory, root_of, value_at
+from .write_log import Memory
 
 ndarray = np.ndarray
 new_view: Callable[..., Any] = ndarray.view

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
+from .aliasing import owner_of
 from .context import apart, is_deriving, is_quick, is_recording, watched
 from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
 from .kinds import ACTIVE, USED, BlankNode, InertBlankNode, InertScalarNode, InputNode, Joint, ScalarNode
-from .memory import owner_of
 from .node import (
     NO_OPTIONS,
     InertNode,

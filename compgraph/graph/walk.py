@@ -7,8 +7,8 @@ from math import inf
 from typing import Any, TypeAlias
 
 from .kinds import Joint
-from .memory import Write
 from .node import ConstantNode, Node, operand_nodes
+from .write_log import Write
 
 GraphNode: TypeAlias = Node | Joint | Write
 

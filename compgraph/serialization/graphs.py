@@ -31,13 +31,14 @@ from ..graph import (
     Write,
     describe,
     next_tick,
+    place_of,
     record,
     remade,
     require_history,
     window,
 )
 from ..graph.context import renewed
-from ..graph.hollow import bodies
+from ..graph.hollow import address_of, bodies
 from ..graph.interpreter import source_lines
 from ..guards import enter_lost, watch_shapes
 from ..operations import copy as copy_of
@@ -103,11 +104,7 @@ class Arrays:
         holder, buffer, twin = self._buffer(_holder(plain))
         if plain is holder and twin is None and plain.flags.writeable:
             return buffer
-        if twin is not None:
-            place = twin.place(plain)
-        else:
-            offset = plain.__array_interface__["data"][0] - holder.__array_interface__["data"][0]
-            place = {"dtype": plain.dtype, "offset": offset, "strides": plain.strides}
+        place = place_of(plain, address_of(holder)) if twin is None else twin.place(plain)
         return ("view", buffer, plain.shape, place, plain.flags.writeable)
 
 

@@ -16,7 +16,7 @@ MOVED = {
     "compgraph.convolutions": "compgraph.nn.convolutions",
     "compgraph.finding": "compgraph.serialization.functions",
     "compgraph.functions": "compgraph.nn.functions",
-    "compgraph.memory": "compgraph.graph.memory",
+    "compgraph.memory": "compgraph.graph",
     "compgraph.nodes": "compgraph.graph",
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",

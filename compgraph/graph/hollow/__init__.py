@@ -1,7 +1,7 @@
 """Arrays that refuse: a node's own memory holds no numbers while a function is differentiated, so that none are taken unseen."""
 
 from . import copies
-from .bodies import OF_SCALARS, Hollowing, Strict, bodies, body_of, hollow_body, solidly, strict
+from .bodies import OF_SCALARS, Hollowing, Strict, address_of, bodies, body_of, hollow_body, solidly, strict
 from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "EscapeError",
     "Hollowing",
     "Strict",
+    "address_of",
     "bodies",
     "body_of",
     "copies",

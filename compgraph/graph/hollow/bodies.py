@@ -51,11 +51,11 @@ class _Pool:
             start = _repeated(2 * reach)
         except (OSError, AttributeError):  # another system: memory of our own
             _kept.append(np.full(2 * reach // 8, id(REFUSAL), np.uint64))
-            start = _address_of(_kept[-1])
+            start = address_of(_kept[-1])
         except MemoryError:  # so much is not even promised, so the values are no more than a number that was broadcast
             return
         _kept.append(zeros)
-        self.reach, self._references, self._zeros = reach, start + reach, _address_of(zeros) + reach
+        self.reach, self._references, self._zeros = reach, start + reach, address_of(zeros) + reach
 
     def body(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array of stride zero for values of a dtype, as wide as they are.
@@ -76,7 +76,8 @@ class _Pool:
 _kept: list[Any] = []
 
 
-def _address_of(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Where an array's first element lies."""
     return int(array.__array_interface__["data"][0])
 
 

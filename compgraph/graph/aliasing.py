@@ -1,0 +1,118 @@
+"""Which arrays share memory: who owns a buffer, which node had it first, and where in it a view lies."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .hollow import address_of
+
+ndarray = np.ndarray
+
+
+def owner_of(array: Any) -> Any:
+    """What a view is a view of, in the end: whatever holds the memory."""
+    while True:
+        base = getattr(array, "base", None)
+        if base is None:
+            return array
+        array = base
+
+
+def root_of(node: Any) -> Any:
+    """The node that first had the buffer in which the value of `node` lies."""
+    passed: list[Any] = []
+    while True:
+        viewed = viewed_by(node)
+        if viewed is None:
+            break
+        known = _far.get(id(node))
+        if known is not None and known[0]() is node:
+            node = known[1]
+            break
+        passed.append(node)
+        node = viewed
+    for view in passed[:-STEPS:STEPS]:  # none where the root is near, as it mostly is
+        _far[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
+    return node
+
+
+STEPS = 16
+# For views of views of views the root, every so many steps: else n of them, each of the one before, would take n * n steps.
+_far: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+
+def _forget(number: int, _: Any) -> None:
+    _far.pop(number, None)
+
+
+def viewed_by(node: Any) -> Any:
+    """The operand that `node` is a view of, or None."""
+    plain = node.plain
+    if plain.__class__ is not ndarray or plain.base is None:
+        return None
+    owner = owner_of(plain)
+    for position in node.edges:
+        operand = node.args[position]
+        if operand.plain.__class__ is ndarray and owner_of(operand.plain) is owner:
+            return operand
+    return None
+
+
+def place_of(plain: Any, start: int) -> dict[str, Any]:
+    """Where an array lies in the memory that begins at an address, as `window` takes it together with a shape."""
+    return {"dtype": plain.dtype, "offset": address_of(plain) - start if plain.size else 0, "strides": plain.strides}
+
+
+def place_in(buffer: Any, view: Any) -> dict[str, Any]:
+    """Where a view lies in an array, as `window` takes it."""
+    return {"shape": view.shape, **place_of(view, address_of(buffer))}
+
+
+def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """The part of an array's buffer that begins at an offset from it, in bytes, and lies there in some strides."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    if buffer.flags.c_contiguous and offset >= 0:
+        return ndarray(shape, dtype, buffer, offset, strides)
+    return np.asarray(_Place(buffer, shape, dtype, offset, strides))
+
+
+class _Place:
+    """A part of an array that lies in any way, as NumPy takes it."""
+
+    def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
+        self.base = base
+        self.__array_interface__ = {
+            "data": (address_of(base) + offset, not base.flags.writeable), "shape": shape, "typestr": dtype.str,
+            "strides": strides, "version": 3,
+        }  # fmt: skip
+
+
+def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """A flat buffer in which `values` lie at an offset, in some strides, and zeros elsewhere."""
+    buffer = np.zeros(count, dtype)
+    window(buffer, values.shape, values.dtype, offset, strides)[...] = values
+    return buffer
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether several elements of an array may lie at one place: repeated by broadcasting, or sliding windows."""
+    reach = array.itemsize
+    for step, length in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if length > 1:
+            if step < reach:
+                return True
+            reach += step * (length - 1)
+    return False
+
+
+def last_places(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
+    """For each element of an index, the last element that names the same place; and their numbers."""
+    scratch = np.empty(shape, np.intp)  # only the places of the index are ever touched
+    numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))
+    scratch[index] = numbers
+    return scratch[index], numbers

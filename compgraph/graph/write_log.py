@@ -1,0 +1,132 @@
+"""Buffers that are written into: what they held, and when.
+
+NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and what was computed before
+has not. Nodes keep no versions of a buffer. They say when they read it (`tick`), and the node that first had it, its
+*root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
+a private copy, and to tell which writes a reader saw. IN_PLACE.md of the package explains the whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from .aliasing import root_of
+from .interpreter import described
+
+by_tick = attrgetter("tick")
+
+
+class Write:
+    """One store into a buffer. It refers to no node but the one whose value was stored.
+
+    Attributes
+    ----------
+    memory : Memory
+        The log the write belongs to.
+    window : numpy.ndarray
+        The array that was written through.
+    index : index
+        Where in it.
+    saved : numpy.ndarray
+        What stood there before.
+    args : tuple
+        The value that was stored: a node, or a plain array.
+    edges : tuple of int
+        ``(0,)`` if it is a node.
+    tick : int
+        When.
+    code, instruction : code object, int
+        The line of code that wrote.
+    scope : tuple of str
+        The names of the scopes around.
+    whole : bool
+        Whether it has been done. It is entered before, so that no signal can come between a write and its entry.
+    """
+
+    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "whole", "window")
+    level = 0
+    opname = "setitem"
+
+    def __init__(
+        self,
+        memory: Memory,
+        place: tuple[Any, Any, Any],
+        value: Any,
+        is_node: bool,
+        tick: float,
+        line: tuple[Any, int] = (None, 0),
+        scope: tuple[str, ...] = (),
+    ) -> None:
+        self.memory = memory
+        self.window, self.index, self.saved = place
+        self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
+        (self.code, self.instruction), self.scope = line, scope
+        self.whole = True
+
+    def like(self, memory: Memory, value: Any, is_node: bool) -> Write:
+        """The same, of another value, in the log of another buffer."""
+        place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
+        return Write(memory, place, value, is_node, self.tick, line, self.scope)
+
+    @property
+    def line(self) -> str | None:
+        """Where in the user's code it was written; None if lines were not recorded."""
+        return described(self.code, self.instruction)
+
+
+class Memory:
+    """The writes into one buffer, oldest first. It belongs to the root, the node that first had the buffer."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[Write] = []
+
+    def before(self, tick: float) -> int:
+        """How many of the writes a reader of that tick saw."""
+        count = bisect_right(self.log, tick, key=by_tick)
+        if count == len(self.log):
+            self.require_whole()
+        return count
+
+    def require_whole(self) -> None:
+        """Raise if the last write was cut off, and could not be taken back; nothing is written after such a one."""
+        if self.log and not self.log[-1].whole:
+            raise interrupted(self.log[-1].line)
+
+    def enter(self, write: Write, do: Callable[[], None]) -> None:
+        """Do a write, and enter it: one step, whatever interrupts. What is cut off is taken back."""
+        write.whole = False
+        try:
+            self.log.append(write)
+            do()
+            write.whole = True
+        except BaseException:
+            self._take_back(write)
+            raise
+
+    def _take_back(self, write: Write) -> None:
+        """Undo a write that failed, or was cut off; if this is cut off as well, the write stays there as not whole."""
+        if not self.log or self.log[-1] is not write:
+            return
+        write.whole = False
+        if write.window.flags.writeable:
+            write.window[write.index] = write.saved
+        self.log.pop()
+
+
+def memory_of(node: Any) -> Memory | None:
+    """The log of the buffer in which a node lies, if it was ever written into."""
+    return root_of(node).memory or None
+
+
+def interrupted(line: str | None) -> RuntimeError:
+    """What to raise for an array in which a write was cut off by a signal."""
+    place = "" if line is None else f" ({line})"
+    return RuntimeError(
+        f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
+        "computed from it since can be used; compute the array again"
+    )
