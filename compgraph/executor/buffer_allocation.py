@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from ..graph import Joint, Node, by_tick, owner_of
-from .retrace import sources_of
+from .schedule import Schedule, sources_of
 
 SMALLEST = 4096  # bytes of a result that gets a buffer of its own; smaller ones NumPy makes as fast
 
@@ -40,36 +41,25 @@ def is_elementwise(node: Any) -> bool:
     return isinstance(node.function, np.ufunc) and node.function.signature is None
 
 
-class Storage:
-    """The buffers of a program.
+def allocate(schedule: Schedule) -> Schedule:
+    """Give results their buffers, and say when the others are free (a pass)."""
+    found = _Allocation(schedule)
+    return replace(schedule, buffers=found.buffers, frees=found.frees)
 
-    Parameters
-    ----------
-    units : sequence of sequence
-        The items of the program in the order in which they are run; those of one unit at the same time.
-    outputs : iterable of Node
-        What has to be there at the end.
-    inputs : collection of Node
-        What is given from outside.
 
-    Attributes
-    ----------
-    buffer : dict
-        For a node that is written into a buffer, the buffer.
-    freed : dict
-        For the place of a unit, the nodes that nobody needs after it and that have no buffer.
-    """
+class _Allocation:
+    """The buffers of a schedule; see there."""
 
-    def __init__(self, units: list[list[Any]], outputs: Iterable[Any], inputs: Any) -> None:
-        self.buffer: dict[Any, Any] = {}
-        self.freed: dict[int, list[Any]] = defaultdict(list)
-        self._inputs = inputs
+    def __init__(self, schedule: Schedule) -> None:
+        units = schedule.units
+        self.buffers: dict[Any, Any] = {}
+        self.frees: dict[int, list[Any]] = defaultdict(list)
+        self._inputs = frozenset(schedule.inputs)
         self._owners: dict[int, Any] = {}
-        for unit in units:
-            for item in unit:
-                if isinstance(item, Node):
-                    self._owners.setdefault(id(owner_of(item.plain)), item)
-        self._last = self._last_uses(units, outputs)
+        for item in schedule.items:
+            if isinstance(item, Node):
+                self._owners.setdefault(id(owner_of(item.plain)), item)
+        self._last = self._last_uses(units, schedule.outputs)
         self._free: dict[Any, list[Any]] = defaultdict(list)
         ending: dict[float, set[Any]] = defaultdict(set)
         for root, place in self._last.items():
@@ -88,7 +78,7 @@ class Storage:
                 and place < self._last.get(node, -1) < inf
             ):
                 free = self._free[_layout(node.plain)]
-                self.buffer[node] = free.pop() if free else np.empty_like(node.plain)
+                self.buffers[node] = free.pop() if free else np.empty_like(node.plain)
         self._release(ending - early, place)
 
     def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
@@ -101,11 +91,11 @@ class Storage:
 
     def _release(self, ending: set[Any], place: int) -> None:
         for root in sorted(ending, key=by_tick):
-            buffer = self.buffer.get(root)
+            buffer = self.buffers.get(root)
             if buffer is not None:
                 self._free[_layout(buffer)].append(buffer)
             elif root.args and root not in self._inputs and not root.memory:
-                self.freed[place].append(root)
+                self.frees[place].append(root)
 
     def _first_with(self, source: Any) -> Any:
         """The node that first had the memory in which another lies; of a joint or scalar, itself."""

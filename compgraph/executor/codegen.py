@@ -1,7 +1,7 @@
-"""A graph as a Python function of NumPy calls, one a line: what runs when a graph is run again.
+"""A backend that writes a schedule as a Python function of NumPy calls, one a line.
 
 Nothing is traced, looked up or decided while it runs; the text is what one would write by hand, with the results in buffers
-(`storage`) that are used again.
+that are used again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import keyword
 import linecache
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,23 +20,11 @@ import numpy as np
 from .. import operations
 from ..graph import Joint, Node, Write, place_in, value_at, window
 from ..graph.context import renewed
-from .buffer_allocation import Storage
-from .fusion import BLOCK, Group, fused, repeated
-from .retrace import OtherProgramError, Question
+from .fusion import BLOCK, Group, repeated
+from .retrace import Question
+from .schedule import Schedule
 
 _FILE = "<executor {}>"
-# Functions whose result is as long as the values of their operands say.
-COUNTING = frozenset(
-    {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
-    | {operations.function_named("unique")}
-)
-# Functions whose result is complex where the values say so.
-TYPED = frozenset(
-    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
-    | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
-)
-
-
 # What these functions come down to, for arrays.
 REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
@@ -48,89 +36,79 @@ def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any
     return REDUCTIONS[function].reduce, {"axis": None, **options}
 
 
-def require_shape(found: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless a result has the shape that all that follows was written for."""
-    if np.shape(found) != shape:
-        raise OtherProgramError
+class NumPyBackend:
+    """Makes Python functions of NumPy calls; a `Backend`."""
+
+    def compile(self, schedule: Schedule) -> NumPyProgram:
+        """A function that runs the units one after the other."""
+        return NumPyProgram(*_Writer(schedule).written())
 
 
-def require_dtype(found: Any, dtype: Any) -> None:
-    """Raise unless a result has the dtype that all that follows was written for."""
-    if found.dtype != dtype:
-        raise OtherProgramError
-
-
-def require_same(found: Any, kept: Any) -> None:
-    """Raise unless a result is what all that follows was written for."""
-    if not np.array_equal(found, kept):
-        raise OtherProgramError
-
-
-class Program:
-    """What computes some nodes from the values of others.
+class NumPyProgram:
+    """A function ``run``, compiled from its text; a `Program`.
 
     Parameters
     ----------
-    items : list
-        The graph, as `replay.recipe` gives it; all lengths are those of the arrays that will be given.
-    inputs : sequence of Node
-        What is given.
-    outputs : sequence of Node
-        What is computed.
-    fuse : bool
-        Whether operations element by element are done together, block by block.
-
-    Attributes
-    ----------
     source : str
-        The text of the function.
+        The text.
+    objects : dict
+        What the names in it stand for.
     """
 
-    def __init__(self, items: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], fuse: bool) -> None:
-        self._names: dict[Any, str] = {}
-        self._objects: dict[str, Any] = {"np": np}
-        self._numbers = itertools.count()
-        self._lines: list[str] = []
-        self._inputs = list(inputs)
-        self._given = frozenset(inputs)
-        units = fused(items, self._given, outputs) if fuse else [[item] for item in items]
-        self._storage = Storage(units, outputs, self._given)
-        self._roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
-        for node in self._inputs:
-            self._new_name(node)
-        for place, unit in enumerate(units):
-            self._emit_unit(unit)
-            self._emit_freed(place)
+    def __init__(self, source: str, objects: dict[str, Any]) -> None:
+        self.source = source
         self._lock = renewed(threading.Lock())  # the buffers serve one run at a time
-        self.source = self._text(outputs)
-        self._run = self._compiled()
+        name = _FILE.format(id(self))
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        exec(compile(source, name, "exec"), objects)
+        self._run = objects["run"]
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The values of the outputs, from those of the inputs; no two share memory with each other or with anything."""
         with self._lock:
             return self._run(*values)  # type: ignore[no-any-return]
 
-    # ---------------------------------------------------------------------------------------- the text
+    def __del__(self) -> None:
+        linecache.cache.pop(_FILE.format(id(self)), None)
 
-    def _text(self, outputs: Sequence[Any]) -> str:
-        parameters = ", ".join(self._names[node] for node in self._inputs)
+
+class _Writer:
+    """Writes the text of a schedule, line by line, and gives names to what it is about."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._names: dict[Any, str] = {}
+        self._objects: dict[str, Any] = {"np": np}
+        self._numbers = itertools.count()
+        self._lines: list[str] = []
+        self._given = frozenset(schedule.inputs)
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The text, and what the names in it stand for."""
+        parameters = ", ".join(map(self._new_name, self._schedule.inputs))
+        for place, unit in enumerate(self._schedule.units):
+            if isinstance(unit, Group):
+                self._emit_group(unit)
+            else:
+                self._emit(unit[0])
+            for item in unit:
+                self._emit_checks(item)
+            self._emit_freed(place)
+        self._lines.append(f"return ({', '.join(self._results())},)")
+        return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self._objects
+
+    def _results(self) -> list[str]:
+        """The outputs, each in memory of its own."""
         taken: set[Any] = set()
         results = []
-        for node in outputs:
+        for node in self._schedule.outputs:
             own = node not in taken and node.args and node not in self._given and _is_fresh(node)
             results.append(self._names[node] if own else f"np.array({self._names[node]})[()]")
             taken.add(node)
-        body = [*self._lines, f"return ({', '.join(results)},)"]
-        return "\n    ".join([f"def run({parameters}):", *body]) + "\n"
+        return results
 
-    def _compiled(self) -> Callable[..., Any]:
-        name = _FILE.format(id(self))
-        linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
-        exec(compile(self.source, name, "exec"), self._objects)
-        return self._objects["run"]  # type: ignore[no-any-return]
-
-    def __del__(self) -> None:
-        linecache.cache.pop(_FILE.format(id(self)), None)
+    # ---------------------------------------------------------------------------------------- the names
 
     def _bound(self, value: Any, prefix: str) -> str:
         """The name under which the function finds an object."""
@@ -160,12 +138,6 @@ class Program:
 
     # ---------------------------------------------------------------------------------------- the lines
 
-    def _emit_unit(self, unit: list[Any]) -> None:
-        if isinstance(unit, Group):
-            self._emit_group(unit)
-        else:
-            self._emit(unit[0])
-
     def _emit(self, item: Any) -> None:
         if isinstance(item, Question):
             asked = ", ".join(map(self._name, item.args))
@@ -177,38 +149,20 @@ class Program:
             name = self._names[item]
             if item.memory:  # it will be written into
                 self._lines.append(f"{name} = {name}.copy()")
-            self._emit_same(item)
         elif not item.args:
-            self._leaf(item)
+            self._emit_leaf(item)
         elif isinstance(item.function, operations.Output):
             joint = self._name(item.args[0])
             self._lines.append(f"{self._new_name(item)} = {joint}[{item.function.index}]")
-            self._emit_check(item, item.args[0])
         else:
             self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
-            self._emit_check(item, item)
 
-    def _emit_same(self, item: Any) -> None:
-        """Make sure of indices and masks where something is written: the derivative was taken with these."""
-        if self._roots and item.plain.dtype.kind in "biu":
-            kept = self._bound(np.array(item.plain), "c")
-            self._lines.append(f"{self._bound(require_same, 'require_same_')}({self._names[item]}, {kept})")
+    def _emit_checks(self, item: Any) -> None:
+        for require, expected in self._schedule.checks.get(item, ()) if item in self._names else ():
+            told = repr(expected) if expected.__class__ is tuple else self._bound(expected, "c")
+            self._lines.append(f"{self._bound(require, f'{require.__name__}_')}({self._names[item]}, {told})")
 
-    def _emit_check(self, item: Any, operation: Any) -> None:
-        """Make sure of the length of a result that may hang on values."""
-        if isinstance(item, Node):
-            self._emit_same(item)
-        if isinstance(item, Joint) or isinstance(operation.function, np.ufunc):
-            return
-        if operation.function in TYPED or getattr(operation.function, "function", None) in TYPED:
-            self._lines.append(
-                f"{self._bound(require_dtype, 'require_dtype_')}({self._names[item]}, {self._bound(item.dtype, 'd')})"
-            )
-        chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
-        if chosen or operation.function in COUNTING:
-            self._lines.append(f"{self._bound(require_shape, 'require_shape_')}({self._names[item]}, {item.plain.shape})")
-
-    def _leaf(self, item: Any) -> None:
+    def _emit_leaf(self, item: Any) -> None:
         bound = self._bound(item.plain, "c")
         if item.memory:
             self._lines.append(f"{self._new_name(item)} = {bound}.copy()")
@@ -218,7 +172,7 @@ class Program:
 
     def _call(self, item: Any) -> str:
         arguments = list(map(self._name, item.args))
-        buffer = self._storage.buffer.get(item)
+        buffer = self._schedule.buffers.get(item)
         if buffer is not None:
             name = self._bound(buffer, "b")
             arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)  # as NumPy wants it
@@ -242,7 +196,7 @@ class Program:
         for x, name in flat.items():
             lines.append(f"{name} = {self._names[x]}.reshape(-1)")
         for node in group.kept:
-            buffer = self._storage.buffer.get(node)
+            buffer = self._schedule.buffers.get(node)
             full = self._new_name(node)
             made = f"np.empty({node.shape}, {self._bound(node.dtype, 'd')})" if buffer is None else self._bound(buffer, "b")
             lines += [f"{full} = {made}", f"{full}_ = {full}.reshape(-1)"]
@@ -268,7 +222,7 @@ class Program:
         return self._name(operand) if number is None else self._bound(number, "c")
 
     def _emit_freed(self, place: int) -> None:
-        names = [self._names[node] for node in self._storage.freed.get(place, ()) if self._names.get(node, "").startswith("v")]
+        names = [self._names[node] for node in self._schedule.frees.get(place, ()) if self._names.get(node, "").startswith("v")]
         if names:
             self._lines.append(f"del {', '.join(names)}")
 

@@ -26,7 +26,8 @@ from ..graph import (
     viewed_by,
 )
 from ..graph.context import recording_on
-from .retrace import Question, origin_of, recipe
+from .retrace import Question
+from .schedule import Schedule, needed, origin_of
 
 # What they compute hangs on the shape of their operand alone, which is known.
 OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
@@ -68,13 +69,21 @@ def simplified(nodes: Any) -> Any:
         require_history(node)
         if not isinstance(node, Node):
             raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
-    items = recipe(outputs)
-    made = simplify(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
+    items = needed(outputs)
+    made = smaller(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     found = [made[node] for node in outputs]
     return found[0] if single else found
 
 
-def simplify(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
+def simplify(schedule: Schedule) -> Schedule:
+    """Leave out what is superfluous (a pass)."""
+    items = schedule.items
+    made = smaller(items, frozenset(schedule.inputs))
+    guards = [made[item] for item in items if isinstance(item, Question)]
+    return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
+
+
+def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
     """For each item of a graph what takes its place in a smaller one.
 
     `inputs` are given from outside and stay. Unless `shapes_known`, other shapes may come, with which derivatives are
@@ -121,7 +130,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
         with recording_on():
             out = item.function(*item.args, **item.options)
         ends = frozenset(a for a in item.args if isinstance(a, Node))
-        steps = [step for step in recipe([out], stop=ends) if step.args and step not in ends]
+        steps = [step for step in needed([out], stop=ends) if step.args and step not in ends]
         for place, step in enumerate(steps):
             step.tick = item.tick - 0.5 + place / (2 * len(steps))
             yield placed_as(item, step)

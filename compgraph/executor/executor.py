@@ -10,10 +10,10 @@ import numpy as np
 
 from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
 from ..graph.context import apart, guarded, watched
-from .codegen import Program
-from .cse import simplify as smaller_graph
+from .passes import compiled
 from .questions import questions_about
-from .retrace import GuardError, OtherProgramError, origin_of, origins_of, recipe, replay
+from .retrace import GuardError, OtherProgramError, replay
+from .schedule import Program, Schedule, needed, origin_of, origins_of
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
 
@@ -81,10 +81,10 @@ class Executor:
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
-        self._simplify, self._fuse = simplify, fuse
-        questions, lost = questions_about(recipe(self.nodes, origins_of))
+        self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
+        questions, lost = questions_about(needed(self.nodes, origins_of))
         self._questions = questions
-        self._items = recipe([*self.nodes, *questions], origins_of)
+        self._items = needed([*self.nodes, *questions], origins_of)
         self._known = frozenset(i for i in self._items if isinstance(i, Node))
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
@@ -200,16 +200,8 @@ class Executor:
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
         questions = [made[question] for question in self._questions]
-        items = recipe([*outputs, *questions], stop=inputs)
-        found, _ = questions_about(items, since)
-        items = recipe([*outputs, *questions, *found], stop=inputs)
-        if self._simplify:
-            smaller = smaller_graph(items, frozenset(inputs))
-            outputs = [smaller[node] for node in outputs]
-            asked = [smaller[question] for question in (*questions, *found)]
-            inputs = [smaller.get(node, node) for node in inputs]
-            items = recipe([*outputs, *asked], stop=inputs)
-        return Program(items, inputs, outputs, self._fuse)
+        found, _ = questions_about(needed([*outputs, *questions], stop=inputs), since)
+        return compiled(Schedule.of(outputs, [*questions, *found], inputs), self._options, self._backend)
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:
@@ -231,8 +223,8 @@ class Executor:
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
-            needed = recipe(self.nodes, origins_of, given)
-            missing = sorted([n for n in needed if n in self._placeholders and n not in given], key=by_tick)
+            read = needed(self.nodes, origins_of, given)
+            missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
             if missing:
                 raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
         return {node: _checked(node, value) for node, value in given.items()}

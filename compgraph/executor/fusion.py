@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..graph import Joint, Node, Write
 from .buffer_allocation import has_buffer, is_elementwise
-from .retrace import Question, sources_of
+from .retrace import Question
+from .schedule import Schedule, sources_of
 
 BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
 REACH = 2000  # how many items an operation is moved at most
@@ -68,19 +69,19 @@ def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
     return None
 
 
-def fused(items: list[Any], inputs: frozenset[Any], outputs: Iterable[Any]) -> list[list[Any]]:
-    """The items in an order in which groups stand together; all that is not in a group by itself."""
-    chosen = _gathered(items, inputs)
+def fuse(schedule: Schedule) -> Schedule:
+    """Put operations element by element together, in groups (a pass)."""
+    inputs, ends = frozenset(schedule.inputs), frozenset(schedule.outputs)
+    units = _gathered(schedule.items, inputs)
     users: dict[Any, set[int]] = defaultdict(set)
-    for place, unit in enumerate(chosen):
+    for place, unit in enumerate(units):
         for item in unit:
             for source in sources_of(item):
                 users[source].add(place)
-    ends = set(outputs)
-    return [
-        Group(unit, {node for node in unit if node in ends or users[node] - {place}}, inputs) if len(unit) > 1 else unit
-        for place, unit in enumerate(chosen)
-    ]
+    for place, unit in enumerate(units):
+        if len(unit) > 1:
+            units[place] = Group(unit, {node for node in unit if node in ends or users[node] - {place}}, inputs)
+    return replace(schedule, units=units)
 
 
 def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:

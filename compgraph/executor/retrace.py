@@ -7,8 +7,7 @@ derivative is asked for again (`Origin`) of the new graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from math import inf
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from ..graph import (
     Joint,
     Node,
     OperationalNode,
-    Origin,
     PlaceholderNode,
     Write,
     attach,
@@ -91,51 +89,13 @@ class GuardError(RuntimeError):
     __module__ = "compgraph"  # as users know it, in a traceback
 
 
-def origin_of(node: Any) -> Origin | None:
-    """How a node was derived, if it is a derivative."""
-    return getattr(node, "origin", None)
-
-
-def sources_of(item: Any) -> tuple[Any, ...]:
-    """What has to be there before a node, joint, write or question can be computed."""
-    if isinstance(item, Question):
-        return tuple([a for a in item.args if isinstance(a, Node)])
-    read = tuple([item.args[position] for position in item.edges])
-    if not isinstance(item, Node) or not item.memory:
-        return read
-    item.memory.require_whole()
-    return (*read, *item.memory.log)
-
-
-def origins_of(item: Any) -> tuple[Any, ...]:
-    """The same, for an item that is to be recorded again: a derivative is derived again."""
-    origin = origin_of(item)
-    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
-
-
-def recipe(outputs: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Any = ()) -> list[Any]:
-    """All that is needed for some nodes, in order, leaves first; what lies behind those in `stop` is left out."""
-    found, stop = dict.fromkeys(outputs), frozenset(stop)
-    queue = list(found)
-    for item in queue:
-        for source in () if item in stop else sources(item):
-            if source not in found:
-                found[source] = None
-                queue.append(source)
-    return sorted(queue, key=_moment)
-
-
-def _moment(item: Any) -> float:
-    return float(item.tick) if item.args else -inf
-
-
 def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     """Record a graph again.
 
     Parameters
     ----------
     items : list
-        The graph as `recipe` gives it.
+        The graph in the order of recording, as `schedule.needed` gives it.
     feeds : mapping
         The values, plain arrays, of some of its nodes.
 
@@ -206,7 +166,7 @@ class _Replay:
                 return leaf(self.feeds[item], item.__class__, None)
             # An array that is written into has to be as it was at first.
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
-        origin = origin_of(item)
+        origin = getattr(item, "origin", None)
         if origin is not None:
             if id(origin.wrt) not in self.derived:  # those that were asked for together are derived together
                 found = origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])

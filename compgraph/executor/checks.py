@@ -1,0 +1,68 @@
+"""What results must be like for a program to hold: their lengths and dtypes where values decide of them, and written indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph import Joint, Node
+from .retrace import OtherProgramError
+from .schedule import Schedule
+
+# Functions whose result is as long as the values of their operands say.
+COUNTING = frozenset(
+    {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
+    | {operations.function_named("unique")}
+)
+# Functions whose result is complex where the values say so.
+TYPED = frozenset(
+    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
+    | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
+)
+
+
+def require_shape(found: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless a result has the shape that all that follows was written for."""
+    if np.shape(found) != shape:
+        raise OtherProgramError
+
+
+def require_dtype(found: Any, dtype: Any) -> None:
+    """Raise unless a result has the dtype that all that follows was written for."""
+    if found.dtype != dtype:
+        raise OtherProgramError
+
+
+def require_same(found: Any, kept: Any) -> None:
+    """Raise unless a result is what all that follows was written for."""
+    if not np.array_equal(found, kept):
+        raise OtherProgramError
+
+
+def check(schedule: Schedule) -> Schedule:
+    """Enter what has to be checked of each result (a pass)."""
+    given = frozenset(schedule.inputs)
+    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Node, Joint))]
+    if any(isinstance(item, Node) and item.memory for item in schedule.items):
+        for item in computed:  # indices and masks, perhaps, of a write: the derivative was taken with these
+            if isinstance(item, Node) and item.plain.dtype.kind in "biu":
+                schedule.checks.setdefault(item, []).append((require_same, np.array(item.plain)))
+    for item in computed:
+        if item not in given and isinstance(item, Node):
+            _check_kind(item, schedule.checks)
+    return schedule
+
+
+def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
+    """Enter the dtype and shape of a result if they may hang on values."""
+    operation = item.args[0] if isinstance(item.function, operations.Output) else item
+    function = operation.function
+    if isinstance(function, np.ufunc):
+        return
+    if function in TYPED or getattr(function, "function", None) in TYPED:
+        checks.setdefault(item, []).append((require_dtype, item.dtype))
+    chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
+    if chosen or function in COUNTING:
+        checks.setdefault(item, []).append((require_shape, item.plain.shape))

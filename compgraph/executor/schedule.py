@@ -1,0 +1,112 @@
+"""What is run, in which order, and where the results go: the one thing that the passes hand to each other and to a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
+
+from ..graph import Node, Origin, walk
+from .retrace import Question
+
+
+@dataclass
+class Schedule:
+    """How some nodes are computed from the values of others.
+
+    Attributes
+    ----------
+    units : list of list
+        What is run, in order: nodes, joints, writes and guards. The items of one unit are run together (a `Group`, made by
+        `fusion`); any other stands alone in its unit.
+    inputs : list of Node
+        What is given from outside, in the order of the values. Those that are needed are among the items; what lies behind
+        them is not.
+    outputs : list of Node
+        What is computed, in the order of the results.
+    buffers : dict
+        For a node whose result is written into an array made beforehand, the array. One array serves several nodes, so a
+        program with buffers is run once at a time.
+    frees : dict
+        For the place of a unit, the nodes that nobody needs after it and that have no buffer.
+    checks : dict
+        For a node or joint, what its result must be like for the rest of the schedule to hold: functions of the result and
+        of what is expected, which raise an OtherProgramError, each with what it expects.
+    """
+
+    units: list[list[Any]]
+    inputs: list[Any]
+    outputs: list[Any]
+    buffers: dict[Any, Any] = field(default_factory=dict)
+    frees: dict[int, list[Any]] = field(default_factory=dict)
+    checks: dict[Any, list[tuple[Callable[[Any, Any], None], Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outputs: Sequence[Any], guards: Iterable[Any], inputs: Sequence[Any]) -> Schedule:
+        """All that is needed for some nodes and guards, each item in a unit of its own, in the order of recording."""
+        items = needed((*outputs, *guards), stop=inputs)
+        return cls([[item] for item in items], list(inputs), list(outputs))
+
+    @property
+    def items(self) -> list[Any]:
+        """What is run, in order, of all units."""
+        return [item for unit in self.units for item in unit]
+
+
+class Program(Protocol):
+    """What a backend makes of a schedule.
+
+    Attributes
+    ----------
+    source : str
+        What is run, for people to read.
+    """
+
+    source: str
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of the outputs, from those of the inputs; no two share memory with each other or with anything.
+
+        Raises a GuardError where a guard gives another answer, and an OtherProgramError where a check finds another result.
+        Threads may call it at the same time.
+        """
+
+
+class Backend(Protocol):
+    """What makes a program of a schedule."""
+
+    def compile(self, schedule: Schedule) -> Program:
+        """A program for values of the shapes, dtypes and layouts that the inputs have."""
+
+
+def sources_of(item: Any) -> tuple[Any, ...]:
+    """What has to be there before a node, joint, write or guard can be computed."""
+    if isinstance(item, Question):
+        return tuple([a for a in item.args if isinstance(a, Node)])
+    read = tuple([item.args[position] for position in item.edges])
+    if not isinstance(item, Node) or not item.memory:
+        return read
+    item.memory.require_whole()
+    return (*read, *item.memory.log)
+
+
+def origin_of(node: Any) -> Origin | None:
+    """How a node was derived, if it is a derivative."""
+    return getattr(node, "origin", None)
+
+
+def origins_of(item: Any) -> tuple[Any, ...]:
+    """As `sources_of`, for an item that is to be recorded again: a derivative is derived again."""
+    origin = origin_of(item)
+    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
+
+
+def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:
+    """All that is needed for some items, in order, leaves first; what lies behind those in `stop` is left out."""
+    given = frozenset(stop)
+    return sorted(walk(ends, lambda item: () if item in given else sources(item)), key=_moment)
+
+
+def _moment(item: Any) -> float:
+    return float(item.tick) if item.args else -inf
