@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import traceback
 import warnings
@@ -18,6 +19,7 @@ import autodiff.optimizers as optimizers
 import compgraph as cg
 from compgraph import operations
 
+PUBLIC_NAMES: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "public_names.json").read_text())
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
 # An error of one of these kinds that arises in a line of ours speaks of our own variables; NumPy's AxisError is a ValueError.
 OUR_OWN = (
@@ -32,6 +34,8 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     modules = {"cg": cg, "ad": ad, "ad.reverse": ad.reverse, "ad.forward": ad.forward, "ad.optimizers": optimizers}
     for prefix, module in modules.items():
         for name in module.__all__:
+            if prefix in ("ad.reverse", "ad.forward") and name not in PUBLIC_NAMES[module.__name__]:
+                continue  # what other rooms use of it
             found = getattr(module, name)
             is_error = isinstance(found, type) and issubclass(found, Exception)
             if callable(found) and not inspect.ismodule(found) and not is_error and f"{prefix}.{name}" not in EXEMPT:
