@@ -61,7 +61,7 @@ def _length(x: Any, n: Any, axis: int) -> int:
 
 
 def _transform(function: Any) -> Formula:
-    """The push of a transform: an axis that is counted from the end is the same behind an axis of directions."""
+    """The push of a transform: an axis that is counted from the end is the same behind a batch axis."""
 
     def push(tangents: Any, out: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
         return function(tangents[0], n=n, axis=axis % x.ndim - x.ndim, norm=norm)
