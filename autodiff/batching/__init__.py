@@ -1,4 +1,4 @@
-"""Many directions through one operation together."""
+"""A batch of adjoints, or of tangents, through one operation."""
 
 from .batched import (
     batch_like,
@@ -11,7 +11,7 @@ from .batched import (
     reduced_axes,
     zeros_like_batch,
 )
-from .following import as_seen, of_operands, pull_batch, push_batch, pushed_on
+from .tracing import as_seen, of_operands, pull_batch, push_batch, pushed_on
 
 __all__ = [
     "as_seen",

@@ -1,9 +1,8 @@
-"""Many directions through one operation together.
+"""A batch of adjoints, or of tangents, through one operation.
 
-The adjoints, or tangents, of several directions are stacked along a first axis: those of an array of shape ``s`` have
-shape ``(count, *s)``. NumPy aligns shapes at their ends, so the formula of an elementwise rule takes them unaided; a
-reduction follows from its weights, a gather from its positions; other rules may say how they are batched
-(`Rule.batched`). What is done for all the rest stands in `following`.
+The batch axis comes first: adjoints of an array of shape ``s`` have shape ``(count, *s)``. NumPy aligns shapes at their
+ends, so the formula of an elementwise rule takes them unaided; a reduction follows from its weights, a gather from its
+positions; other rules may say how they are batched (`Rule.batched`). What is done for all the rest stands in `tracing`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from ..rules import Formula, Rule, Shared, Variadic, scatter, spread, weighed
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """As `following.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    """As `tracing.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
-    if rule.formulas.__class__ is Shared and rule.formulas.stacked:
+    if rule.formulas.__class__ is Shared and rule.formulas.batched:
         found = rule.formulas.formula([position], adjoints, out, *operands, **options)[0]
     elif rule.batch[0] is not None:
         found = rule.batch[0](position, adjoints, out, *operands, **options)
@@ -39,7 +38,7 @@ def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: 
 
 
 def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """As `following.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    """As `tracing.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     if rule.batch[1] is not None:
         return rule.batch[1](tangents, out, *operands, **options)
     if _is_elementwise(rule):
@@ -86,7 +85,7 @@ def _total(formulas: Any, tangents: list[Any], out: Any, operands: list[Any], op
 
 
 def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
-    """The axes that are reduced, as they lie in what has an axis of directions before."""
+    """The axes that are reduced, as they lie in what has a batch axis before."""
     if not x.ndim:
         return ()
     return tuple([1 + i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))])
@@ -95,7 +94,7 @@ def reduced_axes(x: Any, axis: Any) -> tuple[int, ...]:
 def pull_reduction(
     rule: Rule, position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
 ) -> Any:
-    """The adjoints of the operand of a reduction, many together."""
+    """A batch of adjoints of the operand of a reduction."""
     weights = rule.weights[position]
     factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
     if position == rule.initial:
@@ -109,7 +108,7 @@ def pull_reduction(
 def push_reduction(
     rule: Rule, tangents: list[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
 ) -> Any:
-    """The tangents of a reduction, many together."""
+    """A batch of tangents of a reduction."""
     kept = spread(out, x, axis, keepdims)
     total = None
     for position, tangent in enumerate(tangents):
@@ -132,7 +131,7 @@ def push_reduction(
 
 
 def found_at(tangents: Any, places: Any) -> Any:
-    """In each direction, the elements at the places; 0 where a place is negative."""
+    """The elements at the places, of each in the batch; 0 where a place is negative."""
     count = tangents.shape[0]
     if not math.prod(tangents.shape[1:]):
         return np.zeros((count, *places.shape), tangents.dtype)
@@ -158,11 +157,11 @@ def zeros_like_batch(shape: tuple[int, ...], dtype: Any, count: int) -> Any:
 
 
 def batch_like(node: Any, count: int) -> Any:
-    """What deferred adjoints of `count` directions are put together like."""
+    """What a batch of `count` deferred adjoints is put together like."""
     return node if node.__class__ is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
 
 
-def count_of(stacked: Any) -> int:
-    """How many directions are stacked; of several outputs, those that have them."""
-    first = next(part for part in stacked if part is not None) if isinstance(stacked, (tuple, list)) else stacked
+def count_of(batch: Any) -> int:
+    """How long a batch is; of several outputs, that of those that have one."""
+    first = next(part for part in batch if part is not None) if isinstance(batch, (tuple, list)) else batch
     return int(first.shape[0])

@@ -1,6 +1,6 @@
 """Rules of cross-correlations: a form that is linear in three arrays, of which each operation computes one.
 
-Many directions go through together: a direction of one array is a further batch or a further channel of it, and of the
+A batch of directions goes through at once: a direction of one array is a further batch or a further channel of it, and of the
 result, for the axis that both have.
 """
 
@@ -39,10 +39,10 @@ def _flipped(kernel: Any) -> Any:
     return np.flip(kernel, places(kernel))
 
 
-def _folded(stacked: Any, axis: int, groups: int) -> Any:
+def _folded(batch: Any, axis: int, groups: int) -> Any:
     """Directions along the first axis, put into another axis of each, within its groups."""
-    count, *shape = stacked.shape
-    split = np.reshape(stacked, (count, *shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]))
+    count, *shape = batch.shape
+    split = np.reshape(batch, (count, *shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]))
     return np.reshape(np.moveaxis(split, 0, axis + 1), (*shape[:axis], count * shape[axis], *shape[axis + 1 :]))
 
 
@@ -55,7 +55,7 @@ def _unfolded(found: Any, axis: int, groups: int, count: int) -> Any:
 
 
 def _term(compute: Formula, result: str, given: str, place: int, *others: int) -> tuple[Formula, Formula]:
-    """The formula that gives `compute` what arrives, at a place among some of the operands; for one direction, and for many."""
+    """The formula that gives `compute` what arrives, at a place among some of the operands; for one, and for a batch."""
 
     def one(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
         chosen = [operands[i] for i in others]

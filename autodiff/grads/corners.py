@@ -219,12 +219,12 @@ class _Corners:
         return found + np.sum(record(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        """Many adjoints: by the weights, unless there is a corner whose derivative is recorded."""
+        """A batch of adjoints: by the weights, unless there is a corner whose derivative is recorded."""
         by_one = position == 0 and not others and isinstance(g, Node) and self._any(out, x, **options)
         return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
     def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        """Many tangents."""
+        """A batch of tangents."""
         by_one = not others and _recorded(out, x) and self._any(out, x, **options)
         return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
 

@@ -36,7 +36,7 @@ def _matmul_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _matmul_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    """Stacks of matrices take one more axis unaided; two vectors, and one matrix for all directions, have shorter ways."""
+    """Stacks of matrices take one more axis unaided; two vectors, and one matrix for a whole batch, have shorter ways."""
     a, b = np.asanyarray(a), np.asanyarray(b)
     if a.ndim == b.ndim == 1:
         return g[:, None] * (a if position else b)
@@ -99,7 +99,7 @@ def _dot_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
         return g * (a if position else b)
     if position:
         leading = list(range(a.ndim - 1))
-        summed = np.tensordot(g, a, axes=([i + 1 for i in leading], leading))  # directions, what b keeps, j
+        summed = np.tensordot(g, a, axes=([i + 1 for i in leading], leading))  # the batch, what b keeps, j
         return np.moveaxis(summed, -1, -2) if b.ndim > 1 else summed
     kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
     return np.tensordot(g, b, axes=(list(range(a.ndim, a.ndim + len(kept))), kept))
@@ -265,7 +265,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
-    first = next(spare) if g.ndim > len(target) else ""  # an axis of directions
+    first = next(spare) if g.ndim > len(target) else ""  # a batch axis
     factors = [(first + target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
     known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
     wanted = first
@@ -281,7 +281,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
 
 
 def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
-    """One more letter, for the directions, on the operand that has a tangent and on the output."""
+    """One more letter, for the batch, on the operand that has a tangent and on the output."""
     terms, target = _explicit(subscripts, tuple(np.asanyarray(x) for x in operands))
     first = next(c for c in string.ascii_letters if c not in "".join(terms) + target)
     total = None

@@ -151,7 +151,7 @@ def _of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
 
 def _matrix_power(t: Any, a: Any, n: int) -> Any:
     """The block of ``[[a, t], [0, a]]**n`` beside the diagonal, the derivative of ``a**n`` along t."""
-    a = a if a.ndim == t.ndim else np.broadcast_to(a, t.shape)  # of many directions
+    a = a if a.ndim == t.ndim else np.broadcast_to(a, t.shape)  # of a batch
     size = a.shape[-1]
     rows = [np.concatenate([a, t], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
     return np.linalg.matrix_power(np.concatenate(rows, axis=-2), n)[..., :size, size:]
@@ -218,7 +218,7 @@ def _kron_parts(g: Any, x: Any, other: Any, mine: int) -> Any:
 
 
 def _kron_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    """The other factor has length one along the directions."""
+    """The other factor has length one along the batch."""
     t = padded(t, out.ndim)
     return np.kron(a, t) if position else np.kron(t, b)
 

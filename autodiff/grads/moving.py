@@ -12,7 +12,7 @@ from .selection import fetched, numbered, returned
 
 
 def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
-    """Each of many directions rolled as `x` is."""
+    """Each of a batch rolled as `x` is."""
     if axis is None:
         flat = np.reshape(g, (g.shape[0], math.prod(x.shape)))
         return np.reshape(np.roll(flat, np.sum(shift), 1), g.shape)
@@ -147,7 +147,7 @@ def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "const
 
 
 def _pad_push(tangents: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **_: Any) -> Any:
-    """The directions are not padded."""
+    """The batch axis is not padded."""
     return np.pad(tangents[0], [(0, 0), *_pairs(pad_width, x.ndim)]) if mode in ("constant", "empty") else NotImplemented
 
 

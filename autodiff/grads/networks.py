@@ -49,7 +49,7 @@ def _log_softmax_tangent(t: Any, out: Any, x: Any, axis: Any = -1) -> Any:
 
 
 def _from_the_end(formula: Formula) -> tuple[Formula, Formula]:
-    """Of many directions: the formula with an axis counted from the end takes them unaided."""
+    """Of a batch: the formula with an axis counted from the end takes it unaided."""
 
     def of(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
         return (

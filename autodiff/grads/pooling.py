@@ -34,7 +34,7 @@ def _mean_pool_back(h: Any, out: Any, g: Any, like: Any, **options: Any) -> Any:
 
 
 def _of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
-    """A rule that is zero but for the first of `count` operands, and takes axes of directions in front unaided."""
+    """A rule that is zero but for the first of `count` operands, and takes a batch axis in front unaided."""
     rest = [None] * (count - 1)
     return (
         general(opname, pull, *rest)

@@ -33,7 +33,7 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
-# Of operations with any number of operands (`Shared`). The adjoint may have an axis of directions before its own.
+# Of operations with any number of operands (`Shared`). The adjoint may have a batch axis before its own.
 
 
 def _joined(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
@@ -52,7 +52,7 @@ def _stacked(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any =
     return [g[(*before, p)] for p in positions]
 
 
-# Of many directions, stacked along a first axis:
+# Of a batch, whose axis comes first:
 
 
 def _same_batch(position: int, g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -91,7 +91,7 @@ def _transposed_push(tangents: Any, out: Any, x: Any, axes: Any = None) -> Any:
 
 
 def _later(x: Any, axis: Any) -> Any:
-    """An axis, or several, of what has an axis of directions before those of `x`."""
+    """An axis, or several, of what has a batch axis before those of `x`."""
     return tuple([1 + a % x.ndim for a in axis]) if isinstance(axis, (tuple, list, range)) else 1 + axis % x.ndim
 
 
@@ -170,7 +170,7 @@ def _keeps_order(index: tuple[Any, ...]) -> bool:
 
 
 def _with_all(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An index with all directions before it."""
+    """An index with the whole batch before it."""
     return (slice(None), *(index[0] if len(index) == 1 and isinstance(index[0], tuple) else index))
 
 
@@ -185,7 +185,7 @@ def _item_batch(position: int, g: Any, out: Any, x: Any, *index: Any) -> Any:
 
 
 def _items(t: Any, x: Any, index: tuple[Any, ...]) -> Any:
-    """What an index finds in each direction."""
+    """What an index finds in each of a batch."""
     return fetched_at(t, *_with_all(index)) if _keeps_order(index) else found_at(t, _places(x, index))
 
 

@@ -27,7 +27,7 @@ def _inverse_gaps(w: Any) -> Any:
 def _of_stacks(rule: Rule) -> Rule:
     """Say that formulas take a stack of adjoints with one more axis unaided.
 
-    Where values are equal, a formula looks at the numbers of its adjoint: the directions are gone through one by one.
+    Where values are equal, a formula looks at the numbers of its adjoint: a batch is gone through one by one.
     """
 
     def pull(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:

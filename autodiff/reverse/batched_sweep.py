@@ -1,6 +1,6 @@
-"""Sweeps over a recorded graph with many directions together: adjoints back, tangents forward.
+"""A batch through a recorded graph: adjoints back, tangents forward.
 
-Both take what `sweep.collect` found, where nothing was written in place, and ask `following` for each operation.
+Both take what `sweep.collect` found, where nothing was written in place, and ask `batching` for each operation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .supports import as_support, kept, pushed_support
 from .sweep import added, depending_on
 
 
-def pull_together(
+def sweep_batch(
     nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[Any] | None = None,
     support: Any = None,
 ) -> dict[Any, Any]:  # fmt: skip
-    """Pass the adjoints of many directions back through a graph.
+    """Pass a batch of adjoints back through a graph.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def pull_together(
 def _over_nodes(
     nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
-    """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
+    """One pass over a graph without writes, by the rules given; see `structural_zeros.Pass`."""
     count, log = seeds.shape[0], errors.log
     adjoints: dict[Any, Any] = {output: seeds} if output in needed else {}
     found: dict[Any, Any] = {}
@@ -81,7 +81,7 @@ def _over_nodes(
         before = next_tick() if create_graph else 0
         formulas: Any = rule.formulas
         answers = None
-        if formulas.__class__ is Shared and formulas.stacked:
+        if formulas.__class__ is Shared and formulas.batched:
             formulas = answers = formulas.answers(node, needed, adjoint, out, operands)
         for position in node.edges:
             operand = node.args[position]
@@ -104,7 +104,7 @@ def _over_nodes(
     return found
 
 
-def push_together(
+def push_through(
     nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None, support: Any = None
 ) -> Any:
     """Pass tangents forward through a graph, to its output.
@@ -120,9 +120,9 @@ def push_together(
     create_graph : bool
         Whether rules are given nodes, so that what they compute is recorded.
     count : int or None
-        How many directions; None for one, without an axis.
+        How long the batch is; None for a single direction, without an axis.
     support : True, optional
-        Whether all zeros of the tangents are structural; see `structural`.
+        Whether all zeros of the tangents are structural; see `structural_zeros`.
 
     Returns
     -------

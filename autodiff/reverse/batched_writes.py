@@ -1,4 +1,4 @@
-"""The sweep back through writes with many directions together: as `rewind`, with an axis of directions in front."""
+"""The sweep back through writes with a batch of adjoints: as `writes`, with a batch axis in front."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .structural_zeros import swept
 from .writes import Events, Past, sweep_with, turned
 
 
-def pull_events(
+def sweep_batch_back(
     events: Events, output: Any, seeds: Any, wanted: set[Any], create_graph: bool, support: Any = None
 ) -> dict[Any, Any]:
-    """Pass the adjoints of many directions back through a graph in which buffers were written into.
+    """Pass a batch of adjoints back through a graph in which buffers were written into.
 
     Parameters
     ----------
     events, output, seeds, wanted, create_graph, support
-        As for `batched_sweep.pull_together`.
+        As for `batched_sweep.sweep_batch`.
 
     Returns
     -------
@@ -39,18 +39,18 @@ def pull_events(
 
 
 class BatchedShadow(Layers):
-    """A shadow with the adjoints of many directions, which may be nodes."""
+    """A shadow with a batch of adjoints, which may be nodes."""
 
     __slots__ = ()
 
-    def __init__(self, like: Any, directions: int, recorded: bool) -> None:
-        super().__init__(like, directions)
+    def __init__(self, like: Any, count: int, recorded: bool) -> None:
+        super().__init__(like, count)
         if recorded:
             self.buffer = leaf(self.buffer, OperationalNode, None)
 
 
 class BatchedPast(Past):
-    """What the buffers held, and the adjoints of many directions, at the moment to which the sweep has come back."""
+    """What the buffers held, and a batch of adjoints, at the moment to which the sweep has come back."""
 
     def __init__(self, events: Events, create_graph: bool, rules: Any, errors: RuleErrors, count: int) -> None:
         super().__init__(events, create_graph, rules, errors)
@@ -105,7 +105,7 @@ class BatchedPast(Past):
             return None
         index = write.index if isinstance(write.index, tuple) else (write.index,)
         whole = index if any(part is Ellipsis for part in index) else (*index, ...)
-        last = np.moveaxis(shadow.window(write.window), 0, -1)  # behind all others, the axis of directions stays where it is
+        last = np.moveaxis(shadow.window(write.window), 0, -1)  # behind all others, the batch axis stays where it is
         adjoint = turned(np.copy(np.moveaxis(last[*whole, slice(None)], -1, 0)))
         last[*whole, slice(None)] = 0
         if any(isinstance(part, np.ndarray) and part.dtype.kind in "iu" for part in index):

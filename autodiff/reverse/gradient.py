@@ -121,9 +121,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = apart(_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
-        together = tuple(wanted)
+        asked = tuple(wanted)
         for place, v in enumerate(wanted):
-            adjoints[v].origin = Origin(gradients, node, together, place)
+            adjoints[v].origin = Origin(gradients, node, asked, place)
     return Gradients(adjoints, node.opname)
 
 

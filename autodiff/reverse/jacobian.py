@@ -1,4 +1,4 @@
-"""Jacobians of recorded values: several inputs at once, and one sweep back for all elements of the result together."""
+"""Jacobians of recorded values: several inputs at once, and one sweep back for all elements of the result in a batch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
-    """The Jacobian of a node with respect to variables, by one sweep for all its elements together.
+    """The Jacobian of a node with respect to variables, by one sweep for a batch of all its elements.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from compgraph.graph import INERT, ConstantNode, Node, record
 from compgraph.guards import frozen
 
 from ..rules import found_by, limit_value
-from .batched_sweep import push_together
+from .batched_sweep import push_through
 from .sweep import collect, sweep
 from .writes import Events
 
@@ -25,7 +25,7 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     g : Node
-        The adjoint of `out`, of its shape, or of several directions along a first axis.
+        The adjoint of `out`, of its shape, or of a batch of directions along a first axis.
     out : Node
         The value.
     corner : numpy.ndarray
@@ -49,8 +49,8 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     with np.errstate(all="ignore"):
         ones, others = np.ones_like(out.plain), _numbers(out.shape).astype(out.dtype)
         held = ConstantNode.hold(ones)
-        slope = push_together(nodes, dict.fromkeys(same, held), g, True, None)
-        mixed = push_together(nodes, dict.fromkeys(same, others), g, False, None)
+        slope = push_through(nodes, dict.fromkeys(same, held), g, True, None)
+        mixed = push_through(nodes, dict.fromkeys(same, others), g, False, None)
         if slope is None:
             return where, np.zeros_like(g.plain)
         plain = slope.plain if isinstance(slope, Node) else slope

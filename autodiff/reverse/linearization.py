@@ -16,12 +16,12 @@ from compgraph.graph.context import recording_on, watched
 from compgraph.guards import note_lengths
 
 from ..forward import TangentNode
-from .batched_sweep import pull_together, push_together
-from .batched_writes import pull_events
+from .batched_sweep import push_through, sweep_batch
+from .batched_writes import sweep_batch_back
 from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
 from .writes import Events
 
-MOST = 64_000_000  # bytes that the adjoints of one node may take in all directions that are passed together
+MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch
 
 
 class Linearization:
@@ -68,7 +68,7 @@ class Linearization:
     def pull(self, seeds: Any, support: Any = None) -> list[Any]:
         """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
 
-        `support` is that of the seeds, or True if all their zeros are structural; see `structural`.
+        `support` is that of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
         if self.written and watched() is not None:  # debugging looks at each contribution as it comes
@@ -78,9 +78,9 @@ class Linearization:
             start = ConstantNode.hold(seeds) if self.live else seeds
             if self.written:
                 events: Any = collect(self.out, stop=inputs)
-                found = pull_events(events, self.out, start, set(inputs), self.live, support)
+                found = sweep_batch_back(events, self.out, start, set(inputs), self.live, support)
             else:
-                found = pull_together(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
+                found = sweep_batch(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
@@ -93,14 +93,14 @@ class Linearization:
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
-        """The tangents of the output from those of inputs: `count` directions together, or one if it is None.
+        """The tangents of the output from those of inputs: a batch of `count`, or a single one if it is None.
 
-        `support` is True if all zeros of the tangents are structural; see `structural`.
+        `support` is True if all zeros of the tangents are structural; see `structural_zeros`.
         """
         with self.recording():
             if self.live:
                 tangents = {x: t if isinstance(t, Node) else ConstantNode.hold(t) for x, t in tangents.items()}
-            found = push_together(self.nodes, tangents, self.out, self.live, count, support)
+            found = push_through(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 
     def _zeros(self, node: Any, count: int | None) -> Any:
@@ -110,7 +110,7 @@ class Linearization:
         return np.broadcast_to(connected_zeros(node, np.ones_like(self.out)), shape)
 
     def chunks(self, size: int) -> Iterator[slice]:
-        """Directions 0, ..., size - 1 in parts that together take bounded memory."""
+        """Directions 0, ..., size - 1 in batches of bounded memory."""
         largest = max((n.plain.nbytes for n in self.nodes if isinstance(n, Node)), default=1)
         step = max(1, MOST // max(1, largest))
         return (slice(start, min(start + step, size)) for start in range(0, size, step))
@@ -118,7 +118,7 @@ class Linearization:
     # ------------------------------------------------------------------------------------- Jacobians
 
     def rows(self) -> list[Any]:
-        """The Jacobian for each input, of shape ``out.shape + input.shape``: adjoints of all results together."""
+        """The Jacobian for each input, of shape ``out.shape + input.shape``: a batch of adjoints of all results."""
         found = self._all_rows(1)
         if self.out.dtype.kind == "c":
             with self.recording():
@@ -139,7 +139,7 @@ class Linearization:
             ]
 
     def columns(self) -> list[Any]:
-        """As `rows`, with tangents of all elements of each input together."""
+        """As `rows`, with a batch of tangents of all elements of each input."""
         if self.written:
             return self.rows()
         found = []
@@ -167,7 +167,7 @@ class Linearization:
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1) -> Any:
-    """Unit vectors of the shape of `like`, stacked along a first axis."""
+    """A batch of unit vectors of the shape of `like`."""
     count = chunk.stop - chunk.start
     vectors = np.zeros((count, math.prod(like.shape)), like.dtype)
     vectors[np.arange(count), np.arange(chunk.start, chunk.stop)] = unit

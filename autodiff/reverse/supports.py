@@ -1,4 +1,4 @@
-"""How the supports of adjoints pass through operations, and how adjoints are kept within them; see `structural`.
+"""How the supports of adjoints pass through operations, and how adjoints are kept within them; see `structural_zeros`.
 
 A support is 1 where there is something, and 0 at structural zeros. How it passes follows from the kind of a rule:
 
@@ -163,10 +163,10 @@ class _Each(Sequence[Formula | None]):
 
 
 def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
-    """A rule for the operands of another; `several` answers for several of them together, where that does."""
+    """A rule for the operands of another; `several` answers for several of them in one call, where that does."""
     theirs = rule.formulas
     if theirs.__class__ is Shared:
-        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.stacked), ()).batched(batch)
+        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.batched), ()).batched(batch)
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 
@@ -285,7 +285,7 @@ class Within(dict[Any, Rule]):
             before = len(self.errors.met or ())
             with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
                 found = rule.formulas.formula(positions, g, out, *operands, **options)  # type: ignore[attr-defined]
-            axes = np.ndim(g) - np.ndim(out) if rule.formulas.stacked else 0  # type: ignore[attr-defined]
+            axes = np.ndim(g) - np.ndim(out) if rule.formulas.batched else 0  # type: ignore[attr-defined]
             return [self._masked(each, support, axes, before) for each, (support, _) in zip(found, zeros, strict=True)]
 
         self[function] = made = _like(rule, single, batch, several)
@@ -325,7 +325,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) -> Any:
-    """The support of the tangents of a node in many directions, from those of its operands, None where these are zero."""
+    """The support of a batch of tangents of a node, from those of its operands, None where these are zero."""
     given = [None if s is None else as_support(s) for s in given]
     function, plain = node.function, node.plain
     rule = None if isinstance(function, operations.Output) else by_function[function]

@@ -95,12 +95,12 @@ def sweep(
 def sweep_supports(
     nodes: list[Any], output: Any, support: Any, wanted: set[Any], create_graph: bool, ends: Any
 ) -> dict[Any, Any]:
-    """The supports of what `sweep` finds, from that of its seed; see `structural`."""
+    """The supports of what `sweep` finds, from that of its seed; see `structural_zeros`."""
     return supported(_pass(nodes, output, wanted, ends), nodes, support, create_graph)
 
 
 def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
-    """One pass over a graph; see `structural.Pass`."""
+    """One pass over a graph; see `structural_zeros.Pass`."""
     over: Any = _over_events if nodes.__class__ is Events else _over_nodes
 
     def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
@@ -113,7 +113,7 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
 def _over_nodes(
     nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
-    """One pass over a graph without writes, by the rules given; see `structural.Pass`."""
+    """One pass over a graph without writes, by the rules given; see `structural_zeros.Pass`."""
     needed = depending_on(nodes, wanted)
     adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
     take, waiting = adjoints.pop, adjoints.get

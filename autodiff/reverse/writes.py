@@ -213,7 +213,7 @@ def turned(adjoint: Any) -> Any:
 def sweep_back(
     events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
-    """One pass over a graph in which buffers were written into, by the rules given; see `structural.Pass`."""
+    """One pass over a graph in which buffers were written into, by the rules given; see `structural_zeros.Pass`."""
     collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     return sweep_with(Past(events, create_graph, rules, errors), events, output, seed, wanted, ends)
 

@@ -50,7 +50,7 @@ def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
 
 
 def unbroadcast_batch(adjoints: Any, shape: tuple[int, ...]) -> Any:
-    """As `unbroadcast`, for adjoints stacked along a first axis.
+    """As `unbroadcast`, for a batch of adjoints, whose axis comes first.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def conform(contribution: Any, operand: Any) -> Any:
 
 
 def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
-    """As `conform`, for contributions of `count` directions, stacked along a first axis."""
+    """As `conform`, for a batch of `count` contributions, whose axis comes first."""
     if not contributions.ndim or contributions.shape[0] != count:
         raise ValueError(f"a rule was given {count} directions together, and returned shape {contributions.shape}")
     if contributions.shape[1:] != operand.shape:

@@ -47,13 +47,13 @@ class Shared(Variadic):
         tangents, ``(tangents, out, *operands, **options)`` returns the tangent of the output; see `push`.)
     fixed : int
         How many operands, the first, have no derivative.
-    stacked : bool
-        Whether the adjoint may have an axis of directions before its own.
+    batched : bool
+        Whether the adjoint may have a batch axis before its own.
     """
 
-    def __init__(self, formula: Formula, fixed: int = 0, stacked: bool = False) -> None:
+    def __init__(self, formula: Formula, fixed: int = 0, batched: bool = False) -> None:
         super().__init__(formula, fixed)
-        self.stacked = stacked
+        self.batched = batched
 
     def __getitem__(self, position: Any) -> Any:
         if position < self.fixed:

@@ -44,10 +44,10 @@ class Rule:
     positions : callable or None
         Of a gather, where in the first operand each element comes from.
     batch : tuple of callables or None
-        How the rule takes many adjoints, and many tangents, together; see `batched`.
-    followed : bool
-        Whether a formula that is recorded for one direction can be passed by all others: it consists of NumPy's functions,
-        and takes no decision by the numbers of the adjoint or tangent.
+        How the rule takes a batch of adjoints, and of tangents; see `batched`.
+    is_traced : bool
+        Whether a formula that is traced for one adjoint can be run for a batch: it consists of NumPy's functions, and takes
+        no decision by the numbers of the adjoint or tangent.
     texts : sequence of str
         For each operand, its derivative in words of mathematics; see `said`.
     carries, begins, part : bool or callable, bool or callable, callable or None
@@ -58,7 +58,7 @@ class Rule:
     initial: int | None = None
     positions: Formula | None = None
     batch: tuple[Formula | None, Formula | None] = (None, None)
-    followed: bool = False
+    is_traced: bool = False
     texts: Sequence[str] = ()
     carries: bool | Callable[..., bool] = False
     begins: bool | Callable[[Any], bool] = False
@@ -121,7 +121,7 @@ class Rule:
         return self
 
     def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
-        """Say how the rule takes many adjoints or tangents together, stacked along a first axis; returns the rule.
+        """Say how the rule takes a batch of adjoints, or of tangents, whose axis comes first; returns the rule.
 
         Parameters
         ----------
@@ -139,20 +139,20 @@ class Rule:
         self.batch = (pull, push)
         return self
 
-    def following(self) -> Rule:
-        """Say that all directions may follow a formula that is recorded for one; returns the rule."""
-        self.followed = True
+    def traced(self) -> Rule:
+        """Say that a formula that is traced for one adjoint may be run for a batch; returns the rule."""
+        self.is_traced = True
         return self
 
     def one_by_one(self) -> Rule:
-        """Say that formulas look at the numbers of the adjoint or tangent, so that none follows another; returns the rule."""
-        self.followed = False
+        """Say that formulas look at the numbers of the adjoint or tangent, so that no trace serves others; returns the rule."""
+        self.is_traced = False
         return self
 
     def moving(self, when: bool | Callable[..., bool] = True) -> Rule:
         """Say that formulas move or add up the elements of the adjoint, and subtract none; returns the rule.
 
-        Where the adjoint has structural zeros (see `structural`), the formulas themselves tell where contributions do.
+        Where the adjoint has structural zeros (see `structural_zeros`), the formulas themselves tell where contributions do.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Rule:
 
 rules: dict[str, Rule] = {}  # by opname
 makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of callable of which each has a rule of its own
-users: dict[Callable[..., Any], Rule] = {}  # rules of users' callables that cannot keep them themselves; see `attached`
+users: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `operations.attached`
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:

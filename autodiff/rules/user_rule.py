@@ -249,7 +249,7 @@ class _Checked:
 
 
 def _one_direction(given: Any, found: Any, like: Any, ndim: int) -> tuple[Any, Any]:
-    """Of directions that are stacked along a first axis, and what a formula made of them, the first that is not zero."""
+    """Of a batch of directions, and what a formula made of them, the first that is not zero."""
     if isinstance(given, tuple) or np.ndim(given) <= np.ndim(like) or not given.size:
         return given, found
     row = int(np.argmax(np.any(np.reshape(given, (len(given), -1)), axis=1)))

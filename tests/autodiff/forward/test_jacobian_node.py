@@ -431,7 +431,7 @@ FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many t
 
 
 @pytest.mark.parametrize("label", FOLLOWED)
-def test_followed_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
+def test_traced_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
     start = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
 
     def total(a: Any) -> Any:

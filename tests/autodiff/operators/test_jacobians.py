@@ -14,9 +14,9 @@ from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 import autodiff as ad
 import compgraph as cg
 from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize, numeric, rule, vjp
-from autodiff.batching import following
+from autodiff.batching import tracing
 from autodiff.reverse import gradient, linearization
-from autodiff.reverse.batched_sweep import pull_together, push_together
+from autodiff.reverse.batched_sweep import push_through, sweep_batch
 from autodiff.reverse.sweep import collect, sweep
 from autodiff.reverse.writes import Events
 from autodiff.rules.rule import rules
@@ -76,15 +76,15 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
     for batch in (seeds, *tangents.values()):
         batch[0] = 0
     pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
-    pushed = [push_together(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
+    pushed = [push_through(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
     for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
         some = slice(COUNT - count, COUNT)
-        together = pull_together(nodes, out, seeds[some], wanted, create_graph)
+        together = sweep_batch(nodes, out, seeds[some], wanted, create_graph)
         for x in variables:
             zeros = np.zeros((count, *x.shape), x.dtype)
             expected = np.reshape([s.get(x, zeros[0]) for s in pulled[some]], zeros.shape)
             near(together.get(x, zeros), expected, f"adjoints of {count}", rtol)
-        found = push_together(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
+        found = push_through(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
         zeros = np.zeros_like(seeds[some])
         expected = [zeros[0] if t is None else t for t in pushed[some]]
         near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}", rtol)
@@ -98,7 +98,7 @@ def check_one_tangent(case: Case) -> None:
     nodes = collect(out)
     if not isinstance(nodes, Events):
         tangents = {x: random_batch(x, rng, 1)[0] for x in variables}
-        pushed = push_together(nodes, tangents, out, False, None)
+        pushed = push_through(nodes, tangents, out, False, None)
         expected = jvp(case.function, case.args, list(tangents.values()))[1]
         near(np.zeros_like(out.plain) if pushed is None else pushed, expected, "tangent")
 
@@ -157,8 +157,8 @@ def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pyt
     def alone(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr(following, "_pull_each", alone)
-    monkeypatch.setattr(following, "_push_each", alone)
+    monkeypatch.setattr(tracing, "_pull_each", alone)
+    monkeypatch.setattr(tracing, "_push_each", alone)
     near(operator(TOGETHER[label])(SQUARE), found, label)
     error = np.max(np.abs(found - expected))
     assert error < 1e-6 * (1 + np.max(np.abs(expected))), f"{label} is off by {error:.2g}"
@@ -168,10 +168,10 @@ def test_what_looks_at_the_numbers_of_an_adjoint_sees_each() -> None:
     x = cg.variable(np.eye(3))
     out: Any = np.linalg.eigh(x)[0]
     seeds = np.zeros((COUNT, 3))
-    pull_together(collect(out), out, seeds, {x}, False)
+    sweep_batch(collect(out), out, seeds, {x}, False)
     seeds[-1, 0] = 1
     with pytest.warns(RuntimeWarning, match="equal eigenvalues"):
-        pull_together(collect(out), out, seeds, {x}, False)
+        sweep_batch(collect(out), out, seeds, {x}, False)
 
 
 def test_rules_of_users_are_asked_for_each_direction() -> None:

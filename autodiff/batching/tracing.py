@@ -1,9 +1,8 @@
-"""Many directions through one operation together, where its rule does not say how.
+"""A batch of adjoints, or of tangents, through one operation, where its rule does not say how.
 
-A formula is linear in the adjoint (or tangent) it is given. So it is recorded as it computes with that of one direction,
-and those of all directions pass through the small graph that this leaves: the operations it consists of are simpler, and
-know how they take many. What does not depend on the adjoint is computed once. Rules whose formulas look at the numbers of
-adjoints, and those of users, are asked for each direction by itself, and the results are stacked.
+A rule's formula is linear in the adjoint (or tangent), so we trace it for one, and run the trace with a batch axis: the
+operations it consists of are simpler, and know how they take a batch. What does not depend on the adjoint is computed
+once. Rules whose formulas look at the numbers of adjoints, and those of users, are asked for each of a batch by itself.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch
 from .batched import count_of, declared_pull, declared_push
 
 _by_tick = attrgetter("tick")
-FEW = 3  # directions for which recording a formula does not pay
+FEW = 3  # so short a batch is not worth a trace
 
 
 def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """The contributions of many adjoints to those of one operand, with broadcasting not yet undone.
+    """The contributions of a batch of adjoints to those of one operand, with broadcasting not yet undone.
 
     Parameters
     ----------
@@ -42,15 +41,15 @@ def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: lis
     Returns
     -------
     array, Node, Scatter or Parts
-        The first axis is that of the directions.
+        The first axis is that of the batch.
     """
     found = declared_pull(rule, position, adjoints, out, operands, options)
-    if found is NotImplemented and rule.followed and count_of(adjoints) > FEW:
+    if found is NotImplemented and rule.is_traced and count_of(adjoints) > FEW:
 
         def formula(g: Any) -> Any:
             return _settled(rule.formulas[position](g, out, *operands, **options), operands[position])  # type: ignore[misc]
 
-        found = _followed(formula, adjoints, ())
+        found = _traced(formula, adjoints, ())
     return _pull_each(rule, position, adjoints, out, operands, options) if found is NotImplemented else found
 
 
@@ -58,7 +57,7 @@ def push_batch(
     rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any],
     within: tuple[Rule, ...] = (),
 ) -> Any:  # fmt: skip
-    """The tangents of an output in many directions, from those of the operands.
+    """A batch of tangents of an output, from those of the operands.
 
     Parameters
     ----------
@@ -69,26 +68,26 @@ def push_batch(
     out, function, operands, options
         The output, the operation, its operands and options.
     within : tuple of Rule
-        The rules whose formulas are being followed.
+        The rules whose formulas are being traced.
 
     Returns
     -------
     array, Node, tuple or None
-        The first axis is that of the directions; a tuple for several outputs; None where the tangents are zero.
+        The first axis is that of the batch; a tuple for several outputs; None where the tangents are zero.
     """
     found = declared_push(rule, tangents, out, operands, options)
     # the tangent of what is linear is the operation itself, which has no smaller steps; nor has a rule that leads to itself
-    if found is NotImplemented and rule.followed and rule.kind == "general" and rule not in within and count_of(tangents) > FEW:
+    if found is NotImplemented and rule.is_traced and rule.kind == "general" and rule not in within and count_of(tangents) > FEW:
 
         def formula(*ts: Any) -> Any:
             return push(rule, ts, out, function, tuple(operands), options)
 
-        found = _followed(lambda ts: formula(*ts), tuple(tangents), (*within, rule))
+        found = _traced(lambda ts: formula(*ts), tuple(tangents), (*within, rule))
     return _push_each(rule, tangents, out, function, operands, options) if found is NotImplemented else found
 
 
 def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None, within: tuple[Rule, ...] = ()) -> Any:
-    """The tangents of one node of a graph from those of its operands: of `count` directions, or of one if that is None."""
+    """The tangents of one node of a graph from those of its operands: a batch of `count`, or a single one if that is None."""
     if isinstance(node.function, operations.Output):
         tangent = given[0][node.function.index]
         return tangent if tangent is None or count is not None else conform(tangent, node.plain)
@@ -115,16 +114,16 @@ def conform_all(tangents: Any, out: Any, count: int) -> Any:
     return conform_batch(tangents, out, count)
 
 
-# ------------------------------------------------------------------------------------------- following
+# --------------------------------------------------------------------------------------------- tracing
 
 
-def _followed(formula: Callable[[Any], Any], stacked: Any, within: tuple[Rule, ...]) -> Any:
-    """What a linear formula makes of each direction of what is stacked (an array, or a tuple of arrays and None).
+def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...]) -> Any:
+    """What a linear formula makes of each in a batch (an array, or a tuple of arrays and None).
 
     NotImplemented if it makes something that does not depend on it.
     """
-    single = not isinstance(stacked, tuple)
-    parts = (stacked,) if single else stacked
+    single = not isinstance(batch, tuple)
+    parts = (batch,) if single else batch
     before = next_tick()
     with recording_on():
         inputs = [None if part is None else leaf(_first(part), InputNode, None) for part in parts]
@@ -151,8 +150,8 @@ def _followed(formula: Callable[[Any], Any], stacked: Any, within: tuple[Rule, .
     return tuple(found) if isinstance(result, (tuple, list)) else found[0]
 
 
-def _first(stacked: Any) -> Any:
-    return np.array((stacked.plain if isinstance(stacked, Node) else stacked)[0])
+def _first(batch: Any) -> Any:
+    return np.array((batch.plain if isinstance(batch, Node) else batch)[0])
 
 
 def _since(tick: int, outs: list[Any]) -> list[Any]:
@@ -179,10 +178,10 @@ def of_operands(node: Any, known: dict[Any, Any]) -> list[Any]:
 # ------------------------------------------------------------------------------------------- one by one
 
 
-def _direction(stacked: Any, i: int) -> Any:
-    if isinstance(stacked, tuple):
-        return tuple([None if part is None else part[i] for part in stacked])
-    return None if stacked is None else stacked[i]
+def _one(batch: Any, i: int) -> Any:
+    if isinstance(batch, tuple):
+        return tuple([None if part is None else part[i] for part in batch])
+    return None if batch is None else batch[i]
 
 
 def _settled(contribution: Any, operand: Any) -> Any:
@@ -194,13 +193,13 @@ def _settled(contribution: Any, operand: Any) -> Any:
 def _pull_each(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     formula: Any = rule.formulas[position]
     operand = operands[position]
-    each = [formula(_direction(adjoints, i), out, *operands, **options) for i in range(count_of(adjoints))]
+    each = [formula(_one(adjoints, i), out, *operands, **options) for i in range(count_of(adjoints))]
     return np.stack([conform(_settled(contribution, operand), operand) for contribution in each])
 
 
 def _push_each(rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     given = tuple(operands)
-    along = [[_direction(t, i) for t in tangents] for i in range(count_of(tangents))]
+    along = [[_one(t, i) for t in tangents] for i in range(count_of(tangents))]
     found = [push(rule, one, out, function, given, options) for one in along]
     if isinstance(out, (tuple, list)):
         return tuple([_stacked([part[k] for part in found], out[k]) for k in range(len(out))])

@@ -1,0 +1,186 @@
+"""Rules of polynomials, given by their coefficients or their roots."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from compgraph.guards import decided
+
+from ..rules import general, linear, unbroadcast
+
+
+def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:
+    degrees = np.reshape(np.arange(len(p) - 1, 0, -1), (-1, *[1] * (np.ndim(p) - 1)))
+    return g * np.polyval(p[:-1] * degrees, x)
+
+
+def _polyval_p(g: Any, out: Any, p: Any, x: Any) -> Any:
+    """The powers of x, for each coefficient; a coefficient may be an array, which broadcasts against x."""
+    degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
+    terms = g * np.asanyarray(x) ** degrees
+    return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
+
+
+def _convolve(a: Any, b: Any) -> Any:
+    """The coefficients of a product: the outer product with each row moved one place further, summed."""
+    n, m = len(a), len(b)
+    padded = np.concatenate([np.outer(a, b), np.zeros((n, n), b.dtype)], axis=1)
+    return np.sum(np.reshape(np.ravel(padded)[: n * (n + m - 1)], (n, n + m - 1)), axis=0)
+
+
+def _correlate(a: Any, b: Any) -> Any:
+    """``sum of a[k + j] b[j]`` for each k: the transpose of a convolution with b."""
+    return _convolve(a, b[::-1])[len(b) - 1 : len(a)]
+
+
+def _padded(p: Any, length: int) -> Any:
+    """Coefficients with leading zeros."""
+    return np.concatenate([np.zeros(length - len(p), p.dtype), p])
+
+
+def _without_zeros(p: Any) -> tuple[int, Any]:
+    """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
+    p = np.ravel(p)
+    lead = decided("how many leading zeros a polynomial has", _leading_zeros, p)
+    return lead, p[lead:]
+
+
+def _leading_zeros(p: Any) -> int:
+    found = np.flatnonzero(p)
+    return int(found[0]) if found.size else len(p) - 1
+
+
+def _polymul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+    return np.reshape(_padded(_correlate(g, _without_zeros(b)[1]), a.size), a.shape)
+
+
+def _polymul_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
+    return _convolve(np.ravel(t)[_without_zeros(a)[0] :], _without_zeros(b)[1])
+
+
+polyval_grad = general("polyval", _polyval_p, _polyval_x).tangent(lambda t, out, p, x: np.polyval(t, x), _polyval_x)
+polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g, out, b, a)).tangent(
+    _polymul_tangent, lambda t, out, a, b: _polymul_tangent(t, out, b, a)
+)
+
+
+# polydiv(u, v) is (q, r) with u = conv(q, v) + r, where r has lost leading zeros.
+
+
+def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:
+    """The division is by a triangular matrix, whose transpose it is if the order of all coefficients is turned."""
+    u, v = np.ravel(u), np.ravel(v)
+    quotient, rest = g
+    back = np.zeros_like(u) if rest is None else _padded(rest, len(u))
+    if len(u) < len(v):
+        return back
+    total = -_correlate(back, v)
+    if quotient is not None:
+        total = total + quotient
+    filled = np.concatenate([total[::-1], np.zeros(len(v) - 1, total.dtype)])
+    return back + np.concatenate([np.polydiv(filled, v)[0][::-1], np.zeros(len(v) - 1, total.dtype)])
+
+
+def _polydiv_v(g: Any, out: Any, u: Any, v: Any) -> Any:
+    if np.size(u) < np.size(v):
+        return np.zeros_like(v)
+    return np.reshape(-_correlate(_polydiv_u(g, out, u, v), out[0]), v.shape)
+
+
+def _polydiv_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+    t, v = np.ravel(t), np.ravel(v)
+    if len(t) < len(v):
+        return np.zeros_like(out[0]), t[len(t) - len(out[1]) :]
+    quotient = np.polydiv(t, v)[0]
+    return quotient, (t - _convolve(quotient, v))[len(t) - len(out[1]) :]
+
+
+def _polydiv_v_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+    if np.size(u) < np.size(v):
+        return np.zeros_like(out[0]), np.zeros_like(out[1])
+    return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)
+
+
+polydiv_grad = general("polydiv", lambda g, out, u, v: np.reshape(_polydiv_u(g, out, u, v), u.shape), _polydiv_v).tangent(
+    _polydiv_tangent, _polydiv_v_tangent
+)
+
+
+def _polyder(g: Any, out: Any, p: Any, m: int = 1) -> Any:
+    lowered = g * np.polyder(np.ones(len(p)), m)
+    return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])
+
+
+def _polyint(g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+    return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
+
+
+def _polyint_constants(sign: int, g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+    """A constant is integrated as often as is left: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; one stands for all."""
+    k = np.ravel(k)
+    weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
+    if sign > 0:
+        used: Any = np.ravel(g)[:m] * weights
+        return np.concatenate([np.zeros(len(out) - m, out.dtype), used])
+    back = g[len(out) - m :] * weights
+    if len(k) == 1:
+        return np.sum(back)
+    return np.concatenate([back, np.zeros(len(k) - m, out.dtype)])
+
+
+def _monic(roots: Any) -> Any:
+    """``numpy.poly``, but complex wherever the roots are: NumPy's is real for pairs of conjugates, and then loses a part."""
+    factors = [np.concatenate([np.ones(1, roots.dtype), -roots[i : i + 1]]) for i in range(len(roots))]
+    return functools.reduce(_convolve, factors, np.ones(1, roots.dtype))
+
+
+def _characteristic(out: Any, a: Any) -> list[Any]:
+    """The derivatives of the coefficients of a characteristic polynomial, ``-(a**k + c[1] a**(k-1) + ... + c[k]).T``.
+
+    These are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so eigenvalues may be equal.
+    """
+    one = np.eye(a.shape[0])
+    adjugate = [one]
+    for k in range(1, a.shape[0]):
+        adjugate.append(np.matmul(a, adjugate[-1]) + out[k] * one)
+    return [-np.transpose(b) for b in adjugate]
+
+
+def _poly(g: Any, out: Any, roots: Any) -> Any:
+    """Less each root, the polynomial of the others."""
+    if roots.ndim == 2:
+        return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic(out, roots)))
+    z = np.ravel(roots)
+    if z.size < 2:
+        return -g[1:] if z.size else np.zeros_like(z)
+    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    return np.stack([-np.sum(g[1:] * _monic(kept)) for kept in others])
+
+
+def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
+    if roots.ndim == 2:
+        moved = [np.sum(slope * t) for slope in _characteristic(out, roots)]
+        return np.stack([np.zeros_like(moved[0]), *moved])
+    z, t = np.ravel(roots), np.ravel(t)
+    if z.size < 2:
+        return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
+    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    slopes = np.stack([np.concatenate([np.zeros(1), -_monic(kept)]) for kept in others])
+    return np.sum(t[:, None] * slopes, axis=0)
+
+
+def _roots(g: Any, out: Any, p: Any) -> Any:
+    """A root moves by what the change of the polynomial is there, over its slope."""
+    powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
+    return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)
+
+
+polyder_grad = linear("polyder", _polyder)
+polyint_grad = general("polyint", _polyint, functools.partial(_polyint_constants, -1)).tangent(
+    lambda t, out, p, m=1, k=None: np.polyint(t, m), functools.partial(_polyint_constants, 1)
+)
+poly_grad = general("poly", _poly).tangent(_poly_tangent)
+roots_grad = general("roots", _roots).tangent(lambda t, out, p: -np.polyval(t, out) / np.polyval(np.polyder(p), out))
