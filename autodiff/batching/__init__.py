@@ -11,15 +11,16 @@ from .batched import (
     reduced_axes,
     zeros_like_batch,
 )
-from .following import as_seen, of_operands, pull_batch, push_batch, pushed_on
+from .following import as_seen, pull_batch, push_batch, pushed_on
+from .propagate import propagate
 
 __all__ = [
     "as_seen",
     "batch_like",
     "by_parts",
     "found_at",
-    "of_operands",
     "padded",
+    "propagate",
     "pull_batch",
     "pull_reduction",
     "push_batch",
