@@ -11,6 +11,7 @@ from .batched import (
     reduced_axes,
     zeros_like_batch,
 )
+from .propagate import propagate
 from .tracing import as_seen, of_operands, pull_batch, push_batch, pushed_on
 
 __all__ = [
@@ -18,8 +19,8 @@ __all__ = [
     "batch_like",
     "by_parts",
     "found_at",
-    "of_operands",
     "padded",
+    "propagate",
     "pull_batch",
     "pull_reduction",
     "push_batch",

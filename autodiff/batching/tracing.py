@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, ConstantNode, InputNode, Joint, Node, leaf, next_tick
+from compgraph.graph import ConstantNode, InputNode, Joint, Node, leaf, next_tick
 from compgraph.graph.context import recording_on
 
 from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch, plain_operands, push
 from .batched import count_of, declared_pull, declared_push
+from .propagate import propagate
 
 _by_tick = attrgetter("tick")
 FEW = 3  # so short a batch is not worth a trace
@@ -139,11 +140,8 @@ def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...])
     create_graph = any(isinstance(part, Node) for part in parts) or any(
         step.args[position].tick <= before for step in steps for position in step.edges
     )
-    for step in steps:
-        if step not in known and step.__class__ not in INERT and step.function not in operations.PIECEWISE:
-            given = of_operands(step, known)
-            if any(t is not None for t in given):
-                known[step] = pushed_on(step, given, create_graph, count_of(parts), within)
+    count = count_of(parts)
+    propagate(steps, known, lambda step, given: pushed_on(step, given, create_graph, count, within))
     found = [None if out is None else known.get(out) for out in outs]
     if any(part is None and out is not None for part, out in zip(found, outs, strict=True)):
         return NotImplemented
@@ -165,14 +163,6 @@ def _since(tick: int, outs: list[Any]) -> list[Any]:
                 seen.add(operand)
                 found.append(operand)
     return sorted(seen, key=_by_tick)
-
-
-def of_operands(node: Any, known: dict[Any, Any]) -> list[Any]:
-    """What is known of each operand of a node; None of others."""
-    found: list[Any] = [None] * len(node.args)
-    for position in node.edges:
-        found[position] = known.get(node.args[position])
-    return found
 
 
 # ------------------------------------------------------------------------------------------- one by one

@@ -1,23 +1,15 @@
-"""Taylor series, carried through a recorded graph one order after the other.
-
-The coefficients of a result follow from those of its operands: a linear operation is applied to each, a product is a
-sum of products, a quotient is solved for. For all others the tangent rule is a differential equation: from
-``out' = rule(x'; out, x)`` the coefficient of order k is that of the right-hand side of order k - 1, divided by k. What a
-rule computes is recorded once, and is a graph through which series are carried in the same way. So nothing is declared
-twice, and the work grows as the square of the order, where nested forward mode takes 2 ** order.
-"""
+"""Taylor series of functions: the function runs once, and series pass through the graph it leaves (see `series`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, Joint, Node, record, solid, to_plain
+from compgraph.graph import Node, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths
@@ -25,13 +17,11 @@ from compgraph.guards import note_lengths
 from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatten
 from ..forward import jvp
 from ..reverse import Events, collect, goes_on
-from ..rules import by_function, conform, push
 from .joint import as_joint
+from .series import Expansion, NotSimple, require_simple
 from .trace import stand_in
 
 Function = Callable[..., Any]
-Coefficients = list[Any]  # from order 0; None where a coefficient is zero
-SMALL = 8  # up to which powers are taken for polynomials
 
 
 def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
@@ -93,7 +83,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 
 
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
-    """The derivatives along directions that carry nothing."""
+    """The coefficients, where neither points nor directions have tangents."""
     live = is_recording()
     with recording_on(), Hollowing():
         inputs = [stand_in(p if live else to_plain(p)) for p in points]
@@ -111,7 +101,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
             expansion = Expansion(nodes, given, live)
             if live:
                 note_lengths("a derivative by autodiff.taylor", *outs)
-            found = [expansion.up_to(order, out) for out in outs]
+            found = [expansion.series_of(out, order) for out in outs]
         except NotSimple:
             return _nested(flat, points, directions, order)
     full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, found, strict=True)]
@@ -142,22 +132,8 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     nodes = collect(as_joint(outs), stop=inputs)
     if nodes.__class__ is not Events:
         nodes = nodes[1:]  # without what holds them together
-    _require_simple(nodes)
+    require_simple(nodes)
     return nodes
-
-
-class NotSimple(Exception):  # noqa: N818
-    """Raised for a graph through which series are not carried."""
-
-
-def _require_simple(nodes: Sequence[Any]) -> None:
-    if nodes.__class__ is Events or any(n.__class__ is Joint or _is_closed(n) for n in nodes):
-        raise NotSimple
-
-
-def _is_closed(node: Any) -> bool:
-    """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
-    return bool(getattr(node.options.get("call"), "closed", ()))
 
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
@@ -174,206 +150,3 @@ def _derivative(f: Function, k: int, directions: list[Any]) -> Function:
         return f
     inner = _derivative(f, k - 1, directions)
     return lambda *points: jvp(inner, points, directions)[1]
-
-
-class Expansion:
-    """The series of all nodes of a graph, from those of some of them.
-
-    Parameters
-    ----------
-    nodes : sequence of Node
-        The graph as `collect` gives it, youngest first.
-    given : dict
-        For some of its nodes, their coefficients; the lists may grow.
-    live : bool
-        Whether coefficients are nodes, that can be differentiated.
-    """
-
-    def __init__(
-        self, nodes: Sequence[Any], given: dict[Any, Coefficients], live: bool, known: dict[Any, Equation] | None = None
-    ) -> None:
-        self.live = live
-        self.series: dict[Any, Coefficients] = dict(given)
-        self.steps: list[Any] = []
-        self.equations: dict[Any, Equation] = {}
-        self.known: dict[Any, Equation] = {} if known is None else known
-        self.reached = 0
-        for node in reversed(nodes):
-            if node.__class__ in INERT or node in given or node.plain.dtype.kind not in "fc":
-                continue
-            if any(node.args[i] in self.series for i in node.edges):
-                self.steps.append(node)
-                self.series[node] = self._begun(node)
-
-    def _begun(self, node: Any) -> Coefficients:
-        """The series of a node: that of an equal one, if there is an equation for it already."""
-        key = self._key(node)
-        equation = None if key is None else self.known.get(key)
-        if equation is None:
-            return [self.value(node)]
-        self.equations[node] = equation
-        return equation.series
-
-    def _key(self, node: Any) -> Any:
-        """The same for two nodes that are the same function of the same series; None if that cannot be told."""
-        if node.options:
-            return None
-        parts: list[Any] = []
-        for operand in node.args:
-            if isinstance(operand, Node) and operand in self.series:
-                parts.append(id(self.series[operand]))
-            elif operand is None or operand.__class__ in (int, float, bool):
-                parts.append((operand.__class__, repr(operand)))
-            else:
-                return None
-        return (node.function, node.plain.dtype, node.plain.shape, *parts)
-
-    def value(self, operand: Any) -> Any:
-        """An operand, or its plain value."""
-        return operand if self.live else to_plain(operand)
-
-    def up_to(self, order: int, out: Any) -> Coefficients:
-        """The coefficients of a node, up to an order."""
-        if out not in self.series:
-            return [self.value(out), *[None] * order]
-        self.carry_to(order)
-        found = self.series[out]
-        return [*found[: order + 1], *[None] * (order + 1 - len(found))]
-
-    def carry_to(self, order: int) -> None:
-        """Let the coefficients of all nodes be known up to an order."""
-        for k in range(self.reached + 1, order + 1):
-            for node in self.steps:
-                if len(self.series[node]) == k:
-                    coefficient = self.coefficient(node, k)
-                    self.series[node].append(None if coefficient is None else conform(coefficient, node.plain))
-            self.reached = k
-
-    def coefficient(self, node: Any, k: int) -> Any:
-        """The coefficient of order k of a node, from those of its operands."""
-        operands = [self.series.get(a) if isinstance(a, Node) else None for a in node.args]
-        rule = by_function[node.function]
-        if rule.kind == "linear":
-            return self._linear(node, [_at(s, k) for s in operands])
-        if rule.kind == "multilinear" or rule.opname == "mul":
-            return self._product(node, operands, k)
-        if rule.opname == "div":
-            return self._quotient(node, operands, k)
-        if node not in self.equations:
-            self.equations[node] = Equation(self, node, operands, self._key(node))
-        equation = self.equations[node]
-        return self._linear(node, [_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
-
-    def _linear(self, node: Any, coefficients: list[Any]) -> Any:
-        if all(c is None for c in coefficients):
-            return None
-        values = tuple(map(self.value, node.args))
-        return push(by_function[node.function], coefficients, self.value(node), node.function, values, node.options)
-
-    def _product(self, node: Any, operands: list[Any], k: int) -> Any:
-        """The sum of the products of coefficients whose orders sum to k."""
-        places = [i for i, s in enumerate(operands) if s is not None]
-        total = None
-        for orders in product(range(k + 1), repeat=len(places) - 1):
-            last = k - sum(orders)
-            parts = [_at(operands[i], j) for i, j in zip(places, (*orders, last), strict=True)] if last >= 0 else [None]
-            if any(part is None for part in parts):
-                continue
-            args = [self.value(a) for a in node.args]
-            for i, part in zip(places, parts, strict=True):
-                args[i] = part
-            term = record(node.function, tuple(args), node.options)
-            total = term if total is None else total + term
-        return total
-
-    def _quotient(self, node: Any, operands: list[Any], k: int) -> Any:
-        """From ``out * y = x``: what is left of x, divided by y."""
-        x, y = operands
-        left = _at(x, k)
-        for i in range(1, k + 1):
-            a, b = _at(y, i), _at(self.series[node], k - i)
-            if a is not None and b is not None:
-                left = -(a * b) if left is None else left - a * b
-        return None if left is None else left / self.value(node.args[1])
-
-    def slope(self, node: Any, operands: list[Any]) -> Function:
-        """What gives the slope of a node, from ``(tangents, out, operands)``: its tangent rule, but for powers."""
-        rule = by_function[node.function]
-        if rule.opname == "pow" and not self.live and not self._goes_down(node, operands[1]):
-            first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
-            if np.all(first != 0):
-                return _slope_of_power
-        return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
-
-    def _goes_down(self, node: Any, exponents: Any) -> bool:
-        """Whether a power has a small integer for exponent: its rule, which takes 1 from it, comes to 0: exact zeros."""
-        if exponents is not None:
-            return False
-        exponent = self.value(node.args[1])
-        return bool(np.all((exponent == np.round(exponent)) & (exponent >= 0) & (exponent <= SMALL)))
-
-
-def _slope_of_power(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
-    """The slope of ``x**y`` by itself, where x is not 0; the rule, by ``x**(y - 1)``, would lead to ever lower powers."""
-    x, y = primals
-    of_x = None if tangents[0] is None else y * tangents[0] / x
-    of_y = None if tangents[1] is None else tangents[1] * np.log(x)
-    return out * (of_y if of_x is None else of_x if of_y is None else of_x + of_y)
-
-
-def _at(series: Any, k: int) -> Any:
-    """The coefficient of order k; None where it is zero, or there is no series."""
-    return series[k] if series is not None and k < len(series) else None
-
-
-class Equation:
-    """The differential equation ``out' = rule(x'; out, x)`` of one node, as a graph of its own."""
-
-    def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: Any) -> None:
-        self.series = outer.series[node]
-        if key is not None:
-            outer.known[key] = self
-        self.operands = operands  # they live as long as the key that knows them by their identity
-        self.slopes: list[tuple[Coefficients, Coefficients]] = []
-        given: dict[Any, Coefficients] = {}
-
-        def given_as(series: Coefficients, first: Any) -> Any:
-            made = stand_in(first)
-            given[made] = series
-            return made
-
-        inner = given_as(outer.series[node], outer.value(node))
-        primals = [outer.value(a) if s is None else given_as(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)]
-        tangents: list[Any] = [None] * len(primals)
-        for i, series in enumerate(operands):
-            if series is not None:
-                first = _at(series, 1)
-                first = np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].plain)
-                slope: Coefficients = []
-                tangents[i] = given_as(slope, first)
-                self.slopes.append((slope, series))
-        self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
-        self.expansion = None
-        self.is_linear = False
-        if isinstance(self.right, Node):
-            nodes = collect(self.right, stop=list(given))
-            _require_simple(nodes)
-            for slope, series in self.slopes:
-                slope.append(_at(series, 1))
-            points = {inner, *[x for x in primals if isinstance(x, Node) and x in given]}
-            self.is_linear = points.isdisjoint(nodes)  # the slopes alone matter: each coefficient goes its own way
-            self.expansion = None if self.is_linear else Expansion(nodes, given, outer.live, outer.known)
-
-    def coefficient(self, k: int) -> Any:
-        """The coefficient of order k of the node, when those below are known."""
-        if self.expansion is None:
-            return self.right if k == 1 else None
-        for slope, series in self.slopes:
-            for j in range(len(slope), k):
-                c = _at(series, j + 1)
-                slope.append(None if c is None else (j + 1) * c)
-        if self.right not in self.expansion.series:
-            return self.right if k == 1 else None
-        self.expansion.carry_to(k - 1)
-        found = _at(self.expansion.series[self.right], k - 1)
-        return None if found is None else found / k

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
-from compgraph.graph import INERT, Node, next_tick
+from compgraph.graph import Node, next_tick
 from compgraph.graph.interpreter import made_since
 
-from ..batching import as_seen, batch_like, of_operands, pull_batch, pushed_on
+from ..batching import as_seen, batch_like, propagate, pull_batch, pushed_on
 from ..rules import DEFERRED, RuleErrors, Shared, conform_batch
 from .structural_zeros import holds_nan, known_zeros, swept
 from .supports import as_support, kept, pushed_support
@@ -142,12 +141,7 @@ def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, co
     """The supports of the tangents of all nodes, from those of the inputs."""
     found = {x: as_support(t.plain if isinstance(t, Node) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
-        for node in reversed(nodes):
-            if node not in found and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
-                given = of_operands(node, found)
-                if any(s is not None for s in given):
-                    found[node] = pushed_support(node, given, create_graph, count)
-    return found
+        return propagate(reversed(nodes), found, lambda node, given: pushed_support(node, given, create_graph, count))
 
 
 def _forward(
@@ -161,29 +155,22 @@ def _forward(
 ) -> Any:
     """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
     waiting = dict(tangents)
-    done = _last_uses(nodes, {*tangents, output})
+    last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
 
-    def push_all() -> None:
-        for node in reversed(nodes):
-            if node not in tangents and node.__class__ not in INERT and node.function not in operations.PIECEWISE:
-                given = of_operands(node, waiting)
-                if any(t is not None for t in given):
-                    errors.at = node
-                    before = next_tick() if create_graph else 0
-                    tangent = pushed_on(node, given, create_graph, count)
-                    zeros = known.get(node.tick)
-                    if zeros is not None and np.shape(zeros) == np.shape(node.plain):
-                        tangent = kept(tangent, zeros)
-                    tangent = kept(tangent, supports[node]) if node in supports else tangent
-                    if tangent is not None:
-                        waiting[node] = tangent
-                        if create_graph:
-                            made_since(tangent, before, node.code, node.instruction, node.scope)
-            for finished in done.get(node, ()):
-                waiting.pop(finished, None)
+    def step(node: Any, given: list[Any]) -> Any:
+        errors.at = node
+        before = next_tick() if create_graph else 0
+        tangent = pushed_on(node, given, create_graph, count)
+        zeros = known.get(node.tick)
+        if zeros is not None and np.shape(zeros) == np.shape(node.plain):
+            tangent = kept(tangent, zeros)
+        tangent = kept(tangent, supports[node]) if node in supports else tangent
+        if tangent is not None and create_graph:
+            made_since(tangent, before, node.code, node.instruction, node.scope)
+        return tangent
 
-    errors.run(push_all)
+    errors.run(lambda: propagate(reversed(nodes), waiting, step, last_uses))
     return waiting.get(output)
 
 

@@ -8,15 +8,16 @@ and the elements sorted are those at this point.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Joint, describe
+from compgraph.graph import Joint, describe
 from compgraph.operations import Keyworded, Output, opname_of
 
-from ...batching import of_operands
+from ...batching import propagate
 from ...forward import TangentNode
 from ...reverse import Linearization, gradient_nodes
 from ...rules import by_function, plain_operands, spread
@@ -58,13 +59,8 @@ def structure(recorded: Linearization, x: Any) -> Any:
     scipy.sparse.csr_array
         Of booleans, with a row for each element of the output and a column for each of the input.
     """
-    patterns, inputs = Patterns(math.prod(x.shape)), set(recorded.inputs)
-    known: dict[Any, Any] = {x: patterns.identity()}
-    for node in reversed(recorded.nodes):
-        if node not in inputs and node.__class__ not in INERT:
-            given = of_operands(node, known)
-            if any(g is not None for g in given):
-                known[node] = _through(patterns, node, given)
+    patterns = Patterns(math.prod(x.shape))
+    known = propagate(reversed(recorded.nodes), {x: patterns.identity()}, functools.partial(_through, patterns))
     found = known.get(recorded.out)
     return patterns.empty(math.prod(recorded.out.shape)) if found is None else found
 
