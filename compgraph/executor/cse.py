@@ -14,7 +14,7 @@ import numpy as np
 from .. import operations
 from ..graph import ConstantNode, Joint, Memory, Node, PlaceholderNode, Write, new_view, require_history, root_of, viewed_by
 from ..graph.context import recording_on
-from .retrace import Question
+from ..guards import Guard
 from .schedule import Schedule, needed, origin_of
 
 # What they compute hangs on the shape of their operand alone, which is known.
@@ -67,7 +67,7 @@ def simplify(schedule: Schedule) -> Schedule:
     """Leave out what is superfluous (a pass)."""
     items = schedule.items
     made = smaller(items, frozenset(schedule.inputs))
-    guards = [made[item] for item in items if isinstance(item, Question)]
+    guards = [made[item] for item in items if isinstance(item, Guard)]
     return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
 
 
@@ -82,7 +82,7 @@ def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_k
     memories: dict[int, Memory] = {}
     for item in _inlined(items, inputs, made):
         args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
-        if isinstance(item, Question):
+        if isinstance(item, Guard):
             made[item] = item.on(args, item.tick)
         elif isinstance(item, Write):
             made[item] = _written(item, args, memories[id(item.memory)])
