@@ -36,7 +36,7 @@ class Interpreted:
     def computed(self, item: Any, args: list[Any]) -> Any:
         assert not isinstance(item, Write)  # would have to be remembered
         if not isinstance(item, (Node, Joint)):
-            return item.ask(*args)
+            return item.check(*args)
         if not item.args:
             return item.plain
         if isinstance(item.function, Output):

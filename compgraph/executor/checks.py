@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import operations
 from ..graph import Joint, Node
-from .retrace import OtherProgramError
+from ..guards import OtherProgramError
 from .schedule import Schedule
 
 # Functions whose result is as long as the values of their operands say.

@@ -20,8 +20,8 @@ import numpy as np
 from .. import operations
 from ..graph import Joint, Node, Write, place_in, value_at, window
 from ..graph.context import renewed
+from ..guards import Guard
 from .fusion import BLOCK, Group, repeated
-from .retrace import Question
 from .schedule import Schedule
 
 _FILE = "<executor {}>"
@@ -139,9 +139,9 @@ class _Writer:
     # ---------------------------------------------------------------------------------------- the lines
 
     def _emit(self, item: Any) -> None:
-        if isinstance(item, Question):
+        if isinstance(item, Guard):
             asked = ", ".join(map(self._name, item.args))
-            self._lines.append(f"{self._bound(item.ask, 'ask')}({asked})")
+            self._lines.append(f"{self._bound(item.check, 'guard')}({asked})")
         elif isinstance(item, Write):
             target, index = self._target(item), self._bound(item.index, "i")
             self._lines.append(f"{target}[{index}] = {self._name(item.args[0])}")

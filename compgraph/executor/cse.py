@@ -26,7 +26,7 @@ from ..graph import (
     viewed_by,
 )
 from ..graph.context import recording_on
-from .retrace import Question
+from ..guards import Guard
 from .schedule import Schedule, needed, origin_of
 
 # What they compute hangs on the shape of their operand alone, which is known.
@@ -79,7 +79,7 @@ def simplify(schedule: Schedule) -> Schedule:
     """Leave out what is superfluous (a pass)."""
     items = schedule.items
     made = smaller(items, frozenset(schedule.inputs))
-    guards = [made[item] for item in items if isinstance(item, Question)]
+    guards = [made[item] for item in items if isinstance(item, Guard)]
     return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
 
 
@@ -94,7 +94,7 @@ def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_k
     memories: dict[int, Memory] = {}
     for item in _inlined(items, inputs, made):
         args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
-        if isinstance(item, Question):
+        if isinstance(item, Guard):
             made[item] = item.on(args, item.tick)
         elif isinstance(item, Write):
             made[item] = _written(item, args, memories[id(item.memory)])

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
 from ..graph.context import apart, guarded, watched
+from ..guards import GuardError, OtherProgramError, guards_of
 from .passes import compiled
-from .questions import questions_about
-from .retrace import GuardError, OtherProgramError, replay
+from .retrace import replay
 from .schedule import Program, Schedule, needed, origin_of, origins_of
 
 PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
@@ -82,15 +82,15 @@ class Executor:
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
-        questions, lost = questions_about(needed(self.nodes, origins_of))
-        self._questions = questions
-        self._items = needed([*self.nodes, *questions], origins_of)
+        guards, escaped = guards_of(needed(self.nodes, origins_of))
+        self._guards = guards
+        self._items = needed([*self.nodes, *guards], origins_of)
         self._known = frozenset(i for i in self._items if isinstance(i, Node))
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(lost))
+        self.escapes = list(dict.fromkeys(escaped))
         self._warn(strict)
 
     def _warn(self, strict: bool) -> None:
@@ -199,9 +199,9 @@ class Executor:
         made = self._recorded_again(feeds)
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
-        questions = [made[question] for question in self._questions]
-        found, _ = questions_about(needed([*outputs, *questions], stop=inputs), since)
-        return compiled(Schedule.of(outputs, [*questions, *found], inputs), self._options, self._backend)
+        guards = [made[guard] for guard in self._guards]
+        found, _ = guards_of(needed([*outputs, *guards], stop=inputs), since)
+        return compiled(Schedule.of(outputs, [*guards, *found], inputs), self._options, self._backend)
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Joint, Node, Write
+from ..guards import Guard
 from .buffer_allocation import has_buffer, is_elementwise
-from .retrace import Question
 from .schedule import Schedule, sources_of
 
 BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
@@ -90,7 +90,7 @@ def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
     there: dict[Any, int] = {}  # the unit of each item
     opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # by shape: units, and the places of their first items
     for place, item in enumerate(items):
-        if isinstance(item, (Write, Question)):
+        if isinstance(item, (Write, Guard)):
             opened.clear()
         elif item not in inputs and _fits(item, inputs):
             earliest = max([there.get(source, -1) for source in sources_of(item)], default=-1)

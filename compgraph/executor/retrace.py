@@ -32,61 +32,8 @@ from ..graph import (
     window,
 )
 from ..graph.context import apart, recording_on
-from ..guards import Decision, fingerprint, remembering
+from ..guards import Guard, GuardError, remembering
 from ..inplace import store
-
-
-class Question:
-    """A decision about nodes of a graph, to be asked again.
-
-    Attributes
-    ----------
-    decision : Decision
-        What was decided.
-    args : tuple
-        What it was about: nodes, and plain values.
-    tick : float
-        When it is asked: it stands among the nodes, and the writes, in that order.
-    derived : bool
-        Whether it was decided by a rule while the program was written: another answer means another program.
-    """
-
-    __slots__ = ("args", "decision", "derived", "tick")
-
-    def __init__(self, decision: Decision, args: tuple[Any, ...], derived: bool = False) -> None:
-        self.decision, self.args, self.derived = decision, args, derived
-        self.tick: float = decision.tick
-
-    def on(self, args: tuple[Any, ...], tick: float) -> Question:
-        """The same question about other nodes."""
-        question = Question(self.decision, args, self.derived)
-        question.tick = tick
-        return question
-
-    def ask(self, *values: Any) -> None:
-        """Ask again; raise a GuardError if the answer is another."""
-        assert self.decision.ask is not None
-        answer = self.decision.ask(*values)
-        if answer != self.decision.answer:
-            if self.derived:
-                raise OtherProgramError
-            gave = "" if self.decision.ask is fingerprint else f" gave {self.decision.answer!r}"
-            gives = "is another" if self.decision.ask is fingerprint else f"gives {answer!r}"
-            raise GuardError(
-                f"while the graph was recorded, {self.decision}{gave}, and Python went on from that; with these values it "
-                f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
-                "x * (x > 0))"
-            )
-
-
-class OtherProgramError(Exception):
-    """A program does not hold for these values: how many elements are found, or where something is written, is another."""
-
-
-class GuardError(RuntimeError):
-    """A graph was given values with which Python would have decided otherwise while it was recorded."""
-
-    __module__ = "compgraph"  # as users know it, in a traceback
 
 
 def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -102,7 +49,7 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     Returns
     -------
     dict
-        For each node and question of `items` the one that took its place.
+        For each node and guard of `items` the one that took its place.
 
     Raises
     ------
@@ -118,9 +65,9 @@ def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
     with recording_on(), remembering():
         for item in items:
-            if isinstance(item, Question):
+            if isinstance(item, Guard):
                 args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
-                item.ask(*[a.plain if isinstance(a, Node) else a for a in args])
+                item.check(*[a.plain if isinstance(a, Node) else a for a in args])
                 again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
                 again.write(item)

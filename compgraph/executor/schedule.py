@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Protocol
 
 from ..graph import Node, Origin, walk
-from .retrace import Question
+from ..guards import Guard
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Backend(Protocol):
 
 def sources_of(item: Any) -> tuple[Any, ...]:
     """What has to be there before a node, joint, write or guard can be computed."""
-    if isinstance(item, Question):
+    if isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Node)])
     read = tuple([item.args[position] for position in item.edges])
     if not isinstance(item, Node) or not item.memory:

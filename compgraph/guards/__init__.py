@@ -1,49 +1,41 @@
-"""What Python was told of values while a graph was recorded: decisions, shapes, and numbers that left the graph."""
+"""What Python was told of values while a graph was recorded: answers to be asked for again, and numbers that escaped."""
 
 from . import escapes
-from .decisions import (
-    Decision,
-    copied,
+from .escapes import notice_saved, noticed, noticing, told
+from .graphs import guards_of
+from .guards import (
+    Guard,
+    GuardError,
+    OtherProgramError,
     decided,
     derived_again,
-    fingerprint,
-    freezes_nothing,
     frozen,
-    is_forgetful,
-    logs_of,
     note,
     note_copy,
     note_layout,
-    note_length,
-    note_lengths,
     note_nothing,
-    noted,
-    noticing_flags,
-    noticing_strides,
     remembering,
-    reset,
-    watch_shapes,
 )
-from .escapes import notice_saved, noticed, noticing, told
-from .recipes import GoneError, Log, Recipe, Reviver, enter_lost, gathered_up
+from .lineage import Lineage, gathered_up
+from .logs import Log, copied, enter_lost, is_forgetful, noted, reset
+from .shapes import freezes_nothing, note_length, note_lengths, noticing_flags, noticing_strides, watch_shapes
 
 __all__ = [
-    "Decision",
-    "GoneError",
+    "Guard",
+    "GuardError",
+    "Lineage",
     "Log",
-    "Recipe",
-    "Reviver",
+    "OtherProgramError",
     "copied",
     "decided",
     "derived_again",
     "enter_lost",
     "escapes",
-    "fingerprint",
     "freezes_nothing",
     "frozen",
     "gathered_up",
+    "guards_of",
     "is_forgetful",
-    "logs_of",
     "note",
     "note_copy",
     "note_layout",

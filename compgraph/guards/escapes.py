@@ -25,7 +25,7 @@ from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hol
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, refused
 from ..graph.interpreter import instructions, source_lines
-from .decisions import TAKEN, fingerprint, note
+from .guards import TAKEN, fingerprint, note
 
 KEPT = 100  # escapes that are remembered
 QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again

@@ -20,7 +20,7 @@ MOVED = {
     "compgraph.nodes": "compgraph.graph",
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",
-    "compgraph.recipes": "compgraph.guards.recipes",
+    "compgraph.recipes": "compgraph.guards.lineage",
     "compgraph.refusals": "compgraph.graph.hollow.refusals",
     "compgraph.replay": "compgraph.executor.retrace",
 }

@@ -1,11 +1,10 @@
 """The one place that looks at Python's interpreter: what the instruction at work in a frame does.
 
 A conversion such as ``__float__`` is told nothing of who asks. Two questions about the frame that asks tell what to do with
-the number: does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? A third is put
-to a frame that reads a shape: is it ``x.shape[0]``, and nothing else of it? Instructions differ from one Python to the
-next, so what can be told by positions (which line and column of the source an instruction stands for; the source itself is
-not needed) is told by them, and `tests/test_interpreter.py` holds the rest on every Python. Answers are found once for each
-instruction; where one cannot be told, that is the answer.
+the number: does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? Instructions
+differ from one Python to the next, so what can be told by positions (which line and column of the source an instruction stands
+for; the source itself is not needed) is told by them, and `tests/test_interpreter.py` holds the rest on every Python. Answers
+are found once for each instruction; where one cannot be told, that is the answer.
 """
 
 from __future__ import annotations
@@ -217,27 +216,6 @@ class _Remembered(dict[tuple[int, int], tuple[CodeType, Any]]):
 
 _callees = _Remembered()
 _arguments = _Remembered()
-_axes = _Remembered()
-
-
-def axis_read(frame: FrameType) -> int | None:
-    """The axis of ``x.shape[0]`` where a frame is at ``x.shape`` and does nothing else with it; None elsewhere."""
-    code, at = frame.f_code, frame.f_lasti
-    known = _axes.get((id(code), at))
-    axis: int | None = known[1] if known is not None else _axes.put(code, at, _axis_after(code, at))
-    return axis
-
-
-def _axis_after(code: CodeType, at: int) -> int | None:
-    """The constant that is all there is between the brackets right after an attribute."""
-    instructions, k = _at_work(code, at)
-    three = instructions[k : k + 3]
-    spans = [_span(i) for i in three]
-    if len(three) < 3 or None in spans or three[0].opcode not in _ATTRIBUTES or not isinstance(three[1].argval, int):
-        return None
-    (start, (line, end)), index, whole = spans  # type: ignore[misc]
-    is_between = index[0] == (line, end + 1) and index[1][0] == line  # type: ignore[index]
-    return int(three[1].argval) if is_between and whole == (start, (line, index[1][1] + 1)) else None  # type: ignore[index]
 
 
 # ------------------------------------------------------------------------------------------------------ callees

@@ -16,7 +16,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph import GuardError
-from compgraph.guards import recipes
+from compgraph.guards import logs
 
 POINT = np.array([1.0, 2.0, 3.0])
 FEEDS = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [3.0, 2.0, 1.0], [-1.0, 5.0, 0.1], [1.0, 2.0, -9.0], [0.1, 0.2, 0.05]]
@@ -226,7 +226,7 @@ def about_a_constant_that_may_be_fed(x: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "KEPT", 300)
+    monkeypatch.setattr(logs, "KEPT", 300)
 
 
 def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] = lambda graph: graph, **options: Any) -> set[str]:
@@ -315,8 +315,8 @@ def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
 
 @pytest.mark.parametrize("updates", [True, False])
 def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "FIRST", 2**17)
-    monkeypatch.setattr(recipes, "MOST", 2**19)
+    monkeypatch.setattr(logs, "FIRST", 2**17)
+    monkeypatch.setattr(logs, "MOST", 2**19)
     w = cg.variable(np.ones(3), "w")
 
     def remembered(steps: int) -> int:
@@ -329,7 +329,7 @@ def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -
             if updates:
                 w[...] = 1.0
         gc.collect()
-        return sum(type(o).__name__ == "Recipe" for o in gc.get_objects())
+        return sum(type(o).__name__ == "Lineage" for o in gc.get_objects())
 
     assert remembered(60) < 6000
     assert remembered(400) < 6000

@@ -21,8 +21,7 @@ import pytest
 
 import compgraph as cg
 from compgraph.graph.interpreter import instructions
-from compgraph.graph.interpreter.instructions import assigns, axis_read, callee, unknown
-from compgraph.guards.decisions import logs_of, noted
+from compgraph.graph.interpreter.instructions import assigns, callee, unknown
 
 asked: list[Any] = []  # what the frames that converted a `Number` were doing
 
@@ -523,7 +522,7 @@ def test_an_answer_is_remembered_and_the_memory_is_bounded() -> None:
 
 SCRIPT = """
 import math, sys
-from compgraph.graph.interpreter.instructions import assigns, axis_read, callee, unknown
+from compgraph.graph.interpreter.instructions import assigns, callee, unknown
 
 found = []
 
@@ -644,73 +643,6 @@ def test_no_node_is_assigned_into_what_keeps_its_number(write: str) -> None:
     assert not plain.any()
     assert not around["square"].any()
     assert (pair.a, pairs[0]) == (0.0, 0.0)
-
-
-# ----------------------------------------------------------------------------------------------------------- axes
-
-
-class Shaped:
-    """Something whose shape looks at who reads it."""
-
-    def __init__(self) -> None:
-        self.read: list[Any] = []
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        self.read.append(axis_read(sys._getframe(1)))
-        return (2, 3)
-
-
-AXES: dict[str, tuple[Callable[[Any], Any], int | None]] = {
-    "first": (lambda p: p.shape[0], 0),
-    "second": (lambda p: p.shape[1], 1),
-    "last": (lambda p: p.shape[-1], -1),
-    "spaces": (eval("lambda p: p . shape[1]"), 1),
-    "within": (lambda p: np.zeros((p.shape[1] * 2, 1)), 1),
-    "argument": (lambda p: range(p.shape[0]), 0),
-    "compared": (lambda p: p.shape[0] > 1, 0),
-    "whole": (lambda p: p.shape, None),
-    "slice": (lambda p: p.shape[:1], None),
-    "slice of two": (lambda p: p.shape[0:1], None),
-    "variable": (lambda p, k=1: p.shape[k], None),
-    "equal": (lambda p: p.shape == 0, None),
-    "repeated": (lambda p: p.shape * 2, None),
-    "repeated in parentheses": (eval("lambda p: p.shape*(2)"), None),
-    "repeated in brackets": (lambda p: 0 in [p.shape, 2], None),
-    "added": (lambda p: p.shape + (0,), None),  # noqa: RUF005
-    "kept": (lambda p: (kept := p.shape)[0] + kept[1], None),
-    "in a tuple": (lambda p: (p.shape, 0)[0], None),
-    "by name": (lambda p: operator.attrgetter("shape", "shape")(p)[0], None),
-}
-
-
-@pytest.mark.parametrize("name", AXES)
-def test_the_axis_that_is_read(name: str, run: Any) -> None:
-    read, axis = AXES[name]
-    p = Shaped()
-    run(lambda: read(p))
-    assert p.read
-    assert set(p.read) == {axis}
-
-
-def test_far_down_a_long_function() -> None:
-    text = "def f(p):\n" + "\n".join(f"    v{k} = {k}.5" for k in range(300)) + "\n    return p.shape[300 - 299]"
-    around: dict[str, Any] = {}
-    exec(text, around)
-    p = Shaped()
-    around["f"](p)
-    assert p.read == [1]
-
-
-def test_a_graph_depends_on_the_axis_alone() -> None:
-    cg.reset()
-    p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
-    scaled = p * p.shape[1]
-    assert [d.what for d in noted(logs_of([p]))] == [".shape[1]"]
-    run = cg.Executor([scaled]).run
-    assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
-    with pytest.raises(cg.GuardError):
-        run({p: np.ones((5, 4))})
 
 
 def innermost(error: BaseException) -> Any:

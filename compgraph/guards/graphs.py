@@ -1,44 +1,46 @@
-"""Which decisions the recording of a graph hangs on: those that can be asked again, and those that cannot."""
+"""Which guards the recording of a graph hangs on: those that can be asked again, and those that cannot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, describe
-from ..guards import Decision, GoneError, Recipe, Reviver, copied, gathered_up, is_forgetful, logs_of, noted
-from .retrace import Question
+from .guards import Guard
+from .lineage import GoneError, Lineage, Reviver, gathered_up
+from .logs import copied, is_forgetful, logs_of, noted
 
 
-def questions_about(items: list[Any], since: float = 0) -> tuple[list[Question], list[str]]:
-    """The decisions, made after a tick, on which some nodes hang, as questions; and, in words, those that cannot be asked.
+def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str]]:
+    """The guards, of answers given after a tick, on which some nodes hang; and, in words, what cannot be asked again.
 
-    A decision hangs together with a graph if a leaf of the graph is behind it. It may be older than all operations, or
-    younger, since Python may have chosen what to hand out.
+    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations, or younger, since
+    Python may have chosen what to hand out.
     """
     graph = _Graph(items)
     logs = logs_of(graph.leaves)
-    decisions = noted(logs, since)
-    behind = graph.behind(decisions)
-    asked: list[Question] = []
-    lost: list[str] = []
+    guards = noted(logs, since)
+    behind = graph.behind(guards)
+    found: list[Guard] = []
+    escaped: list[str] = []
     reviver = Reviver()
-    for decision in decisions:
-        if not graph.hangs_on(decision, [behind[id(a)] for a in decision.about if a.__class__ is Recipe]):
+    for guard in guards:
+        if not graph.hangs_on(guard, [behind[id(a)] for a in guard.args if a.__class__ is Lineage]):
             continue
-        if decision.tick > graph.last and not decision.is_used:
+        if guard.tick > graph.last and not guard.is_used:
             continue
-        if decision.ask is None:
-            lost.append(str(decision))
+        if guard.function is None:
+            escaped.append(str(guard))
             continue
         try:
-            args = tuple([reviver.revived(a, decision.tick) for a in decision.about])
+            args = tuple([reviver.revived(a, guard.tick) for a in guard.args])
         except GoneError:
-            lost.append(f"{decision}, of what is not there any more")
+            escaped.append(f"{guard}, of what is not there any more")
         else:
-            asked.append(Question(decision, args, since > 0))
-    return asked, lost + graph.forgotten(logs) + graph.taken()
+            found.append(replace(guard, args=args, is_derived=since > 0))
+    return found, escaped + graph.forgotten(logs) + graph.taken()
 
 
 class _Behind(NamedTuple):
@@ -78,14 +80,14 @@ class _Graph:
                 if read in self._reads:
                     self._reads[read] = min(self._reads[read], item.tick)
 
-    def behind(self, decisions: list[Decision]) -> dict[int, _Behind]:
-        """What lies behind all recipes of decisions, by their identity."""
-        about = (a for decision in decisions for a in decision.about)
+    def behind(self, guards: list[Guard]) -> dict[int, _Behind]:
+        """What lies behind all lineages of guards, by their identity."""
+        about = (a for guard in guards for a in guard.args)
         return gathered_up(about, self._leaf, _Behind.together)
 
-    def _leaf(self, recipe: Recipe) -> _Behind:
-        leaf = recipe.node()
-        if leaf is None or recipe.args:
+    def _leaf(self, lineage: Lineage) -> _Behind:
+        leaf = lineage.node()
+        if leaf is None or lineage.args:
             return _Behind()
         replaced = self._replaced(leaf)
         is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
@@ -94,13 +96,13 @@ class _Graph:
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
-        """Since when decisions about a leaf matter: about the value that a variable had before, to the new one they do not."""
+        """Since when guards about a leaf matter: about the value that a variable had before, to the new one they do not."""
         return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
 
-    def hangs_on(self, decision: Decision, behind: list[_Behind]) -> bool:
-        """Whether the graph hangs on a decision, which is about what some leaves are behind."""
+    def hangs_on(self, guard: Guard, behind: list[_Behind]) -> bool:
+        """Whether the graph hangs on a guard, which is about what some leaves are behind."""
         found = _Behind.together(behind)
-        return (found.given or (found.constant and not found.foreign)) and found.replaced < decision.tick
+        return (found.given or (found.constant and not found.foreign)) and found.replaced < guard.tick
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """In words, what may have been decided and is not remembered."""
@@ -110,7 +112,7 @@ class _Graph:
                 why = "more of which have been made since than are remembered"
                 found.append(f"decisions about the {describe(leaves[0])}, {why}")
             for lost in copied(log):
-                leaf = lost.recipe.node()
+                leaf = lost.lineage.node()
                 if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
                     found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
         return found

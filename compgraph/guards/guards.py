@@ -1,0 +1,205 @@
+"""What Python was told while a graph was recorded, so that a graph that is run again can ask again.
+
+``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
+that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. It stands in the log of
+the leaves behind the nodes it is about (`logs`); whoever runs a graph again asks those that are about its nodes.
+
+``float(x)`` and kin are noted without a function to ask with: what Python does with a number cannot be asked again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, next_tick, owner_of, require_history
+from ..graph.context import Setting, is_recording, layered
+from ..graph.interpreter import source_lines
+from .logs import enter
+
+_OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
+TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
+
+
+class GuardError(RuntimeError):
+    """A graph was given values with which Python would have decided otherwise while it was recorded."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+
+class OtherProgramError(Exception):
+    """A program does not hold for these values: how many elements are found, or where something is written, is another."""
+
+
+@dataclass(eq=False, slots=True)
+class Guard:
+    """One answer that Python was given, which a graph may hang on.
+
+    Attributes
+    ----------
+    what : str
+        What asked: ``"bool()"``, ``".shape"``.
+    function : callable or None
+        What gives the answer, of plain values; None if it cannot be asked for again.
+    args : tuple
+        What it is about: plain values, and nodes; in a log, these as their lineage.
+    answer : object
+        What it gave.
+    code, instruction : code object, int
+        Where in the user's code.
+    tick : float
+        When: it stands among the nodes, and the writes, in that order.
+    is_derived : bool
+        Whether a rule asked while a program was written: another answer means another program.
+    """
+
+    what: str
+    function: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    answer: Any
+    code: Any
+    instruction: int
+    tick: float
+    is_derived: bool = False
+
+    @property
+    def is_used(self) -> bool:
+        """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
+        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
+
+    def __str__(self) -> str:
+        place = source_lines.described(self.code, self.instruction)
+        return self.what if place is None else f"{self.what} at {place}"
+
+    def on(self, args: tuple[Any, ...], tick: float) -> Guard:
+        """The same guard about others."""
+        return replace(self, args=args, tick=tick)
+
+    def check(self, *values: Any) -> None:
+        """Ask again, of the plain values of `args`; raise a GuardError if the answer is another."""
+        assert self.function is not None
+        answer = self.function(*values)
+        if answer != self.answer:
+            if self.is_derived:
+                raise OtherProgramError
+            gave = "" if self.function is fingerprint else f" gave {self.answer!r}"
+            gives = "is another" if self.function is fingerprint else f"gives {answer!r}"
+            raise GuardError(
+                f"while the graph was recorded, {self}{gave}, and Python went on from that; with these values it "
+                f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
+                "x * (x > 0))"
+            )
+
+
+# ------------------------------------------------------------------------------------------- noted
+
+_forgetting: ContextVar[bool | None] = layered("forgetting", False)
+
+
+def derived_again(on: bool) -> Setting:
+    """Forget what is asked inside, since it will be asked again whenever the graph is run; see `graph.Origin`."""
+    return Setting({_forgetting: on and _forgetting.get() is not None})
+
+
+def remembering() -> Setting:
+    """Remember what is asked inside, whatever is derived there: a program is being written, which holds for that alone."""
+    return Setting({_forgetting: None})
+
+
+def note(
+    what: str, function: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
+) -> Guard | None:
+    """Remember an answer, given now or at a tick, on the line at work in a frame; the guard, if it is about nodes."""
+    if _forgetting.get():
+        return None
+    about = tuple(map(_innermost, about))
+    if not any(isinstance(a, Node) for a in about):
+        return None
+    guard = Guard(what, function, about, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick)
+    enter(guard)
+    return guard
+
+
+def _innermost(operand: Any) -> Any:
+    """A node without the tangents that it carries."""
+    while isinstance(operand, Node) and operand.level:
+        operand = operand.primal  # type: ignore[attr-defined]
+    return operand
+
+
+def frozen(value: Any, what: str) -> Any:
+    """`value` with every node in it plain, for a use that is not recorded: where is written, and how often."""
+    if isinstance(value, (tuple, list)):
+        return type(value)([frozen(part, what) for part in value])
+    if not isinstance(value, Node):
+        return value
+    require_history(value)
+    if is_recording() and not value.level:
+        note(what, fingerprint, (value,), fingerprint(value.plain), source_lines.users_frame(2))
+    return value.plain
+
+
+def decided(what: str, ask: Callable[[Any], Any], value: Any) -> Any:
+    """What `ask` says of plain values, where a rule goes on from it without recording it; it is asked again in later runs."""
+    if not isinstance(value, Node):
+        return ask(value)
+    answer = ask(value.plain)
+    if is_recording():
+        note(what, functools.partial(_said, ask), (value,), fingerprint(np.asarray(answer)), source_lines.users_frame(2))
+    return answer
+
+
+def _said(ask: Callable[[Any], Any], value: Any) -> Any:
+    return fingerprint(np.asarray(ask(value)))
+
+
+def fingerprint(array: Any) -> tuple[Any, ...]:
+    """What tells an array from others, in few bytes."""
+    return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
+
+
+def note_layout(node: Any, what: str) -> None:
+    """Take note of how a node lies in memory, on which hangs what is read, or whether it is copied."""
+    note(what, layout, (node,), layout(node.plain), source_lines.users_frame(2))
+
+
+def note_copy(node: Any) -> None:
+    """Take note that a result which is written into is a copy, where another array would have given a view."""
+    operand = node.args[0]
+    if isinstance(operand, Node):
+        ask = functools.partial(is_copy, node.function, node.options)
+        note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, source_lines.users_frame(2))
+
+
+def note_nothing(node: Any, index: Any) -> None:
+    """Take note that a write into a part of a node, which was empty, changed nothing and is not remembered."""
+    note(
+        "whether nothing is there to be written into",
+        functools.partial(is_empty, index),
+        (node,),
+        True,
+        source_lines.users_frame(2),
+    )
+
+
+def is_empty(index: Any, array: Any) -> bool:
+    """Whether a part of an array has no elements."""
+    return not np.size(array[index])
+
+
+def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
+    """Whether a function gives memory of its own."""
+    return owner_of(function(array, **options)) is not owner_of(array)
+
+
+def layout(array: Any) -> tuple[Any, ...]:
+    """How an array lies in memory: whether its elements stand in C or Fortran order, and the axes from the widest step on."""
+    flags, strides = np.asarray(array).flags, np.asarray(array).strides
+    axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable, axes

@@ -1,0 +1,283 @@
+"""The logs in which guards stand: one for all leaves that were asked about together.
+
+A guard matters to graphs of the leaves behind it alone, so it stands in a `Log` that these leaves own together and that dies
+with them; what other threads ask about other leaves is no affair of it. A log is bounded: of what it forgets it keeps the
+moment, so that an older graph can be refused.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..graph import (
+    ConstantNode,
+    InertScalarNode,
+    InputNode,
+    Joint,
+    Node,
+    PlaceholderNode,
+    VariableNode,
+    by_tick,
+    next_tick,
+    viewed_by,
+)
+from ..graph.context import renewed, restart_names
+from .lineage import HEAVY, Buffer, Lineage, gathered_up
+
+ndarray = np.ndarray
+OPERATION = 256  # bytes that a lineage itself takes, about
+FIRST, MOST = 2**20, 2**23  # bytes of lineages after which a log is looked through, and that it holds at most
+KEPT = 10_000  # guards that a log holds at most
+
+_reset_at = 0  # what was asked before is forgotten
+
+
+class Lost(NamedTuple):
+    """The latest guard about a leaf that was copied, by its lineage, in words; when it was made, and when copied."""
+
+    lineage: Lineage
+    words: str
+    tick: float
+    copied: float
+
+
+class Log:
+    """Guards about some leaves, the oldest first.
+
+    Attributes
+    ----------
+    guards : deque
+        What is remembered; the weight of each in bytes is that of the lineages made for it.
+    forgotten : float
+        Graphs that were begun up to this tick may hang on guards that are not remembered any more.
+    lost : list of Lost
+        Of leaves that are copies, what was decided about those they were copied from.
+    """
+
+    __slots__ = ("_into", "_limit", "_weight", "forgotten", "guards", "lost")
+
+    def __init__(self) -> None:
+        self.guards: deque[tuple[int, Any]] = deque()
+        self.forgotten = -np.inf
+        self.lost: list[Lost] = []
+        self._into: Log | None = None
+        self._weight, self._limit = 0, FIRST
+
+    def found(self) -> Log:
+        """The log that this one was joined to, if any."""
+        log = self
+        while log._into is not None:
+            log = log._into
+        while self is not log:
+            self._into, self = log, self._into
+        return log
+
+    def join(self, other: Log) -> Log:
+        """One log for the leaves of both."""
+        large, small = (self, other) if len(self.guards) >= len(other.guards) else (other, self)
+        if large is not small:
+            if small.guards:
+                large.guards = deque(sorted((*large.guards, *small.guards), key=_moment))
+            large.forgotten = max(large.forgotten, small.forgotten)
+            large.lost = [*large.lost, *small.lost]
+            large._weight += small._weight
+            small.guards, small._into = deque(), large
+        return large
+
+    def enter(self, guard: Any, weight: int) -> None:
+        """Remember a guard."""
+        self.guards.append((weight, guard))
+        self._weight += weight
+        if self._weight > self._limit or len(self.guards) > KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget guards about values that variables had before, and, if need be, the oldest."""
+        newest = _newest_leaves(lineage for _, guard in self.guards for lineage in guard.args)
+        stays: deque[tuple[int, Any]] = deque()
+        for weight, guard in self.guards:
+            updated = max([newest.get(id(a), -np.inf) for a in guard.args], default=-np.inf)
+            if updated > guard.tick:
+                self.forgotten = max(self.forgotten, updated)
+            else:
+                stays.append((weight, guard))
+        weighed = sum(weight for weight, _ in stays)
+        if weighed > MOST or len(stays) > KEPT:
+            while len(stays) > 1 and (weighed > MOST // 2 or len(stays) > KEPT // 2):
+                weight, guard = stays.popleft()
+                weighed -= weight
+                self.forgotten = max(self.forgotten, guard.tick)
+        self.guards, self._weight = stays, weighed
+        self._limit = max(FIRST, 2 * weighed)
+
+
+def _moment(entry: tuple[int, Any]) -> float:
+    return float(entry[1].tick)
+
+
+def _newest_leaves(lineages: Iterable[Any]) -> dict[int, float]:
+    """For each lineage, by identity, the latest moment at which a variable behind it was written."""
+    leaf = lambda lineage: node.tick if isinstance(node := lineage.node(), VariableNode) else -np.inf  # noqa: E731
+    return gathered_up(lineages, leaf, max)
+
+
+def reset() -> None:
+    """Start the counts of automatic names anew, and forget what was decided so far.
+
+    What Python decided by the values of nodes (``if x > 0``) is remembered for an `Executor`, which asks again. It takes
+    decisions about its variables for its own; call this before the graph is recorded if others went before.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.reset()
+    >>> cg.variable(1.0).name, cg.variable(1.0).name
+    ('var_0', 'var_1')
+    """
+    global _reset_at
+    restart_names()
+    _reset_at = next_tick()
+
+
+def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
+    """The logs of some leaves, each with those it belongs to."""
+    found: dict[Log, list[Any]] = {}
+    for leaf in leaves:
+        lineage = getattr(leaf, "recipe", None)
+        if lineage is not None:
+            found.setdefault(lineage.log.found(), []).append(leaf)
+    return found
+
+
+def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
+    """All guards in some logs that are remembered, made after a tick, the oldest first."""
+    since = max(since, _reset_at)
+    found = [guard for log in logs for _, guard in tuple(log.guards) if guard.tick > since]
+    return sorted(found, key=by_tick)
+
+
+def is_forgetful(log: Log, begun: float) -> bool:
+    """Whether a log may have forgotten what a graph hangs on, the first node of which was made at a tick."""
+    return log.forgotten > max(_reset_at, begun)
+
+
+def copied(log: Log) -> list[Lost]:
+    """What was decided about copied leaves, and is not forgotten."""
+    return [lost for lost in log.lost if lost.copied > _reset_at]
+
+
+# ------------------------------------------------------------------------------------------- made
+
+# The logs of two threads may be joined by a third.
+_lock = renewed(threading.RLock())
+
+
+def enter(guard: Any) -> None:
+    """Remember a guard, with the nodes that it is about as lineages."""
+    with _lock:
+        log, weight = _remember([a for a in guard.args if isinstance(a, Node)])
+        guard.args = tuple([_kept(a) for a in guard.args])
+        log.enter(guard, weight)
+
+
+def enter_lost(leaf: Any, words: str, tick: float) -> None:
+    """Remember of a copied leaf that something was decided at a tick about what it was copied from."""
+    with _lock:
+        log, _ = _remember([leaf])
+        log.lost.append(Lost(leaf.recipe, words, tick, next_tick()))
+
+
+def _kept(operand: Any) -> Any:
+    """An operand as a lineage, or a guard, holds it."""
+    if isinstance(operand, (Node, Joint)):
+        return operand.recipe
+    return weakref.ref(operand) if operand.__class__ is ndarray and operand.nbytes > HEAVY else operand
+
+
+def _remember(nodes: list[Any]) -> tuple[Log, int]:
+    """Give nodes lineages, those behind them too; the log of all their leaves, and the bytes that were added.
+
+    Each node is walked once, however much is decided.
+    """
+    new: list[Any] = []
+    try:
+        return _walked(nodes, new)
+    except BaseException:  # an interrupt, say: no lineage may stay that was not filled
+        for item in new:
+            item.recipe = None
+        raise
+
+
+def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
+    log: Log | None = None
+    grown: list[tuple[Buffer, list[Any]]] = []
+    queue = list(nodes)
+    for item in queue:
+        lineage = getattr(item, "recipe", None)
+        if lineage is None:
+            new.append(item)
+            lineage = item.recipe = Lineage()
+            lineage.node = weakref.ref(item)
+            lineage.function, lineage.options, lineage.tick = item.function, item.options, item.tick
+            lineage.root = lineage.buffer = lineage.value = None
+            args = item.args
+            queue += [args[position] for position in item.edges]
+            if item.memory:
+                queue += _stored(item, grown)
+            continue
+        if hasattr(lineage, "log"):  # else it is one of these
+            log = lineage.log.found() if log is None else log.join(lineage.log.found())
+        root = item if lineage.root is None else lineage.rooted().node()
+        if root is not None and root.memory:
+            queue += _stored(root, grown)
+    made = _filled(new, Log() if log is None else log)
+    for buffer, stored in grown:
+        buffer.stored += [node.recipe for node in stored]
+    return made
+
+
+def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
+    """What was stored in the buffer of a node since it was looked at."""
+    log = root.memory.log
+    lineage = root.recipe
+    if log and lineage.buffer is None:
+        lineage.buffer = Buffer(log[0].tick)
+    start = lineage.buffer.seen if log else 0
+    stored = [write.args[0] for write in log[start:] if write.edges]
+    if len(log) > start:
+        lineage.buffer.seen = len(log)
+        grown.append((lineage.buffer, stored))
+    return stored
+
+
+def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
+    """Let the lineages of nodes know their operands, and where guards stand."""
+    weight = OPERATION * (1 + len(new))
+    for item in new:
+        lineage, plain = item.recipe, item.plain
+        lineage.log = log
+        kept = list(item.args)
+        for position, a in enumerate(kept):
+            if a.__class__ is ndarray:
+                kept[position] = weakref.ref(a) if a.nbytes > HEAVY else a
+                weight += 0 if a.nbytes > HEAVY else a.nbytes
+        for position in item.edges:
+            kept[position] = kept[position].recipe
+        lineage.args = tuple(kept)
+        if plain.__class__ is ndarray and plain.base is not None and kept:
+            viewed = viewed_by(item)
+            lineage.root = None if viewed is None else viewed.recipe
+        elif not kept and isinstance(item, _STEADY) and plain.nbytes <= HEAVY:
+            lineage.value = plain
+            weight += plain.nbytes
+    return log, weight
+
+
+# Leaves that hold what they held, or, being variables, what was last written into them.
+_STEADY = (VariableNode, PlaceholderNode, ConstantNode, InputNode, InertScalarNode)

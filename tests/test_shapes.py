@@ -1,0 +1,205 @@
+"""Shapes that Python was told bind a graph: all of one, or the axis that is all Python looked at."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gc
+import itertools
+import json
+import math
+import operator
+import pickle
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from compgraph.graph import Node
+from compgraph.guards.logs import logs_of, noted
+from compgraph.guards.shapes import Shape, watch_shapes
+
+ONE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "first": (lambda p: p.shape[0], "[0]"),
+    "second": (lambda p: p.shape[1], "[1]"),
+    "last": (lambda p: p.shape[-1], "[-1]"),
+    "within": (lambda p: np.zeros((p.shape[1] * 2, 1)), "[1]"),
+    "argument": (lambda p: range(p.shape[0]), "[0]"),
+    "compared": (lambda p: p.shape[0] > 1, "[0]"),
+    "variable": (lambda p, k=1: p.shape[k], "[1]"),
+    "of NumPy": (lambda p: p.shape[np.int64(1)], "[1]"),
+    "kept": (lambda p: (kept := p.shape)[0] + kept[0], "[0]"),
+    "in a tuple": (lambda p: (p.shape, 0)[0][1], "[1]"),
+    "by name": (lambda p: operator.attrgetter("shape")(p)[1], "[1]"),
+    "by itemgetter": (lambda p: operator.itemgetter(1)(p.shape), "[1]"),
+}
+WHOLE: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda s: s,
+    "slice": lambda s: s[:1],
+    "reversed slice": lambda s: s[::-1],
+    "unpacked": lambda s: (lambda a, b: (a, b))(*s),
+    "assigned": lambda s: [(a, b) for a, b in [s]],
+    "assigned with a rest": lambda s: [a for a, *b in [s]],
+    "in a list": lambda s: [*s],
+    "in a tuple": lambda s: (0, *s),
+    "matched": lambda s: matched(s),
+    "equal": lambda s: s == (2, 3),
+    "equal, the other way": lambda s: (2, 3) == s,  # noqa: SIM300
+    "unequal": lambda s: s != (2, 3),
+    "less": lambda s: s < (2, 4),
+    "greater, the other way": lambda s: (2, 4) >= s,  # noqa: SIM300
+    "a key": lambda s: {(2, 3): 1}[s],
+    "in a set": lambda s: s in {(2, 3), (3, 2)},
+    "contained": lambda s: 3 in s,
+    "counted": lambda s: s.count(2),
+    "found": lambda s: s.index(3),
+    "length": len,
+    "truth": bool,
+    "hashed": hash,
+    "shown": repr,
+    "formatted": lambda s: f"{s}",
+    "summed": sum,
+    "product": math.prod,
+    "NumPy's product": np.prod,
+    "greatest": max,
+    "sorted": sorted,
+    "reversed": lambda s: tuple(reversed(s)),
+    "zipped": lambda s: tuple(zip(s, s, strict=True)),
+    "enumerated": lambda s: tuple(enumerate(s)),
+    "mapped": lambda s: tuple(map(float, s)),
+    "reduced": lambda s: functools.reduce(operator.mul, s),
+    "chained": lambda s: tuple(itertools.chain(s, s)),
+    "as a tuple": tuple,
+    "added": lambda s: s + (1,),  # noqa: RUF005
+    "added to": lambda s: (1,) + s,  # noqa: RUF005
+    "repeated": lambda s: s * 2,
+    "repeated, the other way": lambda s: 2 * s,
+    "added to an array": lambda s: (s + np.ones(2)).tolist(),
+    "an array added": lambda s: (np.ones(2) + s).tolist(),
+    "array": lambda s: np.array(s).tolist(),
+    "zeros": lambda s: np.zeros(s).tolist(),
+    "empty": lambda s: np.empty(s).shape,
+    "full": lambda s: np.full(s, 2.0).tolist(),
+    "reshape": lambda s: np.arange(6).reshape(s).tolist(),
+    "np.reshape": lambda s: np.reshape(np.arange(6), s).tolist(),
+    "broadcast_to": lambda s: np.broadcast_to(1.0, s).tolist(),
+    "ndindex": lambda s: list(np.ndindex(s)),
+    "unravel_index": lambda s: list(map(int, np.unravel_index(4, s))),
+    "ravel_multi_index": lambda s: int(np.ravel_multi_index((1, 2), s)),
+    "random numbers": lambda s: np.random.default_rng(0).normal(size=s).tolist(),
+    "an index": lambda s: int(np.arange(20).reshape(4, 5)[s]),
+    "cg.zeros": lambda s: cg.zeros(s).value.tolist(),
+    "packed": lambda s: struct.pack("ii", *s),
+    "json": json.dumps,
+    "copied": copy.copy,
+    "copied deeply": copy.deepcopy,
+    "pickled": lambda s: pickle.loads(pickle.dumps(s)),
+}
+# Code in C that reads a tuple as it is, without asking its class: all is bound if it is alone to read it.
+BLIND: dict[str, Callable[[Any], Any]] = {
+    "percent": lambda s: operator.mod("%d, %d", s),
+    "a tuple's own": lambda s: tuple.__getitem__(s, 1),
+}
+
+
+def matched(shape: Any) -> int:
+    match shape:
+        case (2, n):
+            return n
+    raise AssertionError
+
+
+def told(read: Callable[[Any], Any]) -> set[str]:
+    """What a reader of a placeholder's shape is noted to have been told."""
+    cg.reset()
+    p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
+    read(p)
+    return {guard.what.removeprefix(".shape") for guard in noted(logs_of([p])) if guard.what.startswith(".shape")}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_the_axis_that_is_read(name: str) -> None:
+    read, axis = ONE[name]
+    assert told(read) == {axis}
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *BLIND])
+def test_all_of_a_shape_is_read(name: str) -> None:
+    read = (WHOLE | BLIND)[name]
+    assert told(lambda p: read(p.shape)) == {""}
+    p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
+    assert isinstance(p.shape, Shape)
+    assert read(p.shape) == read((2, 3))
+
+
+@pytest.mark.parametrize("name", [*WHOLE, "another axis"])
+def test_all_of_a_shape_is_read_beside_an_axis(name: str) -> None:
+    read = WHOLE.get(name, operator.itemgetter(1))
+
+    def before(p: Any) -> None:
+        shape = p.shape
+        assert shape[0] == 2
+        read(shape)
+
+    def after(p: Any) -> None:
+        shape = p.shape
+        read(shape)
+        assert shape[0] == 2
+
+    assert told(before) == told(after) == ({""} if name != "whole" else {"[0]"})
+
+
+def test_far_down_a_long_function() -> None:
+    text = "def f(p):\n" + "\n".join(f"    v{k} = {k}.5" for k in range(300)) + "\n    return p.shape[300 - 299]"
+    around: dict[str, Any] = {}
+    exec(text, around)
+    assert told(around["f"]) == {"[1]"}
+
+
+def test_a_graph_depends_on_the_axis_alone() -> None:
+    cg.reset()
+    p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
+    scaled = p * p.shape[1]
+    assert [guard.what for guard in noted(logs_of([p]))] == [".shape[1]"]
+    run = cg.Executor([scaled]).run
+    assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
+    with pytest.raises(cg.GuardError):
+        run({p: np.ones((5, 4))})
+
+
+class Thing:
+    """Something that lives and dies faster than a placeholder."""
+
+
+def test_shapes_cost_nothing_once_no_placeholder_lives() -> None:
+    names = ("shape", "size", "nbytes", "__len__", "__iter__")
+    gc.collect()
+    before = [Node.__dict__.get(name) for name in names]
+    p = cg.placeholder((None,))
+    assert Node.__dict__["shape"] is not before[0]
+    del p
+    gc.collect()
+    assert [Node.__dict__.get(name) for name in names] == before
+
+    def live_and_die() -> None:
+        for _ in range(3000):
+            watch_shapes(Thing())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=live_and_die) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    gc.collect()
+    assert [Node.__dict__.get(name) for name in names] == before
+    assert type(cg.variable([1.0]).shape) is tuple
