@@ -23,7 +23,7 @@ import numpy as np
 
 from ..graph import InputNode, Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, owner_of, require_history
 from ..graph.context import Setting, is_recording, layered, restart_names
-from ..graph.interpreter import instructions, source_lines
+from ..graph.interpreter import axis_read, source_lines
 from ..operations import compositions
 from .recipes import Log, Lost, enter
 
@@ -266,7 +266,7 @@ def _noticing(name: str) -> property:
         answer = read(self)
         frame = sys._getframe(1)
         if not freezes_nothing(frame) and hasattr(self, "plain"):
-            axis = instructions.axis_read(frame) if name == "shape" else None
+            axis = axis_read(frame) if name == "shape" else None
             if axis is None or not -len(answer) <= axis < len(answer):
                 note(f".{name}", ask, (self,), answer, source_lines.users_frame(2))
             else:

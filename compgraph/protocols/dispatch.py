@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -70,16 +69,13 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
     return record(ufunc, inputs)
 
 
-_CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # what the method of a plain array calls
-
-
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if out and (out[0] is Ellipsis or _rebinds(out[0], sys._getframe(2))):
+    if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):
         out = None
-    if ufunc is _CLIP and method == "__call__":
+    if ufunc is ops.CLIP and method == "__call__":
         return np.clip(*inputs, out=out and out[0], **options)
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
@@ -218,9 +214,10 @@ def _in_steps(handler: Any) -> Any:
 
 @_in_steps
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    own = ops.implementation(function)
     if function in ops.STACKING_FUNCTIONS and args:
-        return function._implementation([gathered(a) for a in args[0]], *args[1:], **kwargs)
-    return function._implementation(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
+        return own([gathered(a) for a in args[0]], *args[1:], **kwargs)
+    return own(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 
 @_in_steps
@@ -232,7 +229,7 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _SAVING and is_recording():
         notice_saved(full_name(function))
     answer = function(*to_plain(args), **to_plain(kwargs))
-    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
+    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))
     if function in ops.INDICES_OF_SHAPE:

@@ -202,11 +202,11 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
     return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
-def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
+def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
         raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
     require_history(self)
-    if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
+    if dtype is ops.NO_VALUE or np.dtype(dtype) == self.dtype:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
