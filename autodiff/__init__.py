@@ -12,7 +12,7 @@ PyTorch's gradient, is its conjugate, ``np.conj(g)``.
 
 from __future__ import annotations
 
-from compgraph.nn import stop_gradient
+from compgraph.protocols import stop_gradient
 
 from . import checks, forward, grads, numeric, optimizers, reverse
 from .checks import check_grads

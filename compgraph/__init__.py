@@ -44,7 +44,6 @@ from .guards import reset
 from .nn import (
     conv,
     cross_correlate,
-    expand,
     log_softmax,
     logsumexp,
     max_pool,
@@ -55,11 +54,10 @@ from .nn import (
     softmax,
     softmax_cross_entropy,
     softplus,
-    stop_gradient,
 )
 from .operations.compositions.pieces import kaiser
+from .protocols import expand, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
-from .protocols import named, primitive
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [

@@ -11,9 +11,9 @@ from .graph.context import default_dtype as default_dtype, no_graph as no_graph,
 from .graph.hollow import EscapeError as EscapeError, strict as strict
 from .graph.interpreter import record_lines as record_lines
 from .guards import reset as reset
-from .nn import expand as expand, max_pool as max_pool, mean_pool as mean_pool, stop_gradient as stop_gradient
+from .nn import max_pool as max_pool, mean_pool as mean_pool
 from .operations.compositions.pieces import kaiser as kaiser
-from .protocols import primitive as primitive
+from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...
 def absolute(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...

@@ -12,7 +12,7 @@ from .batched import (
     zeros_like_batch,
 )
 from .propagate import propagate
-from .tracing import as_seen, of_operands, pull_batch, push_batch, pushed_on
+from .tracing import as_seen, pull_batch, push_batch, pushed_on
 
 __all__ = [
     "as_seen",

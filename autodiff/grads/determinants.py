@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.guards import frozen
-from compgraph.nn import stop_gradient
+from compgraph.protocols import stop_gradient
 
 from ..rules import general
 from .matrices import _adjoint, _inverse, _of_matrices, _product, _swap

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Node, copies, gathered, record, require_computed, require_history
+from ..graph import Node, gathered, record, require_computed, require_history
 from ..graph.context import of_numbers
 from ..guards import note_layout
 from .allocation import buffer
@@ -64,7 +64,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """A node, made of what was given, of a dtype and in an order of memory."""
-    copied = copies(copy)
+    copied = operations.copies(copy)
     if copied and node is given:
         node = record(operations.copy, (node,), {"order": order})
     found = _laid_out(_of_dtype(node, dtype), order)

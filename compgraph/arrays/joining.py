@@ -7,13 +7,13 @@ operators of its own, so what would be one is a node of two dimensions here, for
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ..graph import Node, gathered, inert, leaves_of, to_plain
+from ..graph.interpreter import frame_up
 from .creation import array, asarray
 
 
@@ -77,7 +77,7 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
     """
     if isinstance(obj, str):
         if gdict is None:
-            frame = sys._getframe(1)
+            frame = frame_up(1)
             ldict, gdict = frame.f_locals, frame.f_globals
         named: Any = ldict
         rows = [[_found(name, named, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
@@ -124,7 +124,7 @@ class Concatenator:
     def __getitem__(self, key: Any) -> Any:
         """Join what stands between the brackets."""
         if isinstance(key, str):
-            frame = sys._getframe(1)
+            frame = frame_up(1)
             return bmat(key, frame.f_globals, frame.f_locals)
         items = list(key) if isinstance(key, tuple) else [key]
         if not any(_has_nodes(_parts(item)) for item in items):

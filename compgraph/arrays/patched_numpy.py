@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..graph import Node, leaves_of
 from ..graph.context import Context, layered, renewed, settle
-from ..graph.interpreter import is_internal
+from ..graph.interpreter import frame_up, is_internal
 from . import allocation, creation
 
 OURS: dict[str, Callable[..., Any]] = {
@@ -53,7 +52,7 @@ def _dispatching(name: str, original: Any) -> Any:
         if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         settle()
-        if not _active.get() or is_internal(sys._getframe(1).f_code.co_filename):
+        if not _active.get() or is_internal(frame_up(1).f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
             if kwargs.get("like") is not None:

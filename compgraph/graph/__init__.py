@@ -46,7 +46,7 @@ from .node import (
     require_history,
     snapshot,
 )
-from .operands import FAMILIAR, RAW, as_operand, as_operands, copies, full_name, gathered, is_foreign, leaves_of, to_plain
+from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .record import adopted, attach, inert, input_over, is_hollow, leaf_like, operation, record, solid, use
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, interrupted, memory_of
@@ -87,7 +87,6 @@ __all__ = [
     "breadth_first",
     "by_tick",
     "collector",
-    "copies",
     "describe",
     "full_name",
     "gathered",

@@ -79,13 +79,6 @@ def is_foreign(operand: Any, protocol: str) -> bool:
     return theirs is not getattr(ndarray, protocol)
 
 
-def copies(copy: Any) -> bool | None:
-    """Whether ``copy=`` asks for a copy; None where one is made if needed."""
-    if isinstance(copy, np._CopyMode):
-        return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
-    return None if copy is None else bool(copy)
-
-
 def full_name(function: Any) -> str:
     """The name of a NumPy function as users write it."""
     module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)

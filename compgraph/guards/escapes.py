@@ -24,7 +24,7 @@ from .. import operations
 from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, refused
-from ..graph.interpreter import instructions, source_lines
+from ..graph.interpreter import assigns, callee, operates, source_lines
 from .guards import TAKEN, fingerprint, note
 
 KEPT = 100  # escapes that are remembered
@@ -134,10 +134,10 @@ def _ask(node: Node, what: str, frame: Any) -> None:
     if _is_drawing(frame):
         _remember(what, frame, False)
         return
-    if instructions.assigns(frame):
+    if assigns(frame):
         raise refused(frame, f"the {describe(node)}")
-    asked = instructions.callee(frame)
-    if asked is None and not instructions.operates(frame):  # for number in map(math.sin, x)
+    asked = callee(frame)
+    if asked is None and not operates(frame):  # for number in map(math.sin, x)
         _take(node, what, frame)
     elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
         _remember(what, frame, False)
@@ -194,7 +194,7 @@ def _conversion(name: str) -> Any:
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = by_numpy(_solid(self))
         frame = sys._getframe(1)
-        if is_number or (instructions.assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
+        if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
             _ask(self, what, frame)
         else:
             notice(what)

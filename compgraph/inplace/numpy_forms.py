@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, as_operand, copies, full_name, gathered, last_places, leaves_of, record, require_history, to_plain
+from ..graph import Node, as_operand, full_name, gathered, last_places, leaves_of, record, require_history, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .overlapping import MOVING, as_numpy_writes, assign, move, overlap
@@ -169,7 +169,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     if axis is None:
         set_flat(arr, indices, values)
         return
-    np.put_along_axis._implementation(arr, indices, gathered(values), axis)  # type: ignore[attr-defined]
+    ops.implementation(np.put_along_axis)(arr, indices, gathered(values), axis)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
@@ -177,13 +177,13 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if not isinstance(a, Node):
         into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
         return
-    np.fill_diagonal._implementation(a, gathered(val), wrap)  # type: ignore[attr-defined]
+    ops.implementation(np.fill_diagonal)(a, gathered(val), wrap)
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
     compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
-    if copies(copy):
+    if ops.copies(copy):
         return compute()
     if not isinstance(x, Node):
         raise _plain_target("np.nan_to_num(..., copy=False)", "leave copy out")

@@ -1,18 +1,8 @@
 """What networks need and NumPy lacks: activations, losses, convolutions and pooling."""
 
+from .activations import log_softmax, logsumexp, relu, sigmoid, softmax, softplus
 from .convolutions import conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places
-from .functions import (
-    expand,
-    log_softmax,
-    logsumexp,
-    relu,
-    sigmoid,
-    sigmoid_cross_entropy,
-    softmax,
-    softmax_cross_entropy,
-    softplus,
-    stop_gradient,
-)
+from .losses import sigmoid_cross_entropy, softmax_cross_entropy
 from .pooling import max_pool, max_pool_along, max_pool_back, mean_pool, mean_pool_back, pooled_mean
 
 __all__ = [
@@ -20,7 +10,6 @@ __all__ = [
     "cross_correlate",
     "cross_correlate_back",
     "cross_correlate_kernel",
-    "expand",
     "log_softmax",
     "logsumexp",
     "max_pool",
@@ -37,5 +26,4 @@ __all__ = [
     "softmax",
     "softmax_cross_entropy",
     "softplus",
-    "stop_gradient",
 ]

@@ -1,6 +1,6 @@
 """How NumPy asks a node: ufuncs, functions, operators, methods, and functions of the user that are one node."""
 
-from . import methods
-from .primitives import Primitive, named, namespace, primitive
+from . import methods, operators
+from .primitives import Primitive, expand, named, namespace, primitive, stop_gradient
 
-__all__ = ["Primitive", "methods", "named", "namespace", "primitive"]
+__all__ = ["Primitive", "expand", "methods", "named", "namespace", "operators", "primitive", "stop_gradient"]

@@ -63,7 +63,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
         raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
     given.update(kwargs)
     out = given.pop("out", None)
-    options = {k: tuple(v) if v.__class__ is list else v for k, v in given.items() if v is not np._NoValue}
+    options = {k: tuple(v) if v.__class__ is list else v for k, v in given.items() if v is not ops.NO_VALUE}
     leading: list[Any] = []
     for name in operand_names:
         if name != names[len(leading)] or name not in options:

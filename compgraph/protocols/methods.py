@@ -1,15 +1,10 @@
-"""The operators, methods and attributes of nodes.
-
-Importing this module installs them on `Node`. Each ends in `nodes.record`; for the commonest operators the same steps
-are written out, so that an operation costs little.
-"""
+"""The methods and attributes of nodes, which importing this module installs on `Node`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,142 +12,24 @@ import numpy as np
 from .. import operations as ops
 from ..graph import (
     ACTIVE,
-    BOTH,
-    FAMILIAR,
     LEFT,
-    RAW,
-    RIGHT,
     Node,
-    VariableNode,
-    as_operand,
     has_history,
     operation,
     record,
     recover,
     require_history,
-    root_of,
     to_plain,
 )
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
 from ..guards import escapes, note, noticing_flags, noticing_strides
-from ..inplace import Flat, numpy_forms, store
+from ..inplace import Flat, numpy_forms
 from .binding import settled_order
-from .dispatch import HANDLERS, array_function, array_ufunc
+from .functions import HANDLERS, array_function
+from .ufuncs import array_ufunc
 
 ndarray = np.ndarray
-
-
-# ------------------------------------------------------------------------------------------- operators
-
-
-def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """The operator and the reflected operator of a binary function."""
-    by_numpy = getattr(ndarray, f"__{name}__")
-    reflected_by_numpy = getattr(ndarray, f"__r{name}__")
-    quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
-
-    def forward(self: Node, other: Any) -> Any:
-        if quick and self.__class__ in ACTIVE and is_quick():
-            kind = other.__class__
-            try:
-                if kind in RAW:
-                    return operation(compute(self.plain, other), function, (self, other), LEFT)
-                if kind in ACTIVE:
-                    return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
-            except AttributeError as error:
-                recover(error, self, other)
-        is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
-        if isinstance(other, Node) or other.__class__ in RAW or is_scalar:
-            return record(function, (self, other))
-        return by_numpy(self, other)
-
-    def reflected(self: Node, other: Any) -> Any:
-        if other.__class__ in RAW:
-            if quick and self.__class__ in ACTIVE and is_quick():
-                try:
-                    return operation(compute(other, self.plain), function, (other, self), RIGHT)
-                except AttributeError as error:
-                    recover(error, self)
-            return record(function, (other, self))
-        return reflected_by_numpy(self, other)
-
-    return forward, reflected
-
-
-def _comparison(name: str, ufunc: np.ufunc) -> Any:
-    by_numpy = getattr(ndarray, f"__{name}__")
-
-    def compare(self: Node, other: Any) -> Any:
-        if isinstance(other, Node) or other.__class__ in RAW:
-            return record(ufunc, (self, other))
-        if isinstance(other, (str, bytes)):
-            return by_numpy(self.value, other)  # never equal, whatever the numbers: no part of the graph
-        if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
-            return by_numpy(self, other)
-        return record(ufunc, (self, other))
-
-    return compare
-
-
-def _in_place(name: str, forward: Any) -> Any:
-    """``a += b``: computed, and stored in place; a scalar rebinds its name, a variable is updated by plain numbers."""
-    by_numpy = getattr(ndarray, f"__i{name}__")
-
-    def in_place(self: Node, other: Any) -> Any:
-        try:
-            rebinds = self.is_scalar
-        except AttributeError as error:
-            recover(error, self)
-        if rebinds:
-            return forward(self, other)
-        require_history(self)
-        root = self if self.__class__ is VariableNode or self.level else root_of(self)
-        if root.__class__ is VariableNode:
-            if other.__class__ not in FAMILIAR:
-                other = as_operand(other)
-            root.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
-            return self
-        result = forward(self, other)
-        if result is NotImplemented:
-            return result
-        if np.shape(result) != self.shape:  # also if only axes of length one are added in front
-            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, what it is written into {self.shape}")
-        store(self, ..., result, "same_kind")
-        return self
-
-    return in_place
-
-
-def _install_operators() -> None:
-    for name, (function, compute) in ops.BINARY_OPERATORS.items():
-        forward, reflected = _binary(name, function, compute)
-        setattr(Node, f"__{name}__", forward)
-        setattr(Node, f"__r{name}__", reflected)
-        if name != "divmod":
-            setattr(Node, f"__i{name}__", _in_place(name, forward))
-    for name, ufunc in ops.COMPARISONS.items():
-        setattr(Node, f"__{name}__", _comparison(name, ufunc))
-    for name, ufunc in ops.UNARY_OPERATORS.items():
-        setattr(Node, f"__{name}__", _unary(ufunc))
-
-
-def _unary(ufunc: np.ufunc) -> Any:
-    """The operator of a unary function."""
-    quick = ufunc in ops.SMOOTH_UFUNCS
-
-    def operate(self: Node) -> Any:
-        if quick and self.__class__ in ACTIVE and is_quick():
-            try:
-                return operation(ufunc(self.plain), ufunc, (self,), LEFT)
-            except AttributeError as error:
-                recover(error, self)
-        return record(ufunc, (self,))
-
-    return operate
-
-
-# ------------------------------------------------------------------------------------- array methods
 
 
 def _method(function: Any) -> Any:
@@ -202,11 +79,11 @@ def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", s
     return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
-def _view(self: Node, dtype: Any = np._NoValue, type: Any = None) -> Any:
+def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
         raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
     require_history(self)
-    if dtype is np._NoValue or np.dtype(dtype) == self.dtype:
+    if dtype is ops.NO_VALUE or np.dtype(dtype) == self.dtype:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
@@ -397,6 +274,5 @@ def _install_methods() -> None:
         setattr(Node, name, method)
 
 
-_install_operators()
 _install_methods()
 escapes.free_inert_nodes()

@@ -1,4 +1,4 @@
-"""Functions that are one node of the graph, and functions that name the node they make."""
+"""Functions that are one node of the graph, functions that name the node they make, and a value that no derivative passes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 from .. import operations
 from ..graph import ConstantNode, Node, as_operands, inert, leaves_of, record
-from .dispatch import call_on_nodes
+from ..graph.context import holding
+from ..graph.hollow import solidly
+from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,3 +175,61 @@ def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     else:
         found = ConstantNode.create_using(operand)
     return (*args[:place], found, *args[place + 1 :])
+
+
+def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
+    """`x` with one more axis of length one, so that it broadcasts: a vector becomes a column.
+
+    Parameters
+    ----------
+    x : array_like or Node
+        Of any shape.
+    axis : int or tuple of int
+        Where the axis is to be in the result, as in ``np.expand_dims``; the last by default.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    array or Node
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the result has no such axis.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.expand([1.0, 2.0]) * [10.0, 100.0]
+    array([[ 10., 100.],
+           [ 20., 200.]])
+    """
+    return named(np.expand_dims)(x, axis, name=name)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of `x` as a node that no derivative passes.
+
+    Parameters
+    ----------
+    x : array_like or Node
+        Of any shape.
+
+    Returns
+    -------
+    array or Node
+        The same value. The graph still shows where it came from, and a graph that is run again computes it again.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from autodiff.reverse import gradient
+    >>> x = cg.variable(3.0)
+    >>> gradient(x * cg.stop_gradient(x))[x]
+    np.float64(3.0)
+    """
+    with solidly():  # it says that the numbers are meant, so they may be taken
+        found = record(operations.stop_gradient, as_operands((x,)))
+    held = holding.get()
+    return found if held is None or isinstance(found, Node) else held(found)

@@ -15,7 +15,7 @@ MOVED = {
     "compgraph.copied": "compgraph.serialization.decided",
     "compgraph.convolutions": "compgraph.nn.convolutions",
     "compgraph.finding": "compgraph.serialization.functions",
-    "compgraph.functions": "compgraph.nn.functions",
+    "compgraph.functions": "compgraph.nn",
     "compgraph.memory": "compgraph.graph",
     "compgraph.nodes": "compgraph.graph",
     "compgraph.pickling": "compgraph.serialization.graphs",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compgraph import operations as ops
-from compgraph.protocols import dispatch
+from compgraph.protocols import functions
 from conftest import RULES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -33,7 +33,7 @@ def test_the_policies_are_disjoint() -> None:
 
 def test_every_alias_leads_to_a_policy() -> None:
     for function, other in ops.ALIASES.items():
-        assert other in dispatch.HANDLERS or other in ops.OPNAMES, function.__name__
+        assert other in functions.HANDLERS or other in ops.OPNAMES, function.__name__
 
 
 def test_what_is_differentiable_by_rule_has_one() -> None:

@@ -9,7 +9,6 @@ generator's, runs. The layers are what is true; the variables are derived from t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
@@ -17,7 +16,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
 from types import FrameType
 from typing import Any, TypeVar
 
-from ..interpreter import block_entered
+from ..interpreter import block_entered, frame_up, outwards
 
 T = TypeVar("T")
 
@@ -128,10 +127,8 @@ def _holding(layer: Layer | None) -> Iterator[Layer]:
             owned = owned or layer.owner is not None
         layer = layer.around
     if owned:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
+        for frame in outwards(frame_up(1)):
             yield from (layer for layer in found if layer.owner is frame)
-            frame = frame.f_back
     yield from (layer for layer in found if layer.owner is None)
 
 
@@ -223,7 +220,7 @@ class Context:
 
     def _enter(self, changes: Mapping[ContextVar[Any], Any], depth: int = 2) -> None:
         """The last thing ``__enter__`` does, which a ``with`` statement or a call so many frames up has called."""
-        frame = sys._getframe(depth)
+        frame = frame_up(depth)
         layer = Layer(changes)
         user, block = _statement(frame)
         if user is not None and block is not None:
@@ -244,7 +241,7 @@ class Context:
             raise RuntimeError("a context was left that is not entered")
         layer = self._entered[-1]
         if len(self._entered) > 1:  # in several threads, tasks or generators perhaps
-            mine, frame = set(_chain()), sys._getframe(2)
+            mine, frame = set(_chain()), frame_up(2)
             layer = next((e for e in reversed(self._entered) if e.frame is frame), layer)
             if layer not in mine:
                 layer = next((e for e in reversed(self._entered) if e in mine), layer)
@@ -282,10 +279,7 @@ def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
         return frame
     if is_owned:
         owners = {layer.owner for layer in _chain()}
-        while frame is not None:
-            if frame in owners:
-                return frame
-            frame = frame.f_back
+        return next((around for around in outwards(frame) if around in owners), None)
     return None
 
 
@@ -303,7 +297,7 @@ class Setting(Layer):
     def __enter__(self) -> None:
         try:
             settle()
-            _push(self, sys._getframe(1), True)
+            _push(self, frame_up(1), True)
         except BaseException:  # a signal: no ``__exit__`` will follow
             _drop(self)
             raise

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ..interpreter import instructions
+from ...operations import JOINING_MODULE
+from ..interpreter import callee, first_argument
 
 _KEYS = 2**21
 _QUIET, _MARK, _SHIFT = 0x7FF8 << 48, 1 << 50, 29  # in the bits that a NaN keeps as float32
-_JOINING, _REQUIRING = np.lib._index_tricks_impl.__name__, np.require.__globals__["__name__"]
+_REQUIRING = np.require.__globals__["__name__"]
 
 
 class _Copy:
@@ -38,11 +39,11 @@ _last = -1
 def number_for(frame: FrameType) -> float | None:
     """The number for the next element of a copy that a frame lets NumPy make; None if it is at no such call."""
     global _last
-    maker = instructions.callee(frame)
+    maker = callee(frame)
     is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array; a number would be a plain NaN
     if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
         return None
-    source = instructions.first_argument(frame)
+    source = first_argument(frame)
     if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain") or (is_cast and not source.ndim):
         return None
     current = _made.get(_last)
@@ -57,7 +58,7 @@ def number_for(frame: FrameType) -> float | None:
 def _lets_nodes_pass(frame: FrameType) -> bool:
     """Whether it is NumPy that calls ``np.array(..., subok=True)`` in a frame: for ``np.r_`` and ``np.c_``, or ``np.require``."""
     module = frame.f_globals.get("__name__")
-    return module == _JOINING or (module == _REQUIRING and frame.f_locals.get("subok") is True)
+    return module == JOINING_MODULE or (module == _REQUIRING and frame.f_locals.get("subok") is True)
 
 
 def source_of(copied: np.ndarray[Any, Any]) -> Any:

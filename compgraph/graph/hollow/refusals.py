@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from ...operations import METHODS_MODULE, implementation
 from ..context import layered
-from ..interpreter import instructions, source_lines
+from ..interpreter import assigns, callee, frame_up, is_raised_by, keep_for_ever, method_called, outwards, source_lines, unknown
 from . import copies
 
 OBJECT = np.dtype(object)
@@ -86,7 +87,7 @@ class Refusal:
 
 def _refusing(name: str) -> Callable[..., Any]:
     def method(self: Refusal, *args: Any, **kwargs: Any) -> Any:
-        raise refused(sys._getframe(1))
+        raise refused(frame_up(1))
 
     method.__name__ = name
     return method
@@ -109,9 +110,9 @@ for _name in ("real", "imag"):
 
 def _number(self: Refusal) -> Any:
     """The number of an element, for a cast that will find its history again (see `copies`)."""
-    frame = sys._getframe(1)
+    frame = frame_up(1)
     if frame.f_code.co_filename == __file__:
-        frame = sys._getframe(2)
+        frame = frame_up(2)
     number = copies.number_for(frame)
     if number is None:
         raise refused(frame)
@@ -121,12 +122,12 @@ def _number(self: Refusal) -> Any:
 Refusal.__float__ = _number  # type: ignore[attr-defined]
 Refusal.__complex__ = lambda self: complex(_number(self))  # type: ignore[attr-defined]
 REFUSAL = Refusal()
-instructions.keep_for_ever(REFUSAL)
+keep_for_ever(REFUSAL)
 
 
 def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
     """The error for a number of a node, in words if it is known which, that was asked for by C code, which a frame called."""
-    frames = list(_outwards(frame))
+    frames = list(outwards(frame))
     error = EscapeError(_message(frames, which))
     if frames:
         users = frames[_position_of_user(frames)]
@@ -173,7 +174,7 @@ def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
     if trace is None:
         return None
     code = trace.tb_frame.f_code
-    if not is_library(code.co_filename) and instructions.is_raised_by(code, trace.tb_lasti):  # the user's own
+    if not is_library(code.co_filename) and is_raised_by(code, trace.tb_lasti):  # the user's own
         return None
     places = set(_places_of_trace(error))
     for refusal in reversed(log):
@@ -194,7 +195,7 @@ def _is_given_body(frames: list[FrameType]) -> bool:
     """Whether the user's line names a hollow node, or a library that it calls holds one."""
     position = _position_of_user(frames)
     users = frames[position]
-    named = set(_NAME.findall(source_lines.described(users.f_code, users.f_lasti) or ""))
+    named = set(_NAME.findall(source_lines.line_of(users) or ""))
     given = [value for name, value in users.f_locals.items() if name in named]
     inner = [value for frame in frames[:position] for value in frame.f_locals.values()]
     return any(value is REFUSAL or (isinstance(value, np.ndarray) and is_body(_plain_view(value))) for value in (*given, *inner))
@@ -228,12 +229,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _of_trace(error: BaseException) -> Iterator[FrameType]:
@@ -283,10 +278,10 @@ def _message(frames: list[FrameType], which: str | None = None) -> str:
     called = frames[position - 1] if position else None
     if called is not None and source_lines.is_ours(called.f_code.co_filename):
         called = None
-    place = source_lines.described(frame.f_code, frame.f_lasti)
+    place = source_lines.line_of(frame)
     taken = f"the numbers of {which or _named_nodes(frames, frame)}"
     at = "" if place is None else f" ({place})"
-    if called is None and instructions.assigns(frame):
+    if called is None and assigns(frame):
         return (
             f"{taken} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
             "start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the numbers alone are meant, assign "
@@ -304,16 +299,16 @@ def _message(frames: list[FrameType], which: str | None = None) -> str:
 
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
     """What the user's frame called, as users write it; empty if it cannot be told."""
-    found = instructions.callee(frame)
-    is_told = found is not None and found is not instructions.unknown
+    found = callee(frame)
+    is_told = found is not None and found is not unknown
     if called is not None and not (is_told and hasattr(found, "__name__")):
         module, name = called.f_globals.get("__name__") or "", called.f_code.co_qualname
         if found is None:
             return f"an operator of {module.partition('.')[0]}'s"
-        if module == "numpy._core._methods":
+        if module == METHODS_MODULE:
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif not is_told:
-        method = instructions.method_called(frame)
+        method = method_called(frame)
         return f"ndarray.{method}()" if method is not None else "an operator" if found is None else ""
     else:
         owner = getattr(found, "__self__", None)
@@ -324,7 +319,7 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
     parts = parts or [module.lstrip("_")] if module != "builtins" else []
     for length in range(1, len(parts)):  # the outermost module that has it: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
-        code = getattr(getattr(public, "_implementation", public), "__code__", None)
+        code = getattr(implementation(public), "__code__", None)
         if isinstance(public, type) or (callable(public) and (public is found or (called and code is called.f_code))):
             parts = parts[:length]
     return ".".join([*parts, name]) + "()" if name else ""
@@ -365,7 +360,7 @@ def _found(name: str, homes: Mapping[str, Any]) -> str | None:
 
 def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     """The nodes whose numbers may be meant: those that the user's line names, else all that he has, else those further in."""
-    line = source_lines.described(users.f_code, users.f_lasti) or ""
+    line = source_lines.line_of(users) or ""
     in_line = set(_NAME.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])

@@ -1,7 +1,33 @@
-"""The one place that looks at Python's interpreter: the user's line, and what the instruction at work does."""
+"""The one place that looks at Python's interpreter: the user's line, and what the instruction at work in a frame does.
 
-from . import instructions, source_lines
-from .instructions import block_entered
-from .source_lines import described, is_internal, made_since, record_lines, wrapping
+A conversion such as ``__float__`` is told nothing of who asks. Two questions about the frame that asks tell what to do with
+the number: does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? A third is put
+to a frame that reads a shape: is it ``x.shape[0]``, and nothing else of it? `tests/test_interpreter.py` holds the answers on
+every Python.
+"""
 
-__all__ = ["block_entered", "described", "instructions", "is_internal", "made_since", "record_lines", "source_lines", "wrapping"]
+from . import source_lines
+from .callees import callee, first_argument, method_called, unknown
+from .instructions import assigns, block_entered, is_raised_by, operates
+from .references import keep_for_ever
+from .source_lines import described, frame_up, is_internal, made_since, outwards, record_lines, wrapping
+
+__all__ = [
+    "assigns",
+    "block_entered",
+    "callee",
+    "described",
+    "first_argument",
+    "frame_up",
+    "is_internal",
+    "is_raised_by",
+    "keep_for_ever",
+    "made_since",
+    "method_called",
+    "operates",
+    "outwards",
+    "record_lines",
+    "source_lines",
+    "unknown",
+    "wrapping",
+]

@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from bisect import bisect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -46,6 +46,9 @@ class _Wrapping(dict[str, bool]):
 wrapping = _Wrapping()
 
 
+frame_up = sys._getframe  # the frame so many calls up from who asks, which is looked up only here
+
+
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the packages or to NumPy."""
     return internal[filename]
@@ -68,10 +71,17 @@ def nowhere(depth: int) -> Any:
     return Nowhere
 
 
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def users_frame(depth: int) -> Any:
     """The innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None:
+    while frame is not None:  # as `outwards`, but for every operation
         if not internal[frame.f_code.co_filename]:
             return frame
         frame = frame.f_back
@@ -88,6 +98,11 @@ def described(code: CodeType | str | None, instruction: int) -> str | None:
     text = linecache.getline(code.co_filename, line).strip()
     place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
     return f"{place}: {text}" if text else place
+
+
+def line_of(frame: FrameType) -> str | None:
+    """File, line, function and text of what a frame does."""
+    return described(frame.f_code, frame.f_lasti)
 
 
 def made_at(node: Any) -> None:

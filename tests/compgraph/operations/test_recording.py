@@ -19,7 +19,7 @@ from arguments import DESCENDING
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph import operations
-from compgraph.protocols.dispatch import HANDLERS
+from compgraph.protocols.functions import HANDLERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # from NumPy 2.5 on
 

@@ -17,7 +17,7 @@ from autodiff.reverse import gradient
 from compgraph.graph import Joint
 from compgraph.graph.context import modes
 from compgraph.graph.walk import breadth_first
-from compgraph.protocols import methods
+from compgraph.protocols import operators
 
 variable: Callable[..., Any] = cg.variable
 
@@ -173,7 +173,7 @@ def test_outside_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     x = variable([1.0, 2.0])
     monkeypatch.setattr("compgraph.graph.node.open_scopes", asked)
     np.sum(np.sin(x) * 2 @ np.ones(2))
-    monkeypatch.setattr(methods, "record", asked)
+    monkeypatch.setattr(operators, "record", asked)
     assert (x * 2).scope == ()
     with pytest.raises(AssertionError, match="looked for one"), cg.scope("a"):
         x * 2

@@ -20,8 +20,21 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.graph.interpreter import instructions
-from compgraph.graph.interpreter.instructions import assigns, callee, unknown
+from compgraph.graph.interpreter import (
+    assigns,
+    block_entered,
+    callee,
+    callees,
+    first_argument,
+    frame_up,
+    is_raised_by,
+    keep_for_ever,
+    method_called,
+    operates,
+    outwards,
+    positions,
+    unknown,
+)
 
 asked: list[Any] = []  # what the frames that converted a `Number` were doing
 
@@ -508,21 +521,21 @@ def test_long_functions_whose_instructions_have_prefixes() -> None:
 
 def test_an_answer_is_remembered_and_the_memory_is_bounded() -> None:
     codes = [compile(f"float(x) or {k}", "made", "eval") for k in range(20)]
-    before = dict(instructions._callees)
+    before = dict(callees._callees)
     for code in codes:
         eval(code)
         eval(code)
-    assert sum(entry[0] in codes for entry in instructions._callees.values()) == 20
-    for k in range(instructions.KEPT):
-        instructions._callees.put(codes[0], -k, None)
-    assert len(instructions._callees) <= instructions.KEPT
-    instructions._callees.clear()
-    instructions._callees.update(before)
+    assert sum(entry[0] in codes for entry in callees._callees.values()) == 20
+    for k in range(positions.KEPT):
+        callees._callees.put(codes[0], -k, None)
+    assert len(callees._callees) <= positions.KEPT
+    callees._callees.clear()
+    callees._callees.update(before)
 
 
 SCRIPT = """
 import math, sys
-from compgraph.graph.interpreter.instructions import assigns, callee, unknown
+from compgraph.graph.interpreter import assigns, callee, unknown
 
 found = []
 
@@ -547,7 +560,7 @@ print(found)
 
 @pytest.mark.parametrize("flags", [[], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"]])
 def test_however_python_was_started(flags: list[str]) -> None:
-    here = Path(__file__).resolve().parents[4]
+    here = Path(__file__).resolve().parent.parent
     done = subprocess.run([sys.executable, *flags, "-c", SCRIPT], capture_output=True, text=True, cwd=here, check=True)
     sure = ["<class 'float'>", "<built-in function sin>"] if "no_debug_ranges" not in flags else ["unknown", "unknown"]
     assert done.stdout.strip() == f"[({sure[0]}, False), ({sure[1]}, False), (None, False), True, True]"
@@ -669,7 +682,75 @@ def test_an_error_of_ones_own_is_told_from_one_of_what_was_called(function: Call
     with pytest.raises(ValueError, match=r"mine|no number") as caught:
         function()
     trace = innermost(caught.value)
-    assert instructions.is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
+    assert is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
+
+
+class Seen:
+    """A number and a context whose frame is asked when it is taken, or entered."""
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        self.ask, self.answers = ask, list[Any]()
+
+    def __float__(self) -> float:
+        self.answers.append(self.ask(sys._getframe(1)))
+        return 1.0
+
+    def __enter__(self) -> None:
+        self.answers.append(self.ask(sys._getframe(1)))
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+def entered(seen: Seen) -> None:
+    with seen:
+        pass
+
+
+OPERATES: dict[str, tuple[Callable[[Seen], Any], bool]] = {
+    "a text": (lambda seen, text="%.1f": text % seen, True),
+    "a call": (lambda seen: float(seen), False),
+    "a loop": (lambda seen: [number for number in map(float, [seen])], False),  # noqa: C416
+}
+
+
+@pytest.mark.parametrize("name", OPERATES)
+def test_operators_are_told(name: str, run: Any) -> None:
+    form, expected = OPERATES[name]
+    seen = Seen(operates)
+    run(lambda: form(seen))
+    assert set(seen.answers) == {expected}
+
+
+def test_the_method_that_is_called(run: Any) -> None:
+    seen = Seen(method_called)
+    run(lambda: math.sin(seen))
+    run(lambda: array.array("d").append(seen))
+    assert set(seen.answers) == {"sin", "append"}
+    seen.answers.clear()
+    run(lambda: float(seen))
+    assert set(seen.answers) == {None}
+
+
+def test_the_block_that_is_entered(run: Any) -> None:
+    seen = Seen(block_entered)
+    run(lambda: entered(seen))
+    assert all(seen.answers)
+    seen.answers.clear()
+    run(lambda: seen.__enter__())
+    assert set(seen.answers) == {None}
+
+
+def test_frames_outwards() -> None:
+    here = frame_up(0)
+    assert here.f_code.co_name == "test_frames_outwards"
+    assert list(outwards(here))[:2] == [here, frame_up(1)]
+
+
+def test_what_is_kept_for_ever_has_more_references_than_anybody_drops() -> None:
+    kept = object()
+    keep_for_ever(kept)
+    assert sys.getrefcount(kept) > 2**19
 
 
 class First(dict[str, Any]):
@@ -678,7 +759,7 @@ class First(dict[str, Any]):
     arguments: ClassVar[list[Any]] = []
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.arguments.append(instructions.first_argument(sys._getframe(1)))
+        self.arguments.append(first_argument(sys._getframe(1)))
 
 
 class Operand:
@@ -718,4 +799,4 @@ def test_the_first_argument_is_told_where_it_is_a_variable(code: str) -> None:
         for source in (form, f"def function(x, y):\n    return {form}\nfunction(x, y)"):
             First.arguments.clear()
             exec(source, {"told": First, "x": x, "y": y})
-            assert First.arguments == [x if code in NAMES else instructions.unknown], source
+            assert First.arguments == [x if code in NAMES else unknown], source

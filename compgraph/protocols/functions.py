@@ -1,9 +1,8 @@
-"""NumPy's protocols: which call of a ufunc or a function becomes which record."""
+"""NumPy's functions: which call of one becomes which record (``__array_function__``)."""
 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,151 +11,22 @@ import numpy as np
 from .. import operations as ops
 from ..arrays import MADE_LIKE
 from ..graph import (
-    ACTIVE,
-    BOTH,
-    FAMILIAR,
-    LEFT,
-    NO_OPTIONS,
-    RAW,
-    RIGHT,
     Node,
     as_operand,
     as_operands,
     full_name,
     gathered,
-    has_history,
-    is_foreign,
     next_tick,
-    operation,
     record,
-    recover,
     to_plain,
 )
-from ..graph.context import is_quick, is_recording
+from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
 from ..guards import freezes_nothing, note, note_length, notice_saved
-from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
+from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 
 ndarray = np.ndarray
-
-# --------------------------------------------------------------------------------------------- ufuncs
-
-
-def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """Record the call of a ufunc."""
-    if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
-        return _general_ufunc(ufunc, method, inputs, options)
-    if ufunc.nout == 1 and is_quick():
-        try:
-            if len(inputs) == 1:
-                if self.__class__ in ACTIVE:
-                    return operation(ufunc(self.plain), ufunc, inputs, LEFT)
-            else:
-                a, b = inputs
-                if a.__class__ in ACTIVE:
-                    if b.__class__ in RAW:
-                        return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
-                    if b.__class__ in ACTIVE:
-                        return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
-                elif a.__class__ in RAW and b.__class__ in ACTIVE:
-                    return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
-        except AttributeError as error:
-            recover(error, *inputs)
-    if not FAMILIAR.issuperset(map(type, inputs)):
-        if any(is_foreign(x, "__array_ufunc__") for x in inputs):
-            return NotImplemented
-        inputs = tuple(map(as_operand, inputs))
-    return record(ufunc, inputs)
-
-
-_CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # what the method of a plain array calls
-
-
-def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    out = options.pop("out", None)
-    if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
-        return NotImplemented
-    if out and (out[0] is Ellipsis or _rebinds(out[0], sys._getframe(2))):
-        out = None
-    if ufunc is _CLIP and method == "__call__":
-        return np.clip(*inputs, out=out and out[0], **options)
-    if method != "__call__":
-        return _ufunc_method(ufunc, method, inputs, options, out)
-    if out is not None:
-        where = options.pop("where", True)
-        if where is not True:
-            return write_where(ufunc, inputs, options, out, where)
-        return write_out(ufunc, inputs, options, out, lambda: ufunc(*inputs, **options))
-    if ufunc not in ops.OPNAMES:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}", "cg.primitive with a rule of your own"))
-    if options.get("where", True) is not True:
-        raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
-    nodes = [k for k, v in options.items() if isinstance(v, Node)]
-    if nodes:
-        raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
-    is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
-    function = ops.complex_sign if is_complex_sign else ufunc
-    settings = {k: v for k, v in options.items() if k != "where"}
-    if "axes" in settings:
-        if not isinstance(settings["axes"], list):
-            raise TypeError("axes should be a list.")
-        settings["axes"] = tuple(settings["axes"])
-    operands = tuple(map(as_operand, inputs))
-    if function in ops.PIECEWISE:
-        return record(function, operands, settings or NO_OPTIONS)
-    settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
-    return record(settled(function, tuple(settings.items())) if settings else function, operands)
-
-
-def _rebinds(target: Any, frame: Any) -> bool:
-    """Whether NumPy's own code gives a scalar as out= and goes on with the result, as that of ``mean`` does."""
-    return (
-        isinstance(target, Node)
-        and has_history(target)
-        and target.is_scalar
-        and source_lines.is_internal(frame.f_code.co_filename)
-    )
-
-
-def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
-    """``np.add.reduce`` and kin: a function that has a rule, or the ufunc applied step by step."""
-    if method == "at":
-        return ufunc_at(ufunc, *inputs)
-    function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
-    if function in HANDLERS and options.keys() <= {*parameters_of(function)}:
-        return array_function(inputs[0], function, (), inputs, {"axis": 0, **options, "out": out and out[0]})
-    if out is not None:
-        compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
-        return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
-    if ufunc not in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
-    if method == "outer":
-        a, b = map(as_operand, inputs)
-        return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)
-    x, *indices = map(as_operand, inputs)
-    folded = ops.ufunc_method(ufunc, method)
-    return record_keywords(folded, ops.operand_names(folded), (x,), {**_named_indices(indices), **options})
-
-
-def _named_indices(indices: list[Any]) -> dict[str, Any]:
-    """The indices of ``reduceat`` as an option."""
-    return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
-
-
-_METHOD_FUNCTIONS: dict[tuple[np.ufunc, str], Any] = {
-    (np.add, "reduce"): np.sum,
-    (np.multiply, "reduce"): np.prod,
-    (np.maximum, "reduce"): np.max,
-    (np.minimum, "reduce"): np.min,
-    (np.logical_and, "reduce"): np.all,
-    (np.logical_or, "reduce"): np.any,
-    (np.add, "accumulate"): np.cumsum,
-    (np.multiply, "accumulate"): np.cumprod,
-}
-
-
-# ------------------------------------------------------------------------------------------ functions
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -218,9 +88,10 @@ def _in_steps(handler: Any) -> Any:
 
 @_in_steps
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    own = ops.implementation(function)
     if function in ops.STACKING_FUNCTIONS and args:
-        return function._implementation([gathered(a) for a in args[0]], *args[1:], **kwargs)
-    return function._implementation(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
+        return own([gathered(a) for a in args[0]], *args[1:], **kwargs)
+    return own(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 
 @_in_steps
@@ -232,7 +103,7 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _SAVING and is_recording():
         notice_saved(full_name(function))
     answer = function(*to_plain(args), **to_plain(kwargs))
-    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(sys._getframe(3))):
+    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))
     if function in ops.INDICES_OF_SHAPE:

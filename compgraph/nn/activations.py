@@ -1,0 +1,179 @@
+"""Activations, and the sums of exponentials behind them.
+
+Each is a `primitive`: one node of the graph, computed by plain NumPy, with its rule in `autodiff.grads`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import operations
+from ..graph import Node
+from ..protocols import primitive
+
+
+def kept(x: ArrayLike) -> np.ndarray[Any, Any]:
+    """An array; a node as it is, so that the steps of a function are recorded where one asks for them."""
+    return x if isinstance(x, Node) else np.asarray(x)
+
+
+@primitive
+def relu(x: ArrayLike) -> Any:
+    """The positive part of x, element by element.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        ``max(x, 0)``, of the shape and dtype of `x`. The derivative at 0 is taken to be 0.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.relu([-1.0, 2.0])
+    array([0., 2.])
+    """
+    return np.maximum(x, 0)
+
+
+@primitive
+def sigmoid(x: ArrayLike) -> Any:
+    """The logistic function ``1 / (1 + exp(-x))``, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, between 0 and 1.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.sigmoid([-1000.0, 0.0, 1000.0])
+    array([0. , 0.5, 1. ])
+    """
+    x = np.asarray(x)
+    decay = np.exp(-np.abs(x))
+    return (np.where(x >= 0, 1, decay) / (1 + decay))[()]
+
+
+@primitive
+def softplus(x: ArrayLike) -> Any:
+    """A smooth relu, ``log(1 + exp(x))``, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.softplus([-1000.0, 0.0, 1000.0]).round(4).tolist()
+    [0.0, 0.6931, 1000.0]
+    """
+    return np.logaddexp(x, 0)
+
+
+@primitive
+def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
+    """The logarithm of the sum of exponentials, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes to sum over; all by default.
+    keepdims : bool
+        Whether these axes stay, with length one.
+
+    Returns
+    -------
+    array
+        ``log(sum(exp(x)))``.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> float(cg.logsumexp([1000.0, 1000.0]).round(4))
+    1000.6931
+    """
+    x = np.asarray(x)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis=axis)[()]
+
+
+@primitive
+def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
+    """Exponentials divided by their sum, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes along which the results sum to one; the last by default.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.softmax([1000.0, 1000.0])
+    array([0.5, 0.5])
+    """
+    x = kept(x)
+    raised = np.exp(x - x.max(axis=axis, keepdims=True))
+    return raised / raised.sum(axis=axis, keepdims=True)
+
+
+@primitive
+def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
+    """The logarithm of `softmax`, without overflow.
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    axis : int, tuple of int, or None
+        The axes along which the exponentials sum to one; the last by default.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.log_softmax([10000.0, 0.0])
+    array([     0., -10000.])
+    """
+    x = kept(x)
+    below = x - x.max(axis=axis, keepdims=True)
+    return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
+
+
+operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax))
