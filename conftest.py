@@ -1,4 +1,4 @@
-"""What holds for all tests, and ``--quick``: the part of them that is run on every Python and NumPy (see CONTRIBUTING.md)."""
+"""What holds for all tests, and the parts of them that are run by name: ``-m quick`` and ``-m portable`` (CONTRIBUTING.md)."""
 
 import os
 
@@ -17,47 +17,75 @@ from autodiff.rules.rule import rules  # noqa: E402
 # The package's own rules; test modules declare others, and those of UNKNOWN only say that no derivative is known.
 RULES = {opname: rule for opname, rule in rules.items() if opname not in UNKNOWN}
 
-# What can differ from one Python or NumPy to the next: what looks at the interpreter, what leaves the graph, what a graph
-# depends on, what is recorded of each function. Of tables of cases (a parameter `case`), an operation's first is run.
-QUICK = {
-    *("autodiff/forward/test_jacobian_node", "autodiff/rules/test_rules", "compgraph/arrays/test_patched_numpy"),
-    *("compgraph/executor/test_executor", "compgraph/executor/test_executor_rules", "compgraph/graph/context/test_contexts"),
-    *("compgraph/graph/interpreter/test_instructions", "compgraph/graph/test_lost_history", "compgraph/graph/test_node"),
-    *("compgraph/guards/test_escapes", "compgraph/guards/test_guards", "compgraph/inplace/test_writing"),
-    *("compgraph/operations/test_recording", "compgraph/protocols/test_peers", "compgraph/protocols/test_ufunc_methods"),
-    *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "programs/test_executor_programs"),
-    *("tables/test_escape_table", "tables/test_every_name", "tables/test_layouts", "tables/test_surface", "test_imports"),
-}
 TESTS = Path(__file__).parent / "tests"
+# The modules of each part. Of tables of cases (a parameter `case`), an operation's first is run.
+PARTS = {
+    # What can differ from one Python or NumPy to the next: what looks at the interpreter, what leaves the graph, what a
+    # graph depends on, what is recorded of each function.
+    "portable": {
+        *("autodiff/forward/test_jacobian_node", "autodiff/rules/test_rules", "compgraph/arrays/test_patched_numpy"),
+        *("compgraph/executor/test_executor", "compgraph/executor/test_executor_rules", "compgraph/graph/context/test_contexts"),
+        *("compgraph/graph/interpreter/test_instructions", "compgraph/graph/test_lost_history", "compgraph/graph/test_node"),
+        *("compgraph/guards/test_escapes", "compgraph/guards/test_guards", "compgraph/inplace/test_writing"),
+        *("compgraph/operations/test_recording", "compgraph/protocols/test_peers", "compgraph/protocols/test_ufunc_methods"),
+        *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "programs/test_executor_programs", "test_imports"),
+        *("tables/test_escape_table", "tables/test_every_name", "tables/test_layouts", "tables/test_surface"),
+    },
+    # Something of each room, in less than a minute.
+    "quick": {
+        *("autodiff/arguments/test_pytrees", "autodiff/custom/test_checkpoint", "autodiff/custom/test_custom_gradient"),
+        *("autodiff/custom/test_implicit", "autodiff/grads/test_determinants", "autodiff/grads/test_repeated"),
+        *("autodiff/numeric/test_verification", "autodiff/operators/sparse/test_sparsity", "autodiff/operators/test_fields"),
+        *("autodiff/operators/test_grad", "autodiff/operators/test_nesting", "autodiff/optimizers/test_scipy_methods"),
+        *("autodiff/reverse/test_gradient", "autodiff/rules/test_rules", "autodiff/test_checks"),
+        *("compgraph/arrays/test_joining", "compgraph/arrays/test_patched_numpy", "compgraph/drawing/test_visualize"),
+        *("compgraph/executor/test_executor", "compgraph/graph/context/test_scopes", "compgraph/graph/hollow/test_hollow"),
+        *("compgraph/graph/test_lazy", "compgraph/graph/test_node", "compgraph/graph/test_walk", "compgraph/guards/test_escapes"),
+        *("compgraph/guards/test_guards", "compgraph/inplace/test_overlapping", "compgraph/inplace/test_writing"),
+        *("compgraph/nn/test_functions", "compgraph/operations/test_counts", "compgraph/protocols/test_peers"),
+        *(
+            "compgraph/protocols/test_scalar_bits",
+            "compgraph/protocols/test_ufunc_methods",
+            "compgraph/serialization/test_graphs",
+        ),
+        *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "test_imports", "test_public_names"),
+    },
+}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Enter the option."""
-    parser.addoption("--quick", action="store_true", help="the part that can differ from one Python or NumPy to the next")
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    config.addinivalue_line("markers", "portable: the part that can differ from one Python or NumPy to the next")
+    config.addinivalue_line("markers", "quick: the part of less than a minute, something of each room")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the modules that tests share, which hold no examples; and with ``--quick`` what is not of the quick part."""
+    """Leave out the modules that tests share, which hold no examples; and what is not of the part asked for, to save time."""
     if collection_path.is_dir():
         return None
-    module = collection_path.relative_to(TESTS).with_suffix("") if collection_path.is_relative_to(TESTS) else None
-    if not config.getoption("--quick"):
-        return (module is not None and not module.name.startswith("test_")) or None
-    return str(module) not in QUICK or None
+    module = _module(collection_path)
+    modules = PARTS.get(config.option.markexpr)
+    if modules is not None:
+        return module not in modules or None
+    return (module is not None and not Path(module).name.startswith("test_")) or None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks for the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of each table, keep an operation's first case, real and complex."""
-    if not config.getoption("--quick"):
+    """Mark the parts: of each table, an operation's first case, real and complex."""
+    if not config.option.markexpr:
         return
-    seen: set[Any] = set()
-    kept, left = [], []
-    for item in items:
-        group = _group(item)
-        (left if group in seen else kept).append(item)
-        seen.add(group)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
+    for part, modules in PARTS.items():
+        seen: set[Any] = set()
+        for item in items:
+            if _module(item.path) in modules and (group := _group(item)) not in seen:
+                item.add_marker(part)
+                seen.add(group)
+
+
+def _module(path: Path) -> str | None:
+    """Where a module of tests stands."""
+    return path.relative_to(TESTS).with_suffix("").as_posix() if path.is_relative_to(TESTS) else None
 
 
 def _group(item: pytest.Item) -> Any:

@@ -287,10 +287,18 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("check", [pytest.param(check, id=label) for label, check in CHECKS.items()])
 @pytest.mark.parametrize("case", EVERY)
-def test_rule(case: Case, check: Callable[[Case], None]) -> None:
-    check(case)
+def test_rule(case: Case) -> None:
+    """All checks of a case are one test, since pytest spends as long on a test as most of them take."""
+    failed = []
+    for label, check in CHECKS.items():
+        try:
+            check(case)
+        except Exception as error:
+            error.add_note(f"by the check of {label}")
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup(f"{case} fails {len(failed)} of {len(CHECKS)} checks", failed)
 
 
 # ---------------------------------------------------------------------------------------- completeness
