@@ -32,7 +32,7 @@ from ..graph import (
     window,
 )
 from ..graph.context import apart, recording_on
-from ..guards import Guard, GuardError, remembering
+from ..guards import Guard, GuardError, Shape, remembering
 from ..inplace import store
 
 
@@ -120,16 +120,17 @@ class _Replay:
                 self.derived[id(origin.wrt)] = found
             return self.derived[id(origin.wrt)][origin.place]
         args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        options = _settled(item.options)
         if item in self.feeds:
-            return attach(self.feeds[item], item.function, args, item.options)
+            return attach(self.feeds[item], item.function, args, options)
         if isinstance(item.function, operations.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, Joint):
-            made = record(item.function, args, item.options)
+            made = record(item.function, args, options)
             if item.function in operations.VIEWS_IF_THEY_CAN:
                 _require_copy(item, made)
             return made
-        parts = record(item.function, args, item.options)
+        parts = record(item.function, args, options)
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
         return joint
@@ -151,6 +152,11 @@ class _Replay:
         written = root_of(target).memory
         if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """Options in which shapes are tuples like others, which tell nobody who reads them: guards hold what Python was told."""
+    return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
 def _require_copy(item: Any, made: Any) -> None:

@@ -18,7 +18,7 @@ from .guards import (
 )
 from .lineage import Lineage, gathered_up
 from .logs import Log, copied, enter_lost, is_forgetful, noted, reset
-from .shapes import freezes_nothing, note_length, note_lengths, noticing_flags, noticing_strides, watch_shapes
+from .shapes import Shape, freezes_nothing, note_length, note_lengths, noticing_flags, noticing_strides, watch_shapes
 
 __all__ = [
     "Guard",
@@ -26,6 +26,7 @@ __all__ = [
     "Lineage",
     "Log",
     "OtherProgramError",
+    "Shape",
     "copied",
     "decided",
     "derived_again",

@@ -1,10 +1,10 @@
-"""Where a value leaves its graph by one of Python's own conversions: what is refused, and what is noticed.
+"""Escapes: where a value leaves its graph by one of Python's own conversions; what is refused, and what is remembered.
 
 ``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
 instruction at work in the calling frame tells them apart. A number that the user asks for by its name, ``float(x)``, is given;
 within a function that is differentiated a warning says that it has no derivative. What is assigned into a plain array, or
-handed to C code such as ``math.sin``, would be lost without a word, and raises. What was given is noted in a short log, so
-that whoever finds a gradient wrong or missing can say where the graph may have been lost.
+handed to C code such as ``math.sin``, would escape without a word, and raises. What was given is noted in a short log, so
+that whoever finds a gradient wrong or missing can say where values may have escaped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..graph.interpreter import assigns, callee, operates, source_lines
 from .guards import TAKEN, fingerprint, note
 
 KEPT = 100  # escapes that are remembered
-QUESTIONS: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}  # which can be asked again
+ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
 DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
 SHOWN = 5  # escapes that a message names
 _log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
@@ -100,7 +100,7 @@ def _passes(node: Node) -> bool:
     return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
 
 
-def notice(what: str) -> None:
+def note_escape(what: str) -> None:
     """Remember that a node was converted, on the user's line two calls up; the package's own conversions are none."""
     if source_lines.is_ours(sys._getframe(2).f_code.co_filename):
         return
@@ -128,7 +128,7 @@ _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are refused
 
 
 def _ask(node: Node, what: str, frame: Any) -> None:
-    """Raise, or notice, when C code asks a node for its number in a frame: by what is called there."""
+    """Raise, or remember, when C code asks a node for its number in a frame: by what is called there."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
     if _is_drawing(frame):
@@ -148,7 +148,7 @@ def _ask(node: Node, what: str, frame: Any) -> None:
 
 
 def _take(node: Node, what: str, frame: Any) -> None:
-    """Notice that code asked for numbers by name."""
+    """Remember that code asked for numbers by name."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
     _remember(what, frame, _is_within(node) and not _is_drawing(frame))
@@ -197,22 +197,22 @@ def _conversion(name: str) -> Any:
         if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
             _ask(self, what, frame)
         else:
-            notice(what)
-        note(what, QUESTIONS.get(name), (self,), number, source_lines.users_frame(2))
+            note_escape(what)
+        note(what, ASKED_AGAIN.get(name), (self,), number, source_lines.users_frame(2))
         return number
 
     return convert
 
 
 def _inert_conversion(name: str) -> Any:
-    """The same of a node that no derivative passes: a decision like any other, but no loss."""
+    """The same of a node that no derivative passes: a guard like any other, but no escape."""
     by_numpy = getattr(np.ndarray, f"__{name}__")
-    ask, what = QUESTIONS.get(name), f"{name}()"
+    function, what = ASKED_AGAIN.get(name), f"{name}()"
 
     def convert(self: Node) -> Any:
         number = by_numpy(_solid(self))
-        if ask is not None or is_recording():  # a decision is one where nothing is recorded, too
-            note(what, ask, (self,), number, source_lines.users_frame(2))
+        if function is not None or is_recording():  # Python goes on from it where nothing is recorded, too
+            note(what, function, (self,), number, source_lines.users_frame(2))
         return number
 
     return convert
@@ -263,7 +263,7 @@ def _plain_attribute(name: str) -> property:
 def _value(self: Node) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
-        notice(".value")
+        note_escape(".value")
     if is_recording():
         _note_number(self, ".value")
     if self.__class__ in USED and not self.plain.any():  # who has it may fill it, and says that plain numbers are meant
@@ -296,7 +296,7 @@ def methods() -> dict[str, Any]:
 
 
 def free_inert_nodes() -> None:
-    """Let the nodes without derivatives be converted without a word; only what is decided by them is remembered."""
+    """Let the nodes without derivatives be converted without a word; what is decided by them is guarded."""
     for kind in INERT:
         for name in CONVERSIONS:
             setattr(kind, f"__{name}__", _inert_conversion(name))

@@ -145,18 +145,18 @@ def frozen(value: Any, what: str) -> Any:
     return value.plain
 
 
-def decided(what: str, ask: Callable[[Any], Any], value: Any) -> Any:
-    """What `ask` says of plain values, where a rule goes on from it without recording it; it is asked again in later runs."""
+def decided(what: str, function: Callable[[Any], Any], value: Any) -> Any:
+    """What a function says of plain values, where a rule goes on from it without recording it; a guard asks it again."""
     if not isinstance(value, Node):
-        return ask(value)
-    answer = ask(value.plain)
+        return function(value)
+    answer = function(value.plain)
     if is_recording():
-        note(what, functools.partial(_said, ask), (value,), fingerprint(np.asarray(answer)), source_lines.users_frame(2))
+        note(what, functools.partial(_said, function), (value,), fingerprint(np.asarray(answer)), source_lines.users_frame(2))
     return answer
 
 
-def _said(ask: Callable[[Any], Any], value: Any) -> Any:
-    return fingerprint(np.asarray(ask(value)))
+def _said(function: Callable[[Any], Any], value: Any) -> Any:
+    return fingerprint(np.asarray(function(value)))
 
 
 def fingerprint(array: Any) -> tuple[Any, ...]:
@@ -173,19 +173,14 @@ def note_copy(node: Any) -> None:
     """Take note that a result which is written into is a copy, where another array would have given a view."""
     operand = node.args[0]
     if isinstance(operand, Node):
-        ask = functools.partial(is_copy, node.function, node.options)
-        note(f"whether np.{node.function.__name__} makes a copy", ask, (operand,), True, source_lines.users_frame(2))
+        function = functools.partial(is_copy, node.function, node.options)
+        note(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.users_frame(2))
 
 
 def note_nothing(node: Any, index: Any) -> None:
     """Take note that a write into a part of a node, which was empty, changed nothing and is not remembered."""
-    note(
-        "whether nothing is there to be written into",
-        functools.partial(is_empty, index),
-        (node,),
-        True,
-        source_lines.users_frame(2),
-    )
+    function = functools.partial(is_empty, index)
+    note("whether nothing is there to be written into", function, (node,), True, source_lines.users_frame(2))
 
 
 def is_empty(index: Any, array: Any) -> bool:

@@ -120,25 +120,11 @@ class Reviver:
 
     def revived(self, kept: Any, tick: float) -> Any:
         """An operand of a guard that was made at a tick; raises a GoneError if there is no way."""
-        if isinstance(kept, weakref.ref):
-            found = kept()
-            if found is None:
-                raise GoneError
-            return found
         if kept.__class__ is not Lineage:
-            return kept
-        queue = [kept]
-        gone: dict[int, Lineage] = {}
-        for lineage in queue:
-            if id(lineage) in self._made or id(lineage) in gone:
-                continue
-            node = lineage.node()
-            if node is not None:
-                self._made[id(lineage)], self._until[id(lineage)] = node, np.inf
-                continue
-            gone[id(lineage)] = lineage
-            queue += [a for a in lineage.args if a.__class__ is Lineage]
-        for lineage in sorted(gone.values(), key=_leaves_first):
+            return self._operand(kept)
+        behind = list(walk([kept], self._needed))
+        gone = [lineage for lineage in behind if id(lineage) not in self._made]
+        for lineage in sorted(gone, key=_leaves_first):
             written = np.inf if lineage.buffer is None else lineage.buffer.written
             until = min([self._until[id(a)] for a in lineage.args if a.__class__ is Lineage], default=np.inf)
             made = self._again(lineage)
@@ -146,6 +132,15 @@ class Reviver:
         if self._until[id(kept)] < tick:
             raise GoneError
         return self._made[id(kept)]
+
+    def _needed(self, lineage: Lineage) -> list[Lineage]:
+        """What a node that is gone is computed from."""
+        if id(lineage) not in self._made:
+            node = lineage.node()
+            if node is None:
+                return [a for a in lineage.args if a.__class__ is Lineage]
+            self._made[id(lineage)], self._until[id(lineage)] = node, np.inf
+        return []
 
     def _again(self, lineage: Lineage) -> Any:
         if lineage.function is None:

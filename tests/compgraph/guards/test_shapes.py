@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from compgraph.executor import passes
+from compgraph.executor.schedule import Schedule
 from compgraph.graph import Node
 from compgraph.guards.logs import logs_of, noted
 from compgraph.guards.shapes import Shape, watch_shapes
@@ -170,6 +172,19 @@ def test_a_graph_depends_on_the_axis_alone() -> None:
     assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
     with pytest.raises(cg.GuardError):
         run({p: np.ones((5, 4))})
+
+
+def test_a_program_holds_plain_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[Any] = []
+
+    def look(schedule: Schedule) -> Schedule:
+        options.extend(item.options["shape"] for item in schedule.items if "shape" in getattr(item, "options", ()))
+        return schedule
+
+    monkeypatch.setitem(passes.PASSES, "look", look)
+    p, x = cg.placeholder((None, None), name="p", example=np.ones((2, 3))), cg.variable(np.arange(6.0), "x")
+    np.testing.assert_array_equal(cg.Executor(np.reshape(x, p.shape) * p).run({p: np.ones((2, 3))}), [[0, 1, 2], [3, 4, 5]])
+    assert [(type(shape), shape) for shape in options] == [(tuple, (2, 3))]
 
 
 class Thing:
