@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, OperationalNode, Write, last_places, leaf, overlaps_itself
+from compgraph.graph import OperationalNode, Write, last_places, leaf
 
 from ..batching import batch_like, pull_batch
 from ..forward import Layers
-from ..rules import DEFERRED, RuleErrors, Scatter, conform_batch
+from ..rules import DEFERRED, Rule, RuleErrors, conform_batch
 from .structural_zeros import swept
 from .writes import Events, Past, sweep_with, turned
 
@@ -49,54 +50,37 @@ class BatchedShadow(Layers):
             self.buffer = leaf(self.buffer, OperationalNode, None)
 
 
+class InBatch:
+    """The formulas of a rule, for batches of adjoints."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    def __getitem__(self, position: int) -> Any:
+        if self.rule.formulas[position] is None:
+            return None
+        return lambda adjoint, out, *operands, **options: pull_batch(self.rule, position, adjoint, out, list(operands), options)
+
+
 class BatchedPast(Past):
     """What the buffers held, and a batch of adjoints, at the moment to which the sweep has come back."""
 
     def __init__(self, events: Events, create_graph: bool, rules: Any, errors: RuleErrors, count: int) -> None:
         super().__init__(events, create_graph, rules, errors)
         self.count = count
+        self.fitted = functools.partial(conform_batch, count=count)
 
     def settled(self, adjoint: Any, node: Any) -> Any:
-        """An adjoint put together."""
+        """Adjoints put together."""
         return adjoint.settle(batch_like(node, self.count)) if adjoint.__class__ in DEFERRED else adjoint
 
-    def give(self, node: Any, contribution: Any) -> None:
-        """Add contributions to the adjoints of a node."""
-        root = self.roots.get(node)
-        if root is None or not root.memory:
-            earlier = self.adjoints.get(node)
-            if contribution.__class__ not in DEFERRED:
-                contribution = conform_batch(contribution, node.plain, self.count)
-            self.adjoints[node] = contribution if earlier is None else earlier + contribution
-        elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
-            contribution = conform_batch(self.settled(contribution, node), node.plain, self.count)
-            self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args])
-        else:
-            if root not in self.shadows:
-                self.shadows[root] = BatchedShadow(root.plain, self.count, self.create_graph)
-            place = self.shadows[root].window(node.plain)
-            if contribution.__class__ is Scatter:
-                Scatter.of([(turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
-                contribution = contribution.dense
-            if contribution is not None:
-                place += turned(conform_batch(contribution, node.plain, self.count))
+    def shadow_of(self, root: Any) -> Any:
+        """A new shadow of a buffer."""
+        return BatchedShadow(root.plain, self.count, self.create_graph)
 
-    def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
-        """Ask the rule of a node for the contributions to its operands."""
-        rule = self.rules[node.function]
-        before, self.errors.at = self.errors.at, node
-        out = node.plain if out is None else out
-        for position in node.edges:
-            operand = node.args[position]
-            if operand.__class__ in INERT or (needed is not None and operand not in needed) or rule.formulas[position] is None:
-                continue
-            contribution = pull_batch(rule, position, adjoint, out, operands, node.options)
-            if self.errors.log is not None:
-                self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            if contribution.__class__ is np.ndarray and contribution.base is not None:
-                contribution = contribution.copy()  # it may be a window of what is undone later
-            self.give(operand, contribution)
-        self.errors.at = before
+    def formulas(self, node: Any) -> Any:
+        """What takes batches, in the place of the formulas of a node's rule."""
+        return InBatch(self.rules[node.function])
 
     def adjoint_of(self, write: Write) -> Any:
         """The adjoints of what a write stored, which are taken out of the shadow; or None."""

@@ -8,7 +8,7 @@ node is reached that first had the buffer is the adjoint of that node. See compg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,7 @@ class Past:
         self.values: dict[Any, Twin] = {}
         self.shadows: dict[Any, Shadow] = {}
         self.adjoints: dict[Any, Any] = {}
+        self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
 
     def undo(self, write: Write) -> None:
         """Put back what a write overwrote."""
@@ -128,31 +129,38 @@ class Past:
         """An adjoint put together."""
         return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
 
+    def shadow_of(self, root: Any) -> Any:
+        """A new shadow of a buffer."""
+        return Shadow(root.plain, self.create_graph)
+
     def give(self, node: Any, contribution: Any) -> None:
         """Add a contribution to the adjoint of a node."""
         root = self.roots.get(node)
         if root is None or not root.memory:
             earlier = self.adjoints.get(node)
             if contribution.__class__ not in DEFERRED:
-                contribution = conform(contribution, node.plain)
+                contribution = self.fitted(contribution, node.plain)
             self.adjoints[node] = contribution if earlier is None else earlier + contribution
         elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
-            if contribution.__class__ in DEFERRED:
-                contribution = contribution.settle(node)
-            self.pass_on(node, conform(contribution, node.plain), [a if not isinstance(a, Node) else a.plain for a in node.args])
+            contribution = self.fitted(self.settled(contribution, node), node.plain)
+            self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args])
         else:
             if root not in self.shadows:
-                self.shadows[root] = Shadow(root.plain, self.create_graph)
+                self.shadows[root] = self.shadow_of(root)
             place = self.shadows[root].window(node.plain)
             if contribution.__class__ is Scatter:
                 Scatter.of([(turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
                 contribution = contribution.dense
             if contribution is not None:
-                place += turned(conform(contribution, node.plain))
+                place += turned(self.fitted(contribution, node.plain))
+
+    def formulas(self, node: Any) -> Any:
+        """The formulas of a node's rule."""
+        return self.rules[node.function].formulas
 
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands."""
-        formulas = self.rules[node.function].formulas
+        formulas = self.formulas(node)
         before, self.errors.at = self.errors.at, node
         watch = watched()
         if watch is not None:
