@@ -242,8 +242,8 @@ class Implicit:
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
         """The adjoints of the parameters."""
         weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
-        _, pulled = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
-        return list(pulled(weights)[1:])
+        _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
+        return list(pull(weights)[1:])
 
     def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
         """The tangent of the solution from that of one parameter."""

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from .jacobian_node import JacobianNode, Layers, jacobian, real_inputs, refuse_carried, variables
+from .jacobian_node import JacobianNode, Layers, jacobian, real_inputs, refuse_jacobian, variables
 from .jvp import jvp
 from .tangent_node import TangentNode
 
-__all__ = ["JacobianNode", "Layers", "TangentNode", "jacobian", "jvp", "real_inputs", "refuse_carried", "variables"]
+__all__ = ["JacobianNode", "Layers", "TangentNode", "jacobian", "jvp", "real_inputs", "refuse_jacobian", "variables"]

@@ -90,7 +90,7 @@ class JacobianNode(TangentNode):
         """Another node of this level."""
         return JacobianNode.of(primal, tangent, self.level, self.inputs, root)
 
-    def pushed(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+    def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
         """The tangents of an operation's output, from those of its operands (None where zero)."""
         if self.inputs.size:
             return push_batch(rule, tangents, out, function, list(operands), options)
@@ -159,18 +159,18 @@ def _no_directions(out: Any) -> Any:
     return None if out is None else np.zeros((0, *out.shape), out.dtype)
 
 
-def _carried(value: Any) -> JacobianNode | None:
+def _jacobian_node_in(value: Any) -> JacobianNode | None:
     """The value, or one among its primals and tangents of other derivatives, if that carries Jacobians."""
     if isinstance(value, JacobianNode) or not isinstance(value, TangentNode):
         return value if isinstance(value, JacobianNode) else None
-    found = _carried(value.primal)
-    return _carried(value.derivative()) if found is None else found
+    found = _jacobian_node_in(value.primal)
+    return _jacobian_node_in(value.derivative()) if found is None else found
 
 
 def _refuse_others(level: int, values: Sequence[Any]) -> None:
     """Raise if values from two calls of `variables` meet: each would carry a part of the Jacobian only."""
     for value in values:
-        other = _carried(value)
+        other = _jacobian_node_in(value)
         if other is not None and other.level != level:
             raise TypeError(
                 f"the {describe(other)} carries the Jacobian for the inputs of another call of autodiff.forward.variables; make "
@@ -178,9 +178,9 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
             )
 
 
-def refuse_carried(operator: str, value: Any) -> None:
+def refuse_jacobian(operator: str, value: Any) -> None:
     """Raise if reverse mode is to pass a value that carries a Jacobian."""
-    found = _carried(value)
+    found = _jacobian_node_in(value)
     if found is not None:
         raise TypeError(
             f"{operator}: the {describe(found)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "

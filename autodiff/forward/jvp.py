@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid
+from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths, noticing
@@ -132,14 +132,9 @@ def _settled(value: Any, since: int) -> Any:
     """
     if not isinstance(value, Node) or value.level:
         return value
-    queue: list[Any] = [value]
-    seen = {value}
-    for node in queue:
+    for node in walk([value], lambda node: [node.args[position] for position in node.edges]):
         if node.tick <= since or node.__class__ in GIVEN or (isinstance(node, Node) and memory_of(node)):
             return value
-        operands = {node.args[position] for position in node.edges} - seen
-        seen |= operands
-        queue += operands
     return value.plain
 
 

@@ -70,14 +70,14 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     for x in trace.inputs:
         if out.shape != x.shape:
             raise ValueError(f"elementwise_grad: the function made shape {out.shape} of {x.shape}; it is not elementwise")
-    found = _pulled(trace, out, np.ones(out.shape, out.dtype))
+    found = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
-    for derivative, weighted in zip(found, _pulled(trace, out, weights.astype(out.dtype)), strict=True):
+    for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
         _require_same(to_plain(weighted), weights.astype(derivative.dtype) * to_plain(derivative))
     return found
 
 
-def _pulled(trace: Trace, out: Any, weights: Any) -> list[Any]:
+def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     """The products of weights with the Jacobians of one result."""
     found = trace.pull(out, weights)
     if out.dtype.kind != "c":

@@ -236,18 +236,18 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     array([ 2., 40.])
     """
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
-    recorded = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
-    written = any(r.written for r in recorded.values())
+    linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
+    written = any(r.written for r in linearizations.values())
     warn_of_unreached(trace)
 
-    def along(o: Any, tangents: list[Any]) -> list[Any]:
-        return [recorded[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
+    def push_one(o: Any, tangents: list[Any]) -> list[Any]:
+        return [linearizations[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)
         if written:
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
-        pushed = [with_tangents(out, directions, along)[0] for out in trace.leaves]
+        pushed = [with_tangents(out, directions, push_one)[0] for out in trace.leaves]
         # the tangent itself may have come through
         return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
 

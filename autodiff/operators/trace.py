@@ -29,7 +29,7 @@ from ..arguments import (
     warn_of_zeros,
     with_aux,
 )
-from ..forward import TangentNode, refuse_carried
+from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
@@ -76,7 +76,7 @@ class Trace:
         given = []
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
-                refuse_carried(self.operator, argument)
+                refuse_jacobian(self.operator, argument)
                 given.append(stand_in(argument if self.outer else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
             with noticing() as self.escapes:
@@ -102,7 +102,7 @@ class Trace:
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
         for position, out in enumerate(self.leaves or [self.result]):
-            refuse_carried(self.operator, out)
+            refuse_jacobian(self.operator, out)
             if not isinstance(out, Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
@@ -140,7 +140,7 @@ class Trace:
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
-        refuse_carried(self.operator, adjoint)
+        refuse_jacobian(self.operator, adjoint)
         return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
 
     def _pull(self, out: Any, adjoint: Any) -> list[Any]:
