@@ -103,7 +103,7 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
 
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
-    """The same one level down, where the tangents of this level are arguments and results like any other."""
+    """The same one level down: tangents of this level are arguments and results of their own."""
     with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.level == level]
     split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
     if not any(isinstance(x, Node) for x in split):
@@ -123,7 +123,7 @@ def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
 
 
 class Structure:
-    """How results were nested, as one leaf."""
+    """How results were nested, wrapped so that it is a leaf itself."""
 
     def __init__(self, structure: Any) -> None:
         self.of_results = structure
@@ -153,7 +153,7 @@ class Checkpoint:
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.plain:
-                np.asarray(operand)  # of a variable that was updated this says so
+                np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(
                     f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
                 )
@@ -183,7 +183,7 @@ class Checkpoint:
             return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
-        """The support of the adjoint of one operand, from that of the adjoint of the result; see `structural`."""
+        """The support of the adjoint of one operand, from that of the result (see `reverse.structural_zeros`)."""
         known = self.known
         if known is None or known[0] is not s:  # a sweep asks for one operand after the other
             supports = s if isinstance(out, tuple) else (s,)
@@ -217,7 +217,7 @@ def _parts(adjoints: Sequence[Any]) -> Parts:
 
 
 def _may_differ(node: Any) -> bool:
-    """Whether a node that was not there the first time may hold something else: not plain numbers that became a buffer."""
+    """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
     return bool(node.__class__ not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 

@@ -79,8 +79,8 @@ class Custom:
     def __init__(self, f: Function, options: dict[str, Any], structure: Any) -> None:
         self.f = f
         self.options = options
-        self.structure = structure  # how the arguments nest
-        self.results: Any = None  # how the value does
+        self.structure = structure  # of the arguments
+        self.results: Any = None  # the structure of the value
         self.name = getattr(f, "__name__", "the function")
         self.operands: tuple[Any, ...] = ()
         self.pull_kept: Any = None

@@ -1,6 +1,6 @@
-"""Forward mode: tangents carried along as the values are computed, with no graph stored.
+"""Forward mode: tangents are computed beside the values, and no graph is stored.
 
-`jvp` passes one direction through a function; `variables` makes inputs of which the whole Jacobian is carried.
+`jvp` passes one direction through a function; `variables` makes inputs with respect to which values have their Jacobians.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
 
 
 def _diagonals(trace: Trace, out: Any) -> list[Any]:
-    """The diagonals of the Jacobians of one result, if there is nothing beside them."""
+    """The diagonals of the Jacobians of one result; raises if an element beside them is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
             raise ValueError(f"elementwise_grad: the function made shape {out.shape} of {x.shape}; it is not elementwise")
@@ -151,7 +151,7 @@ class Field:
         (self.x,) = self.f.arrays()
 
     def columns(self) -> list[Any]:
-        """The derivatives along each axis of a field of as many numbers: the columns of the Jacobian, as vectors."""
+        """The columns of the Jacobian, as vectors: the derivative along each axis."""
         units = np.eye(self.x.size, dtype=self.x.dtype).reshape(-1, *self.x.shape)
         return [self._column(unit) for unit in units]
 

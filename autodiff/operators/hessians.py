@@ -1,4 +1,4 @@
-"""Hessians, and products with them: the gradient of a function is recorded, and swept as the result of any other."""
+"""Hessians, and products with them: the gradient is recorded, and then differentiated as any other result is."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 
 def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
-    """The adjoints of the inputs from those of the gradient."""
+    """The product of the Hessian with directions: adjoints are passed back through the gradient, as the Hessian is symmetric."""
     with recording_on():
         gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
     v = in_a_row(directions)
@@ -129,7 +129,7 @@ def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
         return trace.pull(gradient, v)
     linearization = trace.linearized(gradient)
     found = linearization.pull_one(v)
-    return found if linearization.live else [np.array(x)[()] for x in found]  # they may be parts of v itself
+    return found if linearization.live else [np.array(x)[()] for x in found]  # parts of v itself may be among them
 
 
 def _scalar(trace: Trace) -> Any:

@@ -2,9 +2,9 @@
 
 The arguments a function is differentiated with respect to are replaced by input nodes, the function is called once,
 and the graph it recorded is swept. If an argument is a node itself, or the function uses an outer variable, the
-derivatives are nodes too, connected to it; that is how operators nest. Values that carry tangents of an outer `jvp`
-keep them: differentiation is linear, so the gradient of a primal with a tangent is the gradient of the primal with
-the gradient of the tangent.
+derivatives are nodes too, connected to it; that is how operators nest. Values with tangents of an outer `jvp` keep them:
+differentiation is linear, so of a result with a tangent the gradient is that of its primal, and has that of its tangent
+for a tangent (`with_tangents`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Trace:
         require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
     def linearized(self, out: Any) -> Linearization:
-        """What lies between the inputs and a node computed from them, by the function or from the gradient of its result."""
+        """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
         return Linearization(self.operator, self.inputs, out, outer=self.outer)
 
     def _run(self) -> None:
@@ -92,7 +92,7 @@ class Trace:
         return result[0] if self.has_aux else result
 
     def again(self, leaves: Sequence[Any]) -> list[Any]:
-        """The adjoints of other leaves, as plain numbers."""
+        """The gradient at other leaves, as plain numbers."""
         with no_graph():
             trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
             return trace.pull(trace.scalar(""))
@@ -129,7 +129,7 @@ class Trace:
         return out
 
     def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
-        """Nested as the result is: for each leaf of it what `derive` gives for the arguments, nested as they are."""
+        """What `derive` gives for each leaf of the result: nested as the result, and each as the arguments."""
         return unflatten(self.structure, [self.arguments.shaped(derive(out)) for out in self.outs()])
 
     def answer(self, *found: Any) -> Any:
@@ -172,7 +172,7 @@ class Trace:
                 warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
 
     def live(self, nodes: list[Any]) -> bool:
-        """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
+        """Whether the graph goes on beyond the inputs, so that derivatives are to be nodes."""
         return self.outer and goes_on(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:

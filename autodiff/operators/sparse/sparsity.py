@@ -1,4 +1,4 @@
-"""Which elements of a Jacobian may differ from zero, found on the recorded graph, and the Jacobian found by that.
+"""Which elements of a Jacobian may differ from zero, found on the recorded graph; and the Jacobian, by as few directions.
 
 For each node a boolean matrix says which elements of the input each of its elements depends on: through elementwise
 operations, reductions and what moves elements it is followed exactly; an operation of which no more is known makes all
@@ -82,7 +82,7 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
         return given[0]
     if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
         return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
-    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by memory
+    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and given[0] is not None:
         return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
@@ -128,7 +128,7 @@ def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[A
 
 
 def _multiplied(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
-    """A matrix and a vector: each result has to do with the elements that its coefficients are not zero for."""
+    """A product of a matrix and a vector: coefficients that are zero make no dependence."""
     a, b = map(np.asarray, operands)
     if given[0] is None and (a.ndim, b.ndim) == (2, 1):
         return patterns.multiplied(a, given[1])
@@ -204,6 +204,6 @@ def _compressed(linearization: Linearization, i: int) -> Any:
 
 
 def _grouped(colors: Any, chunk: slice, like: Any) -> Any:
-    """For each color of a chunk, ones where elements have it."""
+    """The directions for a chunk of colors: ones at the elements that have the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)
