@@ -84,7 +84,7 @@ class Arguments:
             return list(map(as_argument, self.leaves))
         except TypeError:
             for name, leaf in zip(self.names, self.leaves, strict=True):
-                as_argument(leaf, f"{self.operator}: {name}")  # the same, with a name that takes time to find
+                as_argument(leaf, f"{self.operator}: {name}")  # the same error with a name, which takes time to find
             raise
 
     @property

@@ -54,7 +54,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     DetachedGradientError
         If the values differ.
     """
-    for x in given:  # written out, since every operator asks
+    for x in given:  # a plain loop, since every operator runs it
         if x.__class__ is not np.ndarray and (isinstance(x, (float, int, complex, np.generic)) or np.shape(x) == ()):
             break
     else:
@@ -68,7 +68,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     if asked:
         try:
             plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Node) else x for x in given])
-        except Exception:  # the function is one of nodes
+        except Exception:  # the function works on nodes alone
             return
         values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
         if _same(plain, again) and not _same(plain, values):
@@ -80,7 +80,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
 
 
 def _twice(call: Callable[..., Any], numbers: Sequence[Any]) -> list[Any]:
-    """What a function gives for plain numbers, two times."""
+    """The values of two calls with the same plain numbers."""
     with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [[np.asarray(x) for x in flatten(call(*numbers))[0]] for _ in range(2)]

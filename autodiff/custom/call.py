@@ -39,7 +39,7 @@ class Opaque:
         return call.compute(*operands)
 
 
-def _pulled(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
+def _adjoints(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
     """The adjoints of several operands, from one call of `pull`."""
     found = call.pull(adjoint, out, *operands)
     return [found[position] for position in positions]
@@ -69,7 +69,7 @@ def transposed(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_pulled), Variadic(_tangent))
+makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_adjoints), Variadic(_tangent))
 
 
 def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
@@ -77,6 +77,6 @@ def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
     return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
 
 
-def is_recorded(*values: Any) -> bool:
+def has_node(*values: Any) -> bool:
     """Whether a node is among values, or in a tuple among them."""
-    return any(is_recorded(*v) if isinstance(v, tuple) else isinstance(v, Node) for v in values)
+    return any(has_node(*v) if isinstance(v, tuple) else isinstance(v, Node) for v in values)

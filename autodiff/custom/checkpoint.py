@@ -17,7 +17,7 @@ from ..forward import TangentNode
 from ..operators import as_joint
 from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
 from ..rules import Parts
-from .call import Opaque, is_recorded
+from .call import Opaque, has_node
 from .closure import Closure
 
 Function = Callable[..., Any]
@@ -103,27 +103,27 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
 
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
-    """The same one level down, where the tangents of this level are arguments and results like any other."""
-    carried = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.level == level]
-    split = [x.primal if i in carried else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in carried]
+    """The same one level down: tangents of this level are arguments and results of their own."""
+    with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.level == level]
+    split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
     if not any(isinstance(x, Node) for x in split):
         return f(leaves)
 
     def both(given: Sequence[Any]) -> Any:
         joined = list(given[: len(leaves)])
-        for i, tangent in zip(carried, given[len(leaves) :], strict=True):
+        for i, tangent in zip(with_tangent, given[len(leaves) :], strict=True):
             joined[i] = leaves[i].like(joined[i], tangent)
         found, structure = flatten(f(joined))
         pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in found]
         return pairs, Structure(structure)
 
     pairs, held = _checkpointed(both, split)
-    found = [leaves[carried[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
+    found = [leaves[with_tangent[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
     return unflatten(held.of_results, found)
 
 
 class Structure:
-    """How results were nested, as one leaf."""
+    """How results were nested, wrapped so that it is a leaf itself."""
 
     def __init__(self, structure: Any) -> None:
         self.of_results = structure
@@ -153,7 +153,7 @@ class Checkpoint:
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.plain:
-                np.asarray(operand)  # of a variable that was updated this says so
+                np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(
                     f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
                 )
@@ -174,7 +174,7 @@ class Checkpoint:
         joint, wanted = self._again(out, operands)
         nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
         within = None if support is None else _parts(support)
-        if not is_recorded(adjoints, *operands):
+        if not has_node(adjoints, *operands):
             found = owned(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
             return [found[x] for x in wanted]
         with recording_on():
@@ -183,12 +183,12 @@ class Checkpoint:
             return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
-        """The support of the adjoint of one operand, from that of the adjoint of the result; see `structural`."""
+        """The support of the adjoint of one operand, from that of the result (see `reverse.structural_zeros`)."""
         known = self.known
         if known is None or known[0] is not s:  # a sweep asks for one operand after the other
             supports = s if isinstance(out, tuple) else (s,)
             joint, wanted = self._again(out, operands)
-            recorded = is_recorded(supports, *operands)
+            recorded = has_node(supports, *operands)
             with recording_on() if recorded else nullcontext():
                 nodes = collect(joint, stop=wanted)
                 found = sweep_supports(nodes, joint, _parts(supports), set(wanted), recorded, frozenset(wanted))
@@ -217,7 +217,7 @@ def _parts(adjoints: Sequence[Any]) -> Parts:
 
 
 def _may_differ(node: Any) -> bool:
-    """Whether a node that was not there the first time may hold something else: not plain numbers that became a buffer."""
+    """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
     return bool(node.__class__ not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 

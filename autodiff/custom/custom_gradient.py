@@ -14,7 +14,7 @@ from compgraph.graph.context import NoGraph, recording_on
 from ..arguments import flatten, unflatten
 from ..reverse import connected_zeros
 from ..rules import lent
-from .call import Opaque, is_recorded, transposed, zeros_for
+from .call import Opaque, has_node, transposed, zeros_for
 
 Function = Callable[..., Any]
 
@@ -79,21 +79,21 @@ class Custom:
     def __init__(self, f: Function, options: dict[str, Any], structure: Any) -> None:
         self.f = f
         self.options = options
-        self.structure = structure  # how the arguments nest
-        self.results: Any = None  # how the value does
+        self.structure = structure  # of the arguments
+        self.results: Any = None  # the structure of the value
         self.name = getattr(f, "__name__", "the function")
         self.operands: tuple[Any, ...] = ()
-        self.pulled: Any = None
+        self.pull_kept: Any = None
 
     def compute(self, *operands: Any) -> Any:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
-            parts, pulled = self._pair(operands)
+            parts, pull = self._pair(operands)
         if any(isinstance(p, Node) and p.__class__ not in INERT for p in parts):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
-        self.operands, self.pulled = operands, pulled
+        self.operands, self.pull_kept = operands, pull
         values = tuple(np.asarray(to_plain(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
@@ -122,12 +122,12 @@ class Custom:
         """The adjoints of the operands."""
         if isinstance(out, tuple):
             adjoint = zeros_for(adjoint, out)
-        if is_recorded(adjoint, *operands):
+        if has_node(adjoint, *operands):
             return self._pair(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
-            return [lent(to_plain(a)) for a in self.pulled(adjoint)]
+            return [lent(to_plain(a)) for a in self.pull_kept(adjoint)]
 
     def _checked(self, found: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
@@ -171,10 +171,10 @@ class Custom:
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
-        together = self._pair(operands)[1]
+        pull_all = self._pair(operands)[1]
 
         def pull(adjoint: Any) -> Any:
-            return together(adjoint)[position]
+            return pull_all(adjoint)[position]
 
         self._require_linear(pull, out)
         try:

@@ -196,7 +196,7 @@ def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: floa
             return float(to_plain(value)), np.ravel(to_plain(found))
 
         first = float(np.max(np.abs(both(np.ravel(start))[1]), initial=0))
-        with np.errstate(over="ignore", invalid="ignore"):  # a search that runs away is told below
+        with np.errstate(over="ignore", invalid="ignore"):  # a search that diverges is reported below
             found = optimize.minimize(both, np.ravel(start), jac=True, method=method, tol=tol * max(first, 1e-3), options=options)
         x = np.asarray(found.x, float)
         for _ in range(5):
@@ -242,8 +242,8 @@ class Implicit:
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
         """The adjoints of the parameters."""
         weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
-        _, pulled = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
-        return list(pulled(weights)[1:])
+        _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
+        return list(pull(weights)[1:])
 
     def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
         """The tangent of the solution from that of one parameter."""

@@ -118,8 +118,8 @@ class Solution:
 
         def backward(state: Any, time: Any, *params: Any) -> Any:
             y, weights = laid_out(state[:size], shape), laid_out(state[size : 2 * size], shape)
-            rate, pulled = vjp(f, y, time, *params)  # also by time, which alone may decide
-            of_state, _, *of_params = pulled(weights)
+            rate, pull = vjp(f, y, time, *params)  # by time too: f may depend on nothing else
+            of_state, _, *of_params = pull(weights)
             return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (of_state, *of_params))])
 
         weights, totals = adjoint[-1], np.zeros(sum(sizes))

@@ -1,12 +1,12 @@
-"""Forward mode: tangents carried along as the values are computed, with no graph stored.
+"""Forward mode: tangents are computed beside the values, and no graph is stored.
 
-`jvp` passes one direction through a function; `variables` makes inputs of which the whole Jacobian is carried.
+`jvp` passes one direction through a function; `variables` makes inputs with respect to which values have their Jacobians.
 """
 
 from __future__ import annotations
 
-from .jacobian_node import JacobianNode, Layers, jacobian, real_inputs, refuse_carried, variables
+from .jacobian_node import JacobianNode, Layers, jacobian, real_inputs, refuse_jacobian, variables
 from .jvp import jvp
 from .tangent_node import TangentNode
 
-__all__ = ["JacobianNode", "Layers", "TangentNode", "jacobian", "jvp", "real_inputs", "refuse_carried", "variables"]
+__all__ = ["JacobianNode", "Layers", "TangentNode", "jacobian", "jvp", "real_inputs", "refuse_jacobian", "variables"]

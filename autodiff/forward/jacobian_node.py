@@ -1,7 +1,7 @@
-"""Jacobians carried along: each value has its derivatives with respect to all elements of the inputs, as one array.
+"""A value with its Jacobian: its tangents in the directions of all elements of the inputs, as one array.
 
-The tangents in the directions of all input elements are stacked along a first axis, and pass each operation together
-(see `batching`). No graph is stored: what a value was computed from is forgotten at once.
+The directions are a first axis of the tangents, and pass each operation as one batch (see `autodiff.batching`). No graph is
+stored: what a value was computed from is forgotten at once.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class JacobianNode(TangentNode):
         """Another node of this level."""
         return JacobianNode.of(primal, tangent, self.level, self.inputs, root)
 
-    def pushed(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+    def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
         """The tangents of an operation's output, from those of its operands (None where zero)."""
         if self.inputs.size:
             return push_batch(rule, tangents, out, function, list(operands), options)
@@ -109,7 +109,7 @@ class JacobianNode(TangentNode):
         index = index if isinstance(index, tuple) else (index,)
         if not any(i is Ellipsis for i in index):
             index = (*index, ...)
-        last = np.moveaxis(window, 0, -1)  # behind all others, the axis of directions stays where it is
+        last = np.moveaxis(window, 0, -1)  # as the last axis, that of directions stays last whatever the index
         last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
 
     @classmethod
@@ -159,18 +159,18 @@ def _no_directions(out: Any) -> Any:
     return None if out is None else np.zeros((0, *out.shape), out.dtype)
 
 
-def _carried(value: Any) -> JacobianNode | None:
-    """The value, or one among its primals and tangents of other derivatives, if that carries Jacobians."""
+def _jacobian_node_in(value: Any) -> JacobianNode | None:
+    """The first JacobianNode among a value, its primal and its tangent, and theirs; None if there is none."""
     if isinstance(value, JacobianNode) or not isinstance(value, TangentNode):
         return value if isinstance(value, JacobianNode) else None
-    found = _carried(value.primal)
-    return _carried(value.derivative()) if found is None else found
+    found = _jacobian_node_in(value.primal)
+    return _jacobian_node_in(value.derivative()) if found is None else found
 
 
 def _refuse_others(level: int, values: Sequence[Any]) -> None:
-    """Raise if values from two calls of `variables` meet: each would carry a part of the Jacobian only."""
+    """Raise if values from two calls of `variables` meet: each has a part of the Jacobian only."""
     for value in values:
-        other = _carried(value)
+        other = _jacobian_node_in(value)
         if other is not None and other.level != level:
             raise TypeError(
                 f"the {describe(other)} carries the Jacobian for the inputs of another call of autodiff.forward.variables; make "
@@ -178,9 +178,9 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
             )
 
 
-def refuse_carried(operator: str, value: Any) -> None:
-    """Raise if reverse mode is to pass a value that carries a Jacobian."""
-    found = _carried(value)
+def refuse_jacobian(operator: str, value: Any) -> None:
+    """Raise if a value that carries a Jacobian is given to reverse mode."""
+    found = _jacobian_node_in(value)
     if found is not None:
         raise TypeError(
             f"{operator}: the {describe(found)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "
@@ -189,7 +189,7 @@ def refuse_carried(operator: str, value: Any) -> None:
 
 
 def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
-    """The arrays that `variables` makes nodes of, in either mode: real and floating."""
+    """The real floating arrays that `variables` makes nodes of, in either mode."""
     if not values:
         raise TypeError("variables: give one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):

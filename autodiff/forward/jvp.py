@@ -1,4 +1,4 @@
-"""The derivative of a function along a direction, in one forward pass; what its arguments may be, and what went wrong."""
+"""`jvp`: the derivative of a function along a direction, in one forward pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid
+from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths, noticing
@@ -69,7 +69,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         primal = as_argument(primal, f"jvp: primal {position}")
         tangent = as_direction(tangent, primal, f"jvp: tangent {position}", "its primal")
         own = record(operations.input_of, (primal,))  # the function may write into it
-        moved = conform(tangent, primal)  # and what it returns may be this
+        moved = conform(tangent, primal)  # copied below if plain, since the function may return it
         inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
     wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
 
@@ -126,20 +126,15 @@ def _handed(value: Any) -> Any:
 
 
 def _settled(value: Any, since: int) -> Any:
-    """A value for the caller: plain numbers, where nothing it was computed from was made before a tick or is given later.
+    """A value for the caller: as plain numbers, unless it was computed from a node that is older than a tick or is given later.
 
-    An inner derivative that uses a value with a tangent makes a node of it, in case it is written into.
+    It may be a node though none was given: an inner derivative makes nodes of the values it uses, in case they are written into.
     """
     if not isinstance(value, Node) or value.level:
         return value
-    queue: list[Any] = [value]
-    seen = {value}
-    for node in queue:
+    for node in walk([value], lambda node: [node.args[position] for position in node.edges]):
         if node.tick <= since or node.__class__ in GIVEN or (isinstance(node, Node) and memory_of(node)):
             return value
-        operands = {node.args[position] for position in node.edges} - seen
-        seen |= operands
-        queue += operands
     return value.plain
 
 

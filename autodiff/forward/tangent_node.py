@@ -1,4 +1,4 @@
-"""Forward mode: tangents carried along as the values are computed, with no graph stored.
+"""A value with a tangent: operations and writes compute both.
 
 A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.node.record` hands every
 operation on one to `TangentNode.carry`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
@@ -48,7 +48,7 @@ class TangentNode(Node):
     primal : array or Node
         The value, one level further down.
     tangent : array or Node
-        Its derivative, of the same shape. (A `carried.JacobianNode` has many, along a first axis.)
+        Its derivative, of the same shape. (A `JacobianNode` has many, along a first axis.)
     level : int
         Which derivative this is; inner derivatives have higher levels.
     root : TangentNode or None
@@ -83,7 +83,7 @@ class TangentNode(Node):
         """Another node of this level."""
         return TangentNode.create_using(primal, tangent, self.level, root)
 
-    def pushed(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+    def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
         """The tangent of an operation's output, from those of its operands (None where zero)."""
         return push(rule, tangents, out, function, operands, options)
 
@@ -103,7 +103,7 @@ class TangentNode(Node):
     def primal(self) -> Any:
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
-            buffer = self.root.primal  # it became a node, or one with a tangent, when such a one was written into it
+            buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
             self._primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
             if not self.plain.flags.writeable:
                 np.ndarray.setflags(self._primal, write=False)
@@ -128,8 +128,8 @@ class TangentNode(Node):
     @classmethod
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
-        carried = [a.__class__ is cls and a.level == level for a in args]
-        pairs = list(zip(args, carried, strict=True))
+        has_tangent = [a.__class__ is cls and a.level == level for a in args]
+        pairs = list(zip(args, has_tangent, strict=True))
         those = [a for a, c in pairs if c]
         _join_graph(those, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
@@ -144,8 +144,8 @@ class TangentNode(Node):
         tangent = None
         if function not in operations.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            pushed = RuleErrors(function).run_once(those[0].pushed, rule, tangents, out, function, primals, options)
-            tangent = _apart(pushed, those)
+            found = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
+            tangent = _apart(found, those)
         watch = watched()
         if watch is not None:
             watch.carried(function, args, out, tangent)
@@ -167,9 +167,9 @@ class TangentNode(Node):
             raise TypeError(
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
             )
-        require_writeable(target)  # here, since parts of buffers that are cut anew are writeable
-        carried = value.__class__ is cls and value.level == level
-        primal, tangent = (value.primal, value.derivative()) if carried else (value, None)
+        require_writeable(target)  # asked here, since windows cut anew are always writeable
+        has_tangent = value.__class__ is cls and value.level == level
+        primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)
         root = target if target.root is None else target.root
         _join_graph([target], [primal, tangent])
         carries = tangent is not None or root.derivative() is not None
@@ -197,7 +197,7 @@ class TangentNode(Node):
 
 
 class _Half:
-    """What stands for the shadow of a buffer while one write into value and tangent is done, and after one that was cut off."""
+    """In place of the shadow while a write into value and tangent is under way, and after one that was interrupted."""
 
     def window(self, plain: Any) -> Any:
         raise interrupted(None)
@@ -208,23 +208,23 @@ class _Half:
 HALF: Any = _Half()
 
 
-def _viewed(out: Any, carried: Sequence[TangentNode]) -> Any:
+def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
     """The root of the operand that a result is a view of, or None."""
     plain = out.plain if isinstance(out, Node) else out
     if plain.__class__ is np.ndarray:
         owner = owner_of(plain)
-        for operand in carried:
+        for operand in nodes:
             if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
                 root = operand if operand.root is None else operand.root
-                return None if overlaps_itself(root.plain) else root  # of a broadcast number: it is never written into
+                return None if overlaps_itself(root.plain) else root  # a broadcast number is never written into
     return None
 
 
-def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
-    """A tangent that does not change when that of an operand is written: a rule may give that back as it is."""
+def _apart(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
+    """The tangent, copied if it shares memory with that of an operand, which may be written into later."""
     if isinstance(tangent, tuple):
-        return tuple(_apart(part, carried) for part in tangent)
-    for operand in carried:
+        return tuple(_apart(part, nodes) for part in tangent)
+    for operand in nodes:
         root = operand if operand.root is None else operand.root
         if root._shadow is not None and isinstance(tangent, np.ndarray):
             buffer = root._shadow.buffer
@@ -234,18 +234,18 @@ def _apart(tangent: Any, carried: Sequence[TangentNode]) -> Any:
 
 
 def _plain_constant(value: Any) -> Any:
-    """A node that is constant and was computed from nothing, like the answers of comparisons here, as its numbers."""
+    """The numbers of a constant node without operands, such as a comparison gives here; any other value as it is."""
     return value.plain if value.__class__ in INERT and not value.args else value
 
 
-def _join_graph(carried: Sequence[TangentNode], others: Sequence[Any]) -> None:
-    """If values meet nodes of a graph, let what is written into them from now on be recorded: the graph reads them."""
-    parts = [part for a in carried for part in (a.primal, a.derivative())]
-    nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
-    like: Any = max(nodes, key=lambda n: n.level, default=None)
+def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
+    """Where values meet nodes of a graph, make them nodes too, so that later writes into them are recorded."""
+    parts = [part for a in nodes for part in (a.primal, a.derivative())]
+    met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
+    like: Any = max(met, key=lambda n: n.level, default=None)
     if like is None or not (like.level or is_recording()):  # tangents are carried also where no graph is recorded
         return
-    for node in carried:
+    for node in nodes:
         root = node if node.root is None else node.root
         if root.is_scalar:
             continue
@@ -263,5 +263,5 @@ def _buffer_like(array: Any, value: Any) -> Any:
 
 
 def _rank(value: Any) -> int:
-    """What may be written into a value: plain numbers, nodes (0), or what has a tangent at a level up to this."""
+    """The highest level of what may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
     return value.level if isinstance(value, Node) else -1

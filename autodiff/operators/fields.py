@@ -66,18 +66,18 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
 
 
 def _diagonals(trace: Trace, out: Any) -> list[Any]:
-    """The diagonals of the Jacobians of one result, if there is nothing beside them."""
+    """The diagonals of the Jacobians of one result; raises if an element beside them is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
             raise ValueError(f"elementwise_grad: the function made shape {out.shape} of {x.shape}; it is not elementwise")
-    found = _pulled(trace, out, np.ones(out.shape, out.dtype))
+    found = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
-    for derivative, weighted in zip(found, _pulled(trace, out, weights.astype(out.dtype)), strict=True):
+    for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
         _require_same(to_plain(weighted), weights.astype(derivative.dtype) * to_plain(derivative))
     return found
 
 
-def _pulled(trace: Trace, out: Any, weights: Any) -> list[Any]:
+def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     """The products of weights with the Jacobians of one result."""
     found = trace.pull(out, weights)
     if out.dtype.kind != "c":
@@ -151,7 +151,7 @@ class Field:
         (self.x,) = self.f.arrays()
 
     def columns(self) -> list[Any]:
-        """The derivatives along each axis of a field of as many numbers: the columns of the Jacobian, as vectors."""
+        """The columns of the Jacobian, as vectors: the derivative along each axis."""
         units = np.eye(self.x.size, dtype=self.x.dtype).reshape(-1, *self.x.shape)
         return [self._column(unit) for unit in units]
 

@@ -1,4 +1,4 @@
-"""Operators on functions: a function of arrays becomes a function that returns its derivatives."""
+"""Gradients, and products of adjoints with Jacobians: the operators of reverse mode."""
 
 from __future__ import annotations
 

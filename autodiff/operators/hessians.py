@@ -1,4 +1,4 @@
-"""Hessians, and products with them: the gradient of a function is recorded, and swept as the result of any other."""
+"""Hessians, and products with them: the gradient is recorded, and then differentiated as any other result is."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
-        along = directions_of(trace, v)
-        found = with_tangents(out, along, lambda o, vs: _second(trace, o, vs))
+        directions = directions_of(trace, v)
+        found = with_tangents(out, directions, lambda o, vs: _second(trace, o, vs))
         warn_of_unreached(trace)
         return trace.answer(trace.arguments.shaped(found))
 
@@ -120,16 +120,16 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return product
 
 
-def _second(trace: Trace, out: Any, along: list[Any]) -> list[Any]:
-    """The adjoints of the inputs from those of the gradient."""
+def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
+    """The product of the Hessian with directions: adjoints are passed back through the gradient, as the Hessian is symmetric."""
     with recording_on():
         gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
-    v = in_a_row(along)
+    v = in_a_row(directions)
     if isinstance(v, Node):
         return trace.pull(gradient, v)
-    recorded = trace.linearized(gradient)
-    found = recorded.pull_one(v)
-    return found if recorded.live else [np.array(x)[()] for x in found]  # they may be parts of v itself
+    linearization = trace.linearized(gradient)
+    found = linearization.pull_one(v)
+    return found if linearization.live else [np.array(x)[()] for x in found]  # parts of v itself may be among them
 
 
 def _scalar(trace: Trace) -> Any:

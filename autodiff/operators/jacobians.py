@@ -1,7 +1,7 @@
 """Jacobians, and products with them.
 
-A function is called once; the graph it recorded is then swept for all directions together (see `batching`). Where it
-wrote in place, adjoints are passed back, together too, through what its writes overwrote.
+A function is called once, and a batch of directions passes the graph it recorded, all at once (see `autodiff.batching`).
+Where the function wrote in place, it is always a batch of adjoints, passed back through what the writes had overwritten.
 
 Complex numbers: of real arguments and complex results, the Jacobian holds the derivatives of both parts as complex
 numbers; of complex arguments and real results, each row is a gradient as `grad` gives it (``df/dx - i df/dy``); where
@@ -183,7 +183,7 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
 
 
 def refuse_nested(trace: Trace) -> None:
-    """Refuse a sparse matrix of what nests."""
+    """Refuse a sparse matrix where arguments or results nest."""
     if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
         raise ValueError(
             f"{trace.operator}: sparse=True needs a single array for argument and result, not nested ones; join the arrays "
@@ -192,7 +192,7 @@ def refuse_nested(trace: Trace) -> None:
 
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
-    """Tangents of the inputs, in their dtypes, from what nests as the arguments do."""
+    """Tangents of the inputs, in their dtypes, from a tree that nests as the arguments do."""
     pairs = enumerate(zip(trace.arguments.tangents(tree), trace.inputs, strict=True))
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
@@ -236,19 +236,19 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     array([ 2., 40.])
     """
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
-    recorded = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
-    written = any(r.written for r in recorded.values())
+    linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
+    written = any(r.written for r in linearizations.values())
     warn_of_unreached(trace)
 
-    def along(o: Any, tangents: list[Any]) -> list[Any]:
-        return [recorded[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
+    def push_one(o: Any, tangents: list[Any]) -> list[Any]:
+        return [linearizations[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)
         if written:
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
-        pushed = [with_tangents(out, directions, along)[0] for out in trace.leaves]
-        # the tangent itself may have come through
+        pushed = [with_tangents(out, directions, push_one)[0] for out in trace.leaves]
+        # copied, since what was pushed may be the tangent that was given
         return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
 
     return trace.answer(trace.values(trace.result), push)

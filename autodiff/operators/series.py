@@ -23,7 +23,7 @@ from ..rules import by_function, conform, push
 from .trace import stand_in
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
-SMALL = 8  # up to which powers are taken for polynomials
+SMALL = 8  # the highest power whose rule is followed down to 0, as of a polynomial
 
 
 class NotSimple(Exception):  # noqa: N818
@@ -80,7 +80,7 @@ class Expansion:
         return equation.series
 
     def _key(self, node: Any) -> Any:
-        """The same for two nodes that are the same function of the same series; None if that cannot be told."""
+        """Equal for two nodes that are one function of the same series; None if that cannot be told."""
         if node.options:
             return None
         parts: list[Any] = []
@@ -162,7 +162,7 @@ class Expansion:
         return None if left is None else left / self.value(node.args[1])
 
     def slope(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
-        """What gives the slope of a node, from ``(tangents, out, operands)``: its tangent rule, but for powers."""
+        """The function ``(tangents, out, operands)`` that gives the slope of a node: its tangent rule, but for powers."""
         rule = by_function[node.function]
         if rule.opname == "pow" and not self.live and not self._goes_down(node, operands[1]):
             first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
@@ -171,7 +171,7 @@ class Expansion:
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
     def _goes_down(self, node: Any, exponents: Any) -> bool:
-        """Whether a power has a small integer for exponent: its rule, which takes 1 from it, comes to 0: exact zeros."""
+        """Whether the exponent is a small integer: then the rule, which takes 1 from it again and again, ends in exact zeros."""
         if exponents is not None:
             return False
         exponent = self.value(node.args[1])
@@ -198,7 +198,7 @@ class Equation:
         self.series = outer.series[node]
         if key is not None:
             outer.known[key] = self
-        self.operands = operands  # they live as long as the key that knows them by their identity
+        self.operands = operands  # held, since the key knows them by their ids
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         given: dict[Any, Coefficients] = {}
 
@@ -226,7 +226,7 @@ class Equation:
             for slope, series in self.slopes:
                 slope.append(_at(series, 1))
             points = {inner, *[x for x in primals if isinstance(x, Node) and x in given]}
-            self.is_linear = points.isdisjoint(nodes)  # the slopes alone matter: each coefficient goes its own way
+            self.is_linear = points.isdisjoint(nodes)  # it depends on slopes alone, so orders do not mix
             self.expansion = None if self.is_linear else Expansion(nodes, given, outer.live, outer.known)
 
     def coefficient(self, k: int) -> Any:

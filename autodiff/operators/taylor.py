@@ -109,14 +109,14 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
 
 
 def _own(coefficient: Any, out: Any) -> Any:
-    """A coefficient for the caller: no part of the graph, nor of the direction."""
+    """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Node):
         return solid(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 
 def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
-    """The direction as one row of leaves; ones by default."""
+    """The leaves of the direction; ones by default."""
     if direction is None:
         return [np.ones(p.shape, p.dtype)[()] for p in points]
     leaves, given = flatten(direction)
@@ -131,7 +131,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
         return []
     nodes = collect(as_joint(outs), stop=inputs)
     if nodes.__class__ is not Events:
-        nodes = nodes[1:]  # without what holds them together
+        nodes = nodes[1:]  # without the joint
     require_simple(nodes)
     return nodes
 

@@ -2,9 +2,9 @@
 
 The arguments a function is differentiated with respect to are replaced by input nodes, the function is called once,
 and the graph it recorded is swept. If an argument is a node itself, or the function uses an outer variable, the
-derivatives are nodes too, connected to it; that is how operators nest. Values that carry tangents of an outer `jvp`
-keep them: differentiation is linear, so the gradient of a primal with a tangent is the gradient of the primal with
-the gradient of the tangent.
+derivatives are nodes too, connected to it; that is how operators nest. Values with tangents of an outer `jvp` keep them:
+differentiation is linear, so of a result with a tangent the gradient is that of its primal, and has that of its tangent
+for a tangent (`with_tangents`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..arguments import (
     warn_of_zeros,
     with_aux,
 )
-from ..forward import TangentNode, refuse_carried
+from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
@@ -68,7 +68,7 @@ class Trace:
         require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
     def linearized(self, out: Any) -> Linearization:
-        """What lies between the inputs and a node computed from them, by the function or from the gradient of its result."""
+        """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
         return Linearization(self.operator, self.inputs, out, outer=self.outer)
 
     def _run(self) -> None:
@@ -76,7 +76,7 @@ class Trace:
         given = []
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
-                refuse_carried(self.operator, argument)
+                refuse_jacobian(self.operator, argument)
                 given.append(stand_in(argument if self.outer else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
             with noticing() as self.escapes:
@@ -92,7 +92,7 @@ class Trace:
         return result[0] if self.has_aux else result
 
     def again(self, leaves: Sequence[Any]) -> list[Any]:
-        """The adjoints of other leaves, as plain numbers."""
+        """The gradient at other leaves, as plain numbers."""
         with no_graph():
             trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
             return trace.pull(trace.scalar(""))
@@ -102,7 +102,7 @@ class Trace:
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
         for position, out in enumerate(self.leaves or [self.result]):
-            refuse_carried(self.operator, out)
+            refuse_jacobian(self.operator, out)
             if not isinstance(out, Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
@@ -129,7 +129,7 @@ class Trace:
         return out
 
     def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
-        """Nested as the result is: for each leaf of it what `derive` gives for the arguments, nested as they are."""
+        """What `derive` gives for each leaf of the result: nested as the result, and each as the arguments."""
         return unflatten(self.structure, [self.arguments.shaped(derive(out)) for out in self.outs()])
 
     def answer(self, *found: Any) -> Any:
@@ -140,7 +140,7 @@ class Trace:
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
-        refuse_carried(self.operator, adjoint)
+        refuse_jacobian(self.operator, adjoint)
         return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
 
     def _pull(self, out: Any, adjoint: Any) -> list[Any]:
@@ -172,7 +172,7 @@ class Trace:
                 warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
 
     def live(self, nodes: list[Any]) -> bool:
-        """Whether the graph goes on beyond the inputs: derivatives then depend on something recorded."""
+        """Whether the graph goes on beyond the inputs, so that derivatives are to be nodes."""
         return self.outer and goes_on(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:

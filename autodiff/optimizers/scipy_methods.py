@@ -126,13 +126,6 @@ def minimize(
         _require_outside(problem.flat(np.array(layout.start)))
     bar = _bar(progress, name)
 
-    def each(x: Any, state: Any = None) -> None:
-        if bar is not None:
-            bar.update()
-            bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
-        if callback is not None:
-            _called(callback, layout.result(x), name)
-
     with NoGraph(), nullcontext() if bar is None else bar:
         found = optimize.minimize(
             problem.both if kind.gradient else problem.alone,
@@ -145,13 +138,28 @@ def minimize(
             constraints=[on_vectors(c, layout, kind) for c in given],
             tol=tol,
             options=options,
-            callback=None if callback is None and bar is None else each,
+            callback=_after_each(problem, callback, bar, name),
         )
     found.x = layout.result(found.x)
     slope = "grad" if name == "trust-constr" else "jac"
     if kind.gradient and slope in found:
         found[slope] = layout.result(found[slope])
     return found
+
+
+def _after_each(problem: Problem, callback: Any, bar: Any, name: str) -> Any:
+    """What SciPy is to call after each iteration, if there is a callback or a progress bar."""
+    if callback is None and bar is None:
+        return None
+
+    def each(x: Any, state: Any = None) -> None:
+        if bar is not None:
+            bar.update()
+            bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
+        if callback is not None:
+            _called(callback, problem.layout.result(x), name)
+
+    return each
 
 
 class Problem:

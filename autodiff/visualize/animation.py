@@ -135,7 +135,7 @@ def animate(
     """Follow a derivative through a graph, one edge at a time.
 
     The operation at work is green. In reverse mode it passes to an operand what the chain rule says, and adjoints add
-    up on the nodes; in forward mode tangents are carried along beside the values. Under the graph stands the chain rule
+    up on the nodes; in forward mode tangents are computed beside the values. Under the graph stands the chain rule
     of the step, with its numbers.
 
     Parameters

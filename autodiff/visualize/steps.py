@@ -144,7 +144,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     steps: list[Step] = []
     for event in reversed(nodes):
         if event in needed and event is not start and event.args:
-            found = _carried(event, tangents)
+            found = _forward_steps(event, tangents)
             if found:
                 steps += found
                 tangents[event] = found[-1].total
@@ -152,7 +152,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.plain) if end is None else end})
 
 
-def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
+def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
     """What the operands of an operation add to its tangent."""
     if event.function in operations.PIECEWISE:  # of several outputs, of which some are numbers
         return []
@@ -164,17 +164,17 @@ def _carried(event: Any, tangents: dict[Any, Any]) -> list[Step]:
     steps: list[Step] = []
     before = None
     for position in positions:
-        part = _pushed(event, [t if k == position else None for k, t in enumerate(given)])
+        part = _tangent_of(event, [t if k == position else None for k, t in enumerate(given)])
         if part is not None:
             total = part if before is None else _sum(before, part)
-            steps.append(_explained(Step(event, position, given[position], part, before, total), along=True))
+            steps.append(_explained(Step(event, position, given[position], part, before, total), is_forward=True))
             before = total
     if steps:
-        steps[-1] = replace(steps[-1], total=_pushed(event, given))
+        steps[-1] = replace(steps[-1], total=_tangent_of(event, given))
     return steps
 
 
-def _pushed(event: Any, given: list[Any]) -> Any:
+def _tangent_of(event: Any, given: list[Any]) -> Any:
     """The tangent of an operation, as forward mode has it; None where it is zero."""
     work = RuleErrors(event.function)
     work.at = event
@@ -227,7 +227,7 @@ def _sum(before: Any, part: Any) -> Any:
 # --------------------------------------------------------------------------- the derivative of an operation
 
 
-def _explained(step: Step, along: bool = False) -> Step:
+def _explained(step: Step, is_forward: bool = False) -> Step:
     """The step with its local derivative, and what the rule says of it, where both give what was handed on."""
     event, operand = step.node, step.operand
     if isinstance(event, Joint) or isinstance(operand, Joint):
@@ -236,7 +236,7 @@ def _explained(step: Step, along: bool = False) -> Step:
     at = step.position
     texts = rule.texts if not isinstance(event.function, operations.Keyworded) else ()
     text = texts[at] if at < len(texts) else ""
-    to = event.plain if along else operand.plain
+    to = event.plain if is_forward else operand.plain
     with np.errstate(all="ignore"):
         local = None
         formula = rule.formulas[at]
@@ -245,7 +245,7 @@ def _explained(step: Step, along: bool = False) -> Step:
             local = local.settle(operand) if local.__class__ in DEFERRED else local
             wide = step.given * local if np.shape(local) == event.shape else np.nan
             local = local if _gives(wide, step.part, to) else None
-        said = evaluate(text, event, values, step.given) if text and not (along and "g" in letters(text)) else None
+        said = evaluate(text, event, values, step.given) if text and not (is_forward and "g" in letters(text)) else None
         if said is None or not _gives(said if "g" in letters(text) else step.given * said, step.part, to):
             text = ""
     return replace(step, local=local, text=text)

@@ -40,7 +40,7 @@ def color_columns(pattern: Any) -> tuple[Any, int]:
     if most <= 1:
         return np.zeros(columns, int), min(columns, 1)
     width = _bandwidth(pattern)
-    if width <= most:  # a full band: it cannot be done with fewer
+    if width <= most:  # a full band, for which fewer colors do not suffice
         return np.arange(columns) % width, width
     colors, count = _greedy(pattern) if most < columns else (np.arange(columns), columns)
     return (colors, count) if count <= width else (np.arange(columns) % width, width)
@@ -58,7 +58,7 @@ def _bandwidth(pattern: Any) -> int:
 
 
 def _greedy(pattern: Any) -> tuple[Any, int]:
-    """The first color for each column that none has which it meets."""
+    """For each column, the first color that no column has which it shares a row with."""
     by_column = pattern.tocsc()
     rows_of = np.split(by_column.indices, by_column.indptr[1:-1])
     used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row

@@ -1,7 +1,7 @@
 """Boolean sparse matrices of dependence, and the few things that are done to them.
 
-Matrices that are equal are the same object wherever that is seen for nothing: most operations of a graph change no
-pattern, and then cost none of this.
+Most operations of a graph change no pattern. So equal matrices are one object wherever that can be seen without comparing
+them, and what is done to an object that is known already costs nothing.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Patterns:
         if key not in self._unions:
             found = a + b
             found = a if found.nnz == a.nnz else b if found.nnz == b.nnz else found
-            self._unions[key] = (found, a, b)  # kept, so that no other takes their ids
+            self._unions[key] = (found, a, b)  # held, so that no other matrix takes their ids
         return self._unions[key][0]
 
     def taken(self, given: Any, places: Any) -> Any:
-        """Rows from the given places, none where a place is negative; None for places takes all in order."""
+        """The rows at the given places, empty ones where a place is negative; all in order if places is None."""
         if places is None:
             return given
         places = np.ravel(places)

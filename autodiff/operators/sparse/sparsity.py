@@ -1,4 +1,4 @@
-"""Which elements of a Jacobian may differ from zero, found on the recorded graph, and the Jacobian found by that.
+"""Which elements of a Jacobian may differ from zero, found on the recorded graph; and the Jacobian, by as few directions.
 
 For each node a boolean matrix says which elements of the input each of its elements depends on: through elementwise
 operations, reductions and what moves elements it is followed exactly; an operation of which no more is known makes all
@@ -44,12 +44,12 @@ MOVES = frozenset(
 SAME = frozenset({"astype", "copy", "input"})
 
 
-def structure(recorded: Linearization, x: Any) -> Any:
+def structure(linearization: Linearization, x: Any) -> Any:
     """Which elements of a node depend on which of an input.
 
     Parameters
     ----------
-    recorded : Linearization
+    linearization : Linearization
         What lies between them; without writes in place.
     x : Node
         The input.
@@ -60,9 +60,9 @@ def structure(recorded: Linearization, x: Any) -> Any:
         Of booleans, with a row for each element of the output and a column for each of the input.
     """
     patterns = Patterns(math.prod(x.shape))
-    known = propagate(reversed(recorded.nodes), {x: patterns.identity()}, functools.partial(_through, patterns))
-    found = known.get(recorded.out)
-    return patterns.empty(math.prod(recorded.out.shape)) if found is None else found
+    known = propagate(reversed(linearization.nodes), {x: patterns.identity()}, functools.partial(_through, patterns))
+    found = known.get(linearization.out)
+    return patterns.empty(math.prod(linearization.out.shape)) if found is None else found
 
 
 def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
@@ -82,7 +82,7 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
         return given[0]
     if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
         return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
-    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by memory
+    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and given[0] is not None:
         return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
@@ -128,7 +128,7 @@ def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[A
 
 
 def _multiplied(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
-    """A matrix and a vector: each result has to do with the elements that its coefficients are not zero for."""
+    """A product of a matrix and a vector: coefficients that are zero make no dependence."""
     a, b = map(np.asarray, operands)
     if given[0] is None and (a.ndim, b.ndim) == (2, 1):
         return patterns.multiplied(a, given[1])
@@ -148,18 +148,18 @@ SEVERAL = {
 def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
     """The Jacobian for each input of a trace, as sparse matrices."""
     _refuse(trace, out)
-    recorded = trace.linearized(out)
-    _refuse_live(recorded)
-    return [_compressed(recorded, i) for i in range(len(trace.inputs))]
+    linearization = trace.linearized(out)
+    _refuse_live(linearization)
+    return [_compressed(linearization, i) for i in range(len(trace.inputs))]
 
 
 def sparse_hessian(trace: Trace, out: Any) -> Any:
     """The Hessian for the only input of a trace, as a sparse matrix."""
     _refuse(trace, out)
     (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
-    recorded = trace.linearized(gradient)
-    _refuse_live(recorded)
-    return _compressed(recorded, 0)
+    linearization = trace.linearized(gradient)
+    _refuse_live(linearization)
+    return _compressed(linearization, 0)
 
 
 def _refuse(trace: Trace, out: Any) -> None:
@@ -170,40 +170,40 @@ def _refuse(trace: Trace, out: Any) -> None:
             raise TypeError(f"{trace.operator}: sparse=True is for real numbers, not the {describe(node)}; leave it out")
 
 
-def _refuse_live(recorded: Linearization) -> None:
-    if recorded.live:
+def _refuse_live(linearization: Linearization) -> None:
+    if linearization.live:
         raise TypeError(
-            f"{recorded.operator}: the function depends on nodes recorded outside, of whose graph a sparse matrix cannot "
+            f"{linearization.operator}: the function depends on nodes recorded outside, of whose graph a sparse matrix cannot "
             "be part; leave out sparse=True, or give those nodes' values"
         )
 
 
-def _compressed(recorded: Linearization, i: int) -> Any:
+def _compressed(linearization: Linearization, i: int) -> Any:
     """The Jacobian for one input: one direction for each color, its elements sorted into their places."""
     from scipy.sparse import csr_array
 
-    x, out = recorded.inputs[i], recorded.out
+    x, out = linearization.inputs[i], linearization.out
     shape = (math.prod(out.shape), math.prod(x.shape))
-    if recorded.written or not all(shape):
-        return csr_array(np.reshape(recorded.rows()[i], shape))
-    pattern = structure(recorded, x)
+    if linearization.written or not all(shape):
+        return csr_array(np.reshape(linearization.rows()[i], shape))
+    pattern = structure(linearization, x)
     turned = pattern.T.tocsr()
     rows = np.repeat(np.arange(shape[0]), np.diff(pattern.indptr))
     if longest_row(turned) < longest_row(pattern):
         colors, count = color_columns(turned)
         values = np.concatenate(
-            [recorded.pull(_grouped(colors, c, out))[i].reshape(-1, shape[1]) for c in recorded.chunks(count)]
+            [linearization.pull(_grouped(colors, c, out))[i].reshape(-1, shape[1]) for c in linearization.chunks(count)]
         )
         data = values[colors[rows], pattern.indices]
     else:
         colors, count = color_columns(pattern)
-        pushed = [recorded.push({x: _grouped(colors, c, x)}, c.stop - c.start) for c in recorded.chunks(count)]
+        pushed = [linearization.push({x: _grouped(colors, c, x)}, c.stop - c.start) for c in linearization.chunks(count)]
         values = np.concatenate([p.reshape(-1, shape[0]) for p in pushed])
         data = values[colors[pattern.indices], rows]
     return csr_array((data, pattern.indices, pattern.indptr), shape=shape)
 
 
 def _grouped(colors: Any, chunk: slice, like: Any) -> Any:
-    """For each color of a chunk, ones where elements have it."""
+    """The directions for a chunk of colors: ones at the elements that have the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)
