@@ -1,6 +1,6 @@
 """Functions that make arrays, for nodes: NumPy's own would take the numbers and leave the graph.
 
-Without a node among their arguments `array` and `full` make an array to be written into, as `buffers.zeros` does; the
+Without a node among their arguments `array` and `full` make an array to be written into, as `allocation.zeros` does; the
 others give NumPy's own result.
 """
 

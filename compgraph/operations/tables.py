@@ -2,7 +2,7 @@
 
 Nothing here computes. A NumPy function is recorded by entering it in one of the tables below; its derivative
 is declared in `autodiff.grads` under the same opname. The tables are also the policy: what is in none of them
-is refused by `protocol` with a TypeError.
+is refused by `protocols` with a TypeError.
 """
 
 from __future__ import annotations
