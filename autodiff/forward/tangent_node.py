@@ -1,6 +1,6 @@
 """A value with a tangent: operations and writes compute both.
 
-A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.node.record` hands every
+A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.record` hands every
 operation on one to `TangentNode.carry`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
 outer derivative. Levels tell nested derivatives apart: the operands of the highest level are unpacked first, all
 others are constants to it, so an inner derivative never takes an outer perturbation for its own.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Node, to_plain
+from compgraph.operations import NO_VALUE
 
 from ..rules import general, reduction
 from .corners import of_lengths, quotient, with_corners
@@ -201,11 +202,11 @@ linalg_cond_grad = _of_matrices("linalg_cond", _cond)
 def _cutoff(a: Any, s: Any, rcond: Any, rtol: Any) -> Any:
     """Up to where pinv takes singular values for 0."""
     if rcond is None:
-        rcond = 1e-15 if rtol is np._NoValue else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
+        rcond = 1e-15 if rtol is NO_VALUE else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
     return np.asarray(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
 
 
-def _cut(a: Any, hermitian: bool = False, rcond: Any = None, rtol: Any = np._NoValue) -> Any:
+def _cut(a: Any, hermitian: bool = False, rcond: Any = None, rtol: Any = NO_VALUE) -> Any:
     """The decomposition of a and 1 / s where s is kept; None if all that is left out is 0 within rounding."""
     u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
     kept = s > _cutoff(a, s, rcond, rtol)
@@ -218,7 +219,7 @@ def _complements(out: Any, a: Any) -> tuple[Any, Any]:
     return np.eye(a.shape[-2]) - np.matmul(a, out), np.eye(a.shape[-1]) - np.matmul(out, a)
 
 
-def _pinv(g: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = np._NoValue) -> Any:
+def _pinv(g: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = NO_VALUE) -> Any:
     """Golub and Pereyra's formula; with singular values left out that are not 0, by those that are kept."""
     cut = _cut(a, hermitian, rcond, rtol)
     if cut is not None:
@@ -238,7 +239,7 @@ def _pinv(g: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, 
     return _folded(total) if hermitian else total
 
 
-def _pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = np._NoValue) -> Any:
+def _pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = NO_VALUE) -> Any:
     cut = _cut(a, hermitian, rcond, rtol)
     if cut is not None:
         (u, s, vh), d = cut

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record, to_plain
-from compgraph.operations import UfuncMethod
+from compgraph.operations import NO_VALUE, UfuncMethod
 
 from ..rules import Rule, by_function, makers, scatter
-
-_NONE: Any = np._NoValue
 
 
 class Fold:
@@ -113,12 +111,12 @@ class _Reduction:
 
     def __init__(
         self, rule: Rule, f: Any, out: Any, x: Any, axis: Any = 0, keepdims: bool = False,
-        initial: Any = _NONE, where: Any = True, **_: Any,
+        initial: Any = NO_VALUE, where: Any = True, **_: Any,
     ) -> None:  # fmt: skip
         self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
         self.shape = x.shape
         self.kept = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
-        start = f.identity if initial is _NONE else initial
+        start = f.identity if initial is NO_VALUE else initial
         masks = None if where is True else self.in_steps(np.broadcast_to(where, x.shape))
         self.fold = Fold(f, self.in_steps(x.astype(out.dtype)), start, masks)
         last = self.fold.results[-1]

@@ -1,19 +1,9 @@
 """Arrays made for nodes: variables, constants and placeholders, arrays to be filled, and what NumPy makes of lists of nodes."""
 
 from .allocation import empty, ones, zeros
-from .creation import (
-    MADE_LIKE,
-    array,
-    as_strided,
-    asanyarray,
-    asarray,
-    asarray_chkfinite,
-    ascontiguousarray,
-    asfortranarray,
-    full,
-    require,
-)
+from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .joining import asmatrix, bmat, c_, r_
+from .layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
 from .leaves import constant, placeholder, variable
 from .patched_numpy import patched_numpy
 

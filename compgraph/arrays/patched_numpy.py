@@ -19,20 +19,15 @@ import numpy as np
 from ..graph import Node, leaves_of
 from ..graph.context import Context, layered, renewed, settle
 from ..graph.interpreter import frame_up, is_internal
-from . import allocation, creation
+from . import allocation
+from .creation import array, asanyarray, asarray, asarray_chkfinite, full
+from .layouts import ascontiguousarray, asfortranarray
 
-OURS: dict[str, Callable[..., Any]] = {
-    "array": creation.array,
-    "asarray": creation.asarray,
-    "asanyarray": creation.asanyarray,
-    "ascontiguousarray": creation.ascontiguousarray,
-    "asfortranarray": creation.asfortranarray,
-    "asarray_chkfinite": creation.asarray_chkfinite,
-    "full": creation.full,
-    "zeros": allocation.zeros,
-    "ones": allocation.ones,
-    "empty": allocation.empty,
-}
+_MAKING = (
+    array, asarray, asanyarray, ascontiguousarray, asfortranarray, asarray_chkfinite, full,
+    allocation.zeros, allocation.ones, allocation.empty,
+)  # fmt: skip
+OURS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _MAKING}
 FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
 # Options of NumPy's that say nothing about a node: the result is one, whichever subclasses may pass, in the one memory.
 _IDLE = frozenset({"subok", "device"})

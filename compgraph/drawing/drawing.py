@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..graph import ConstantNode, GraphNode, Joint, Node, Write, operands_of
+from ..graph import ConstantNode, GraphNode, Joint, Node, Write, operands_of, walk
 from . import words
 from .folding import Fold, Uses, folds_of, shared
 
@@ -124,14 +124,7 @@ def _uses(output: GraphNode) -> Uses:
     """All nodes behind `output`, the nearest first, and their operands."""
     # Operands are looked up once: a raw value that was written becomes a new constant each time.
     uses: Uses = {}
-    queue: dict[GraphNode, None] = {output: None}
-    order = [output]
-    for node in order:  # the list grows while it is walked
-        uses[node] = operands_of(node)
-        for operand in uses[node]:
-            if operand not in queue:
-                queue[operand] = None
-                order.append(operand)
+    list(walk([output], lambda node: uses.setdefault(node, operands_of(node))))
     return uses
 
 

@@ -60,7 +60,7 @@ class Node(np.ndarray):
     tick : int
         When the node was made (for a variable: last written); operands are always older.
     memory : Memory or None
-        The log of writes into this node's buffer, if it is the first that had it (see `memory`).
+        The log of writes into this node's buffer, if it is the first that had it (see `write_log`).
     code, instruction : code object, int
         Where the node was made; see `line`.
     origin : Origin

@@ -2,7 +2,8 @@
 
 from . import numpy_forms
 from .flatiter import Flat
-from .numpy_forms import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at, write_out, write_where
+from .numpy_forms import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at
+from .outputs import write_out, write_where
 from .writing import put_plain, require_writeable, store
 
 __all__ = [

@@ -30,6 +30,18 @@ from .callables import (
     ufunc_method,
     view,
 )
+from .opnames import (
+    _by_opname,
+    enter,
+    enter_piecewise,
+    enter_users,
+    function_named,
+    keyworded,
+    operand_count,
+    operand_names,
+    opname_of,
+    public_functions,
+)
 from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, copies, implementation
 from .tables import (
     ALIASES,
@@ -60,16 +72,6 @@ from .tables import (
     VIEWS_IF_THEY_CAN,
     WRITING_FUNCTIONS,
     WRITING_METHODS,
-    _by_opname,
-    enter,
-    enter_piecewise,
-    enter_users,
-    function_named,
-    keyworded,
-    operand_count,
-    operand_names,
-    opname_of,
-    public_functions,
 )
 
 __all__ = [

@@ -35,6 +35,7 @@ from ..graph import (
     record,
     remade,
     require_history,
+    walk,
     window,
 )
 from ..graph.context import renewed
@@ -47,9 +48,6 @@ from .functions import function_called, name_of
 
 ndarray = np.ndarray
 _local = threading.local()
-
-
-# ------------------------------------------------------------------------------------------------- memory
 
 
 class Buffer:
@@ -122,9 +120,6 @@ def _decoded(code: Any) -> Any:
     return array
 
 
-# ------------------------------------------------------------------------------------------------- graphs
-
-
 class Log:
     """The writes into the buffer of a node, to be handed over after all nodes they refer to."""
 
@@ -183,13 +178,9 @@ class Unmet:
 
     def behind(self, node: Any) -> list[Any]:
         """What a node was computed from, the node itself, and what was written into their buffers: oldest first."""
-        met, queue = self.met, [] if node in self.met else [node]
-        met.update(queue)
-        for found in queue:  # the list grows while it is walked
-            for operand in [found.args[p] for p in found.edges] + _written(found) + _derived_from(found):
-                if operand not in met:
-                    met.add(operand)
-                    queue.append(operand)
+        unmet = lambda found: [other for other in _behind(found) if other not in self.met]  # noqa: E731
+        queue = [] if node in self.met else list(walk([node], unmet))
+        self.met.update(queue)
         self._last = max([self._last, *[found.tick for found in queue if found.args]])
         logs = [Log(found, self.arrays, self.now) for found in queue if found.memory]
         return [*sorted(queue, key=lambda n: n.tick if n.args else -math.inf), *logs]
@@ -222,15 +213,11 @@ class Unmet:
         )
 
 
-def _written(node: Any) -> list[Any]:
-    """The nodes whose values were written into the buffer of a node."""
-    return [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
-
-
-def _derived_from(node: Any) -> list[Any]:
-    """The nodes of which a derivative is derived again, if it has to be."""
+def _behind(node: Any) -> list[Any]:
+    """What a node refers to: its operands, what was written into its buffer, of what a derivative is derived again."""
+    written = [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
     origin = getattr(node, "origin", None)
-    return [origin.output, *origin.wrt] if origin else []
+    return [node.args[p] for p in node.edges] + written + ([origin.output, *origin.wrt] if origin else [])
 
 
 class Feed:
@@ -339,10 +326,10 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     require_history(node)
     if node.level or bodies() is not None or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})
-    walk = memo.get(id(Unmet))
-    if walk is None:
-        walk = memo[id(Unmet)] = Unmet()
-    for found in walk.behind(node):
+    unmet = memo.get(id(Unmet))
+    if unmet is None:
+        unmet = memo[id(Unmet)] = Unmet()
+    for found in unmet.behind(node):
         if isinstance(found, Log):
             _log(memo[id(found.root)], [copy.deepcopy(part, memo) for part in found.code])
             continue
@@ -350,7 +337,7 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
             memo[id(found)] = found
             continue
         _require_picklable(found)
-        cls, plain, args, *rest = walk.state(found)
+        cls, plain, args, *rest = unmet.state(found)
         if isinstance(origin := rest[_MORE], Origin):
             rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Node, Joint)) else copy.deepcopy(a, memo) for a in args])

@@ -2,7 +2,8 @@
 
 from . import copies
 from .bodies import OF_SCALARS, Hollowing, Strict, address_of, bodies, body_of, hollow_body, solidly, strict
-from .refusals import COPY, LOGS, OBJECT, REFUSAL, EscapeError, refused
+from .messages import COPY, OBJECT
+from .refusals import LOGS, REFUSAL, EscapeError, refused
 
 __all__ = [
     "COPY",

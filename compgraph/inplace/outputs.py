@@ -1,0 +1,169 @@
+"""``out=`` and ``where=``: what is computed is recorded as ever, and stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import operations as ops
+from ..graph import Node, as_operand, full_name, leaves_of, require_history, to_plain
+from ..graph.context import is_recording
+from ..guards import frozen
+from .overlapping import MOVING, as_numpy_writes, move
+from .writing import require_cast, rewrite, store
+
+ndarray = np.ndarray
+
+
+def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """A ``where=`` in a shape, as plain booleans of our own: NumPy converts whatever is no array."""
+    plain = frozen(where, f"the mask of {name}")
+    if isinstance(plain, ndarray) and plain.dtype != bool:
+        raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
+    mask = np.array(plain, dtype=bool)
+    try:
+        return np.broadcast_to(mask, shape).copy()
+    except ValueError:
+        raise ValueError(f"{name}: where= has shape {mask.shape}, which does not broadcast to {shape}") from None
+
+
+def plain_target(name: str, instead: str) -> TypeError:
+    """What to raise where a node would be written into a plain array."""
+    return TypeError(
+        f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
+        f"start (np.zeros_like(node), cg.zeros(shape)), {instead}, or give node.value where the numbers alone are meant"
+    )
+
+
+def _name_of(function: Any) -> str:
+    """The name of what is given ``out=``, as users write it."""
+    if isinstance(function, ops.UfuncMethod):
+        return f"np.{function.ufunc.__name__}.{function.method}"
+    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
+    return full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+
+
+def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
+    """``out=``: what `compute` gives is recorded as ever, and stored."""
+    targets = out if isinstance(out, tuple) else (out,)
+    require_history(*targets)
+    name = _name_of(function)
+    if not targets:
+        raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
+    if not all(isinstance(t, Node) for t in targets if t is not None):
+        if is_recording():
+            raise plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
+        return _plain_out(function, args, out, options)
+    found: list[Any] = []
+
+    def value_of(position: int) -> Any:
+        if not found:
+            result = compute()
+            found.extend(result if isinstance(result, tuple) else (result,))
+        return found[position]
+
+    _require_apart(name, targets)
+    if any(t is None for t in targets):
+        value_of(0)  # here, where it is recorded: what updates a variable is not
+    written = as_numpy_writes(function, args, options, targets)
+    for position, found_there in enumerate(written or ()):
+        if found_there is None or _same(value_of(position), found_there):
+            continue
+        if function not in MOVING or len(targets) > 1:
+            raise ValueError(
+                f"{name}: out= lies in the memory of an operand, of which NumPy then reads what it has already overwritten; "
+                "give a copy of the operand (np.copy), or an out= of its own"
+            )
+        move(targets[0], *_moving(function, args, options))
+        return targets[0]
+    sources = leaves_of((args, tuple(options.values())))
+    casting = options.get("casting", "same_kind")
+    for position, target in enumerate(targets):
+        if target is not None:
+            rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
+    results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
+    return results if len(results) > 1 else results[0]
+
+
+def _same(value: Any, written: Any) -> bool:
+    """Whether a value is, bit for bit, what NumPy has written."""
+    stored = np.empty(written.shape, written.dtype)
+    np.copyto(stored, to_plain(value), casting="unsafe")
+    return bool(stored.tobytes() == written.tobytes())
+
+
+def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """The sources of a call that moves elements, and the call on other arrays that lie as they do."""
+    options = to_plain(options)
+    if function in ops.PACKED_FUNCTIONS:
+        return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
+    moved = 1 if function is np.compress else 0
+    others = tuple(to_plain(args))
+
+    def do(there: Any, given: Any) -> None:
+        function(*others[:moved], given, *others[moved + 1 :], out=there, **options)
+
+    return (args[moved],), do
+
+
+def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
+    """Raise if two outputs would be written into one memory: which of them stays, NumPy does not say."""
+    written = [t.plain for t in targets if t is not None]
+    if len(written) > 1 and np.shares_memory(*written):
+        raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
+
+
+def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
+    """A call without a graph, some of whose targets are plain: NumPy writes into those, and into copies of nodes."""
+    targets = out if isinstance(out, tuple) else (out,)
+    copies = [t.value.copy() if isinstance(t, Node) else t for t in targets]
+    results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
+    for target, copied in zip(targets, copies, strict=True):
+        if isinstance(target, Node):
+            store(target, ..., copied)
+    places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
+    found = tuple([r if t is None else t for t, r in places])
+    return found if len(found) > 1 else found[0]
+
+
+def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
+    """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
+    if isinstance(function, np.ufunc):
+        here, there = np.shape(value), target.shape
+        names = (function.signature or "").partition("->(")[2].partition(")")[0]
+        core = min(len(names.split(",")) if names else 0, len(here))  # the last axes, which NumPy does not broadcast
+        if np.broadcast_shapes(here, there) != there or here[len(here) - core :] != there[len(there) - core :]:
+            raise ValueError(f"{name}: the result has shape {here}, out= {there}")
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
+        return value
+    if np.shape(value) != target.shape:
+        raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+    if np.result_type(value) != target.dtype:
+        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}; give out= of the same dtype")
+    return value
+
+
+def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
+    """``out=`` and ``where=`` of a ufunc: it is computed, and differentiated, only where the mask holds."""
+    name = f"np.{ufunc.__name__}"
+    if not all(isinstance(t, Node) for t in out):
+        if is_recording():
+            raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
+        return _plain_out(ufunc, inputs, out, {"where": where, **options})
+    _require_apart(name, out)
+    mask = own_mask(where, out[0].shape, name)
+    operands = [as_operand(x) for x in inputs]
+    found: list[Any] = []
+
+    def value_of(position: int, target: Any) -> Any:
+        if not found:
+            result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
+            found.extend(result if isinstance(result, tuple) else (result,))
+        require_cast(found[position], target, options.get("casting", "same_kind"), name)
+        return found[position]
+
+    for position, target in enumerate(out):
+        rewrite(target, lambda p=position, t=target: value_of(p, t), tuple(operands), mask)
+    return out if len(out) > 1 else out[0]
