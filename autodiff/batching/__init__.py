@@ -15,18 +15,6 @@ from .propagate import propagate
 from .tracing import as_seen, pull_batch, push_batch, pushed_on
 
 __all__ = [
-    "as_seen",
-    "batch_like",
-    "by_parts",
-    "found_at",
-    "padded",
-    "propagate",
-    "pull_batch",
-    "pull_reduction",
-    "push_batch",
-    "push_reduction",
-    "pushed_on",
-    "put_at",
-    "reduced_axes",
-    "zeros_like_batch",
-]
+    "as_seen", "batch_like", "by_parts", "found_at", "padded", "propagate", "pull_batch", "pull_reduction", "push_batch",
+    "push_reduction", "pushed_on", "put_at", "reduced_axes", "zeros_like_batch",
+]  # fmt: skip

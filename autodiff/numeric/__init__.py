@@ -12,15 +12,6 @@ from .verification import (
 )
 
 __all__ = [
-    "DetachedGradientError",
-    "detached",
-    "directional",
-    "finite_differences",
-    "gradient",
-    "plain",
-    "require_arguments",
-    "require_differentiable",
-    "require_known",
-    "step_of",
-    "verify_gradient",
-]
+    "DetachedGradientError", "detached", "directional", "finite_differences", "gradient", "plain", "require_arguments",
+    "require_differentiable", "require_known", "step_of", "verify_gradient",
+]  # fmt: skip

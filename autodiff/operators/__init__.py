@@ -9,22 +9,6 @@ from .taylor import taylor
 from .trace import Trace
 
 __all__ = [
-    "Trace",
-    "as_joint",
-    "curl",
-    "directional_derivative",
-    "divergence",
-    "elementwise_grad",
-    "grad",
-    "hessian",
-    "hvp",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jvp",
-    "laplacian",
-    "linearize",
-    "taylor",
-    "value_and_grad",
-    "vjp",
-]
+    "Trace", "as_joint", "curl", "directional_derivative", "divergence", "elementwise_grad", "grad", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jvp", "laplacian", "linearize", "taylor", "value_and_grad", "vjp",
+]  # fmt: skip

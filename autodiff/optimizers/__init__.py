@@ -15,24 +15,7 @@ from .scipy_methods import METHODS, minimize
 from .step_controller import History, StepController
 
 __all__ = [
-    "METHODS",
-    "SGD",
-    "AdaGrad",
-    "Adam",
-    "AdamW",
-    "Constant",
-    "Cosine",
-    "Exponential",
-    "History",
-    "Optimizer",
-    "Piecewise",
-    "Polynomial",
-    "RMSProp",
-    "StepController",
-    "StepDecay",
-    "WarmUp",
-    "clip_by_global_norm",
-    "clip_by_norm",
-    "clip_by_value",
+    "METHODS", "SGD", "AdaGrad", "Adam", "AdamW", "Constant", "Cosine", "Exponential", "History", "Optimizer", "Piecewise",
+    "Polynomial", "RMSProp", "StepController", "StepDecay", "WarmUp", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
     "minimize",
-]
+]  # fmt: skip

@@ -10,29 +10,7 @@ from .sweep import collect, connected_zeros, depending_on, goes_on, owned, owned
 from .writes import Events
 
 __all__ = [
-    "Events",
-    "Gradients",
-    "Linearization",
-    "Starting",
-    "check_gradient",
-    "collect",
-    "connected_zeros",
-    "depending_on",
-    "goes_on",
-    "gradient",
-    "gradient_nodes",
-    "gradients",
-    "jacobian",
-    "joined",
-    "limits",
-    "owned",
-    "owned_nodes",
-    "seed_of",
-    "sweep",
-    "sweep_supports",
-    "unbroadcast_adjoint",
-    "variables",
-    "wanted_variables",
-    "with_tangents",
-    "without_tangents",
-]
+    "Events", "Gradients", "Linearization", "Starting", "check_gradient", "collect", "connected_zeros", "depending_on", "goes_on",
+    "gradient", "gradient_nodes", "gradients", "jacobian", "joined", "limits", "owned", "owned_nodes", "seed_of", "sweep",
+    "sweep_supports", "unbroadcast_adjoint", "variables", "wanted_variables", "with_tangents", "without_tangents",
+]  # fmt: skip

@@ -8,25 +8,7 @@ from .leaves import constant, placeholder, variable
 from .patched_numpy import patched_numpy
 
 __all__ = [
-    "MADE_LIKE",
-    "array",
-    "as_strided",
-    "asanyarray",
-    "asarray",
-    "asarray_chkfinite",
-    "ascontiguousarray",
-    "asfortranarray",
-    "asmatrix",
-    "bmat",
-    "c_",
-    "constant",
-    "empty",
-    "full",
-    "ones",
-    "patched_numpy",
-    "placeholder",
-    "r_",
-    "require",
-    "variable",
+    "MADE_LIKE", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
+    "asmatrix", "bmat", "c_", "constant", "empty", "full", "ones", "patched_numpy", "placeholder", "r_", "require", "variable",
     "zeros",
-]
+]  # fmt: skip

@@ -7,19 +7,6 @@ from .outputs import write_out, write_where
 from .writing import put_plain, require_writeable, store
 
 __all__ = [
-    "Flat",
-    "copyto",
-    "fill_diagonal",
-    "nan_to_num",
-    "numpy_forms",
-    "place",
-    "put",
-    "put_along_axis",
-    "put_plain",
-    "putmask",
-    "require_writeable",
-    "store",
-    "ufunc_at",
-    "write_out",
-    "write_where",
-]
+    "Flat", "copyto", "fill_diagonal", "nan_to_num", "numpy_forms", "place", "put", "put_along_axis", "put_plain", "putmask",
+    "require_writeable", "store", "ufunc_at", "write_out", "write_where",
+]  # fmt: skip

@@ -6,24 +6,7 @@ from .losses import sigmoid_cross_entropy, softmax_cross_entropy
 from .pooling import max_pool, max_pool_along, max_pool_back, mean_pool, mean_pool_back, pooled_mean
 
 __all__ = [
-    "conv",
-    "cross_correlate",
-    "cross_correlate_back",
-    "cross_correlate_kernel",
-    "log_softmax",
-    "logsumexp",
-    "max_pool",
-    "max_pool_along",
-    "max_pool_back",
-    "mean_pool",
-    "mean_pool_back",
-    "pads_of_signal",
-    "places",
-    "pooled_mean",
-    "relu",
-    "sigmoid",
-    "sigmoid_cross_entropy",
-    "softmax",
-    "softmax_cross_entropy",
-    "softplus",
-]
+    "conv", "cross_correlate", "cross_correlate_back", "cross_correlate_kernel", "log_softmax", "logsumexp", "max_pool",
+    "max_pool_along", "max_pool_back", "mean_pool", "mean_pool_back", "pads_of_signal", "places", "pooled_mean", "relu",
+    "sigmoid", "sigmoid_cross_entropy", "softmax", "softmax_cross_entropy", "softplus",
+]  # fmt: skip

@@ -6,20 +6,6 @@ from .messages import COPY, OBJECT
 from .refusals import LOGS, REFUSAL, EscapeError, refused
 
 __all__ = [
-    "COPY",
-    "LOGS",
-    "OBJECT",
-    "OF_SCALARS",
-    "REFUSAL",
-    "EscapeError",
-    "Hollowing",
-    "Strict",
-    "address_of",
-    "bodies",
-    "body_of",
-    "copies",
-    "hollow_body",
-    "refused",
-    "solidly",
-    "strict",
-]
+    "COPY", "LOGS", "OBJECT", "OF_SCALARS", "REFUSAL", "EscapeError", "Hollowing", "Strict", "address_of", "bodies", "body_of",
+    "copies", "hollow_body", "refused", "solidly", "strict",
+]  # fmt: skip
