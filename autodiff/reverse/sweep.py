@@ -188,7 +188,6 @@ def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set
     """
     if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
         if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
-            sums.add(operand)
             contribution += earlier
             return contribution
         if operand in sums:
