@@ -92,9 +92,9 @@ def test_a_room_is_entered_by_its_door(path: Path) -> None:
 
 
 def _shows(room: ast.Module, module: str) -> bool:
-    """Whether the ``__init__`` of a room lists one of its modules among its names."""
-    lists = [s.value for s in room.body if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == "__all__"]
-    return any(module.rpartition(".")[2] in ast.literal_eval(names) for names in lists)
+    """Whether the ``__init__`` of a room shows one of its modules as a whole: ``from . import module``."""
+    shown = [s for s in room.body if isinstance(s, ast.ImportFrom) and s.level == 1 and s.module is None]
+    return module.rpartition(".")[2] in [alias.name for statement in shown for alias in statement.names]
 
 
 @pytest.mark.parametrize("package", ["compgraph", "autodiff"])
