@@ -37,22 +37,25 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> set[str]:
-    """The project's modules that a module imports, as ``package.room.module``."""
+def statements(path: Path) -> list[tuple[str, str]]:
+    """What a module imports of the project: from where, and which name."""
     name = name_of(path).split(".")
     package = name if path.name == "__init__.py" else name[:-1]
-    found = set()
+    found = []
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
+            found += [alias.name.rpartition(".")[::2] for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
             base = package[: len(package) - statement.level + 1] if statement.level else []
-            module = ".".join([*base, *([statement.module] if statement.module else [])])
-            names = [f"{module}.{alias.name}" if _is_module(f"{module}.{alias.name}") else module for alias in statement.names]
-        else:
-            continue
-        found |= {name for name in names if name.split(".")[0] in ("compgraph", "autodiff")}
-    return found
+            source = ".".join([*base, *([statement.module] if statement.module else [])])
+            found += [(source, alias.name) for alias in statement.names]
+    return [(source, name) for source, name in found if source.split(".")[0] in ("compgraph", "autodiff")]
+
+
+def imported(path: Path) -> set[str]:
+    """The project's modules that a module imports, as ``package.room.module``."""
+    full = {(source, f"{source}.{name}") for source, name in statements(path)}
+    return {name if _is_module(name) else source for source, name in full}
 
 
 def _is_module(name: str) -> bool:
@@ -84,17 +87,21 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 def test_a_room_is_entered_by_its_door(path: Path) -> None:
     """What lies in another room is imported from the room, which lists what it shows; modules in rooms are private."""
     mine = name_of(path if path.name == "__init__.py" else path.parent)
-    for other in imported(path):
-        room = other if (ROOT / Path(*other.split("."))).is_dir() else other.rpartition(".")[0]
-        if not f"{mine}.".startswith(f"{room}.") and not mine.startswith("compgraph.operations."):
-            shown = ast.parse((ROOT / Path(*room.split(".")) / "__init__.py").read_text())
-            assert other == room or _shows(shown, other), f"{other} is private to {room}"
+    for source, name in statements(path):
+        room = ROOT / Path(*source.split("."))
+        if f"{mine}.".startswith(f"{source.rpartition('.')[0]}.") or mine.startswith("compgraph.operations."):
+            continue
+        assert room.is_dir(), f"{source} is private to its room"
+        if len(source.split(".")) > 1 and not f"{mine}.".startswith(f"{source}."):
+            assert name in _shown(room / "__init__.py") or source == "autodiff.grads", f"{source} does not show {name}"
 
 
-def _shows(room: ast.Module, module: str) -> bool:
-    """Whether the ``__init__`` of a room shows one of its modules as a whole: ``from . import module``."""
-    shown = [s for s in room.body if isinstance(s, ast.ImportFrom) and s.level == 1 and s.module is None]
-    return module.rpartition(".")[2] in [alias.name for statement in shown for alias in statement.names]
+def _shown(room: Path) -> set[str]:
+    """The names that the ``__init__`` of a room imports from its modules, and its rooms."""
+    imports = [s for s in ast.parse(room.read_text()).body if isinstance(s, ast.ImportFrom)]
+    return {alias.asname or alias.name for s in imports for alias in s.names} | {
+        p.name for p in room.parent.iterdir() if p.is_dir()
+    }
 
 
 @pytest.mark.parametrize("package", ["compgraph", "autodiff"])
