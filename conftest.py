@@ -11,7 +11,7 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-from autodiff.grads.special_scipy import UNKNOWN  # noqa: E402
+from autodiff.grads.scipy.special.entering import UNKNOWN  # noqa: E402
 from autodiff.rules.rule import rules  # noqa: E402
 
 # The package's own rules; test modules declare others, and those of UNKNOWN only say that no derivative is known.

@@ -20,15 +20,7 @@ from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths, noticing
 from compgraph.operations import input_of
 
-from ..arguments import (
-    Arguments,
-    flatten,
-    lost_graph,
-    require_same_value,
-    unflatten,
-    warn_of_zeros,
-    with_aux,
-)
+from ..arguments import Arguments, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 

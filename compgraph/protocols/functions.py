@@ -10,16 +10,7 @@ import numpy as np
 
 from .. import operations as ops
 from ..arrays import MADE_LIKE
-from ..graph import (
-    Node,
-    as_operand,
-    as_operands,
-    full_name,
-    gathered,
-    next_tick,
-    record,
-    to_plain,
-)
+from ..graph import Node, as_operand, as_operands, full_name, gathered, next_tick, record, to_plain
 from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
 from ..guards import freezes_nothing, note, note_length, notice_saved

@@ -10,17 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import (
-    ACTIVE,
-    LEFT,
-    Node,
-    has_history,
-    operation,
-    record,
-    recover,
-    require_history,
-    to_plain,
-)
+from ..graph import ACTIVE, LEFT, Node, has_history, operation, record, recover, require_history, to_plain
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
 from ..guards import escapes, note, noticing_flags, noticing_strides

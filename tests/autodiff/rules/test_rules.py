@@ -31,7 +31,7 @@ from autodiff.batching import as_seen, pull_batch
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad, vjp
 from autodiff.reverse import collect, gradient, sweep
-from autodiff.rules import (
+from autodiff.rules import (  # fmt: skip
     Rule,
     Shared,
     by_function,
@@ -42,7 +42,7 @@ from autodiff.rules import (
     plain_operands,
     plain_result,
     reduction,
-)  # fmt: skip
+)
 from autodiff.rules.rule import rules
 from compgraph import operations
 from compgraph.graph import INERT, to_plain

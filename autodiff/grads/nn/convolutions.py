@@ -12,7 +12,7 @@ import numpy as np
 
 from compgraph.nn import conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places
 
-from ..rules import Formula, Rule, general
+from ...rules import Formula, Rule, general
 
 # Of each array, the axis that it shares with another, and whether its channels are divided into groups.
 SHARED: dict[tuple[str, str], tuple[int, bool]] = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import Formula, Rule
-from .special_gamma import beta_density, gamma_density
-from .special_scipy import ROOT_2PI, sc, special
+from ....rules import Formula, Rule
+from .entering import ROOT_2PI, sc, special
+from .gamma import beta_density, gamma_density
 
 Density = Formula  # of all arguments of the distribution function
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .special_scipy import sc, special
+from .entering import sc, special
 
 # Hypergeometric functions
 special_hyp0f1_grad = special("hyp0f1", "v", lambda g, out, v, z: g * (sc.hyp0f1(v + 1, z) / v))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .special_scipy import ROOT_2PI, ROOT_PI, enter_piecewise, sc, special
+from .entering import ROOT_2PI, ROOT_PI, enter_piecewise, sc, special
 
 
 def _psi(g: Any, out: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from compgraph.guards import frozen
 from compgraph.protocols import stop_gradient
 
-from ..rules import general
+from ...rules import general
 from .matrices import _adjoint, _inverse, _of_matrices, _product, _swap
 
 # Singular values below this part of the largest are small: the k-th order loses about the (k - 1)-th power of it in digits.

@@ -23,7 +23,7 @@ from compgraph import operations
 from compgraph.graph import record, to_plain
 from compgraph.guards import decided
 
-from ..rules import linear
+from ...rules import linear
 
 
 def _rounding(w: Any) -> Any:

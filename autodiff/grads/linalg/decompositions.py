@@ -14,10 +14,10 @@ import numpy as np
 from compgraph.graph import Node, to_plain
 from compgraph.operations import NO_VALUE
 
-from ..rules import general, reduction
-from .corners import of_lengths, quotient, with_corners
+from ...rules import general, reduction
+from ..corners import of_lengths, quotient, with_corners
+from ..reductions import _shares
 from .matrices import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
-from .reductions import _shares
 from .repeated import zero_values
 from .spectra import _svd, _svd_tangent
 

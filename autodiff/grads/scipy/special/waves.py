@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import Formula, Rule
-from .special_scipy import DEGREE, sc, several, special
+from ....rules import Formula, Rule
+from .entering import DEGREE, sc, several, special
 
 
 def _solution(name: str, parameters: str, curvature: Formula, unit: float = 1) -> Rule:

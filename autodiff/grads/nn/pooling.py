@@ -6,7 +6,7 @@ from typing import Any
 
 from compgraph.nn import max_pool_along, max_pool_back, mean_pool_back, pooled_mean
 
-from ..rules import Formula, Rule, general
+from ...rules import Formula, Rule, general
 
 
 def _max_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:

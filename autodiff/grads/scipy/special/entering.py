@@ -1,4 +1,4 @@
-"""How SciPy's ufuncs are entered: what the modules ``special_*`` of their families share.
+"""How SciPy's ufuncs are entered: what the modules of their families share.
 
 Each ufunc of ``scipy.special`` is recorded, if SciPy is installed, under its own name with the prefix ``special_``. Its
 rule has a formula for each argument; an argument whose derivative is not known is given by its name, as a string, and
@@ -14,7 +14,7 @@ from typing import Any
 
 from compgraph import operations
 
-from ..rules import Formula, Rule, elementwise, general
+from ....rules import Formula, Rule, elementwise, general
 
 sc: Any
 try:

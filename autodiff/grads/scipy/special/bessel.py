@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import Rule
-from .power_series import near
-from .special_scipy import ROOT_PI, real_only, sc, several, special
+from ....rules import Rule
+from ...power_series import near
+from .entering import ROOT_PI, real_only, sc, several, special
 
 # Bessel functions
 special_j0_grad = special("j0", lambda g, out, x: -g * sc.j1(x))

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.guards import decided
 
-from ..rules import general, linear, unbroadcast
+from ...rules import general, linear, unbroadcast
 
 
 def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:

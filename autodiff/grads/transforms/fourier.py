@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import Formula, linear
+from ...rules import Formula, linear
 
 
 def _swapped(norm: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..batching import by_parts, padded
-from ..rules import Formula, general, multilinear, unbroadcast
+from ...batching import by_parts, padded
+from ...rules import Formula, general, multilinear, unbroadcast
 
 
 def _swap(x: Any) -> Any:

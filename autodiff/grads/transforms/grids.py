@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import general, linear
+from ...rules import general, linear
 
 
 def _along(g: Any, weights: Any, axis: int) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 
 from compgraph.operations import einsum
 
-from ..batching import by_parts, padded
-from ..rules import multilinear
+from ...batching import by_parts, padded
+from ...rules import multilinear
 
 
 def _swap(x: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 from compgraph.graph import to_plain
 from compgraph.nn import log_softmax, sigmoid, softmax
 
-from ..rules import Formula, elementwise, general, reduction
-from .corners import choosing, choosing_tangent
+from ...rules import Formula, elementwise, general, reduction
+from ..corners import choosing, choosing_tangent
 
 
 def _relu(g: Any, out: Any, x: Any) -> Any:

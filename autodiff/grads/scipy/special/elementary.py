@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import Rule
-from .power_series import near
-from .special_scipy import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
+from ....rules import Rule
+from ...power_series import near
+from .entering import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)

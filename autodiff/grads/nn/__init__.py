@@ -1,0 +1,1 @@
+"""Rules of what networks need: activations and losses, convolutions, pooling."""

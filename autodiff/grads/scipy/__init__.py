@@ -1,0 +1,1 @@
+"""Rules of SciPy's functions, in rooms named as SciPy's own."""

@@ -1,0 +1,1 @@
+"""Rules of Fourier transforms, of polynomials by their coefficients, and of grids of points."""
