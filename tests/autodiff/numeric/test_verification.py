@@ -20,10 +20,10 @@ POINT = np.array([0.7, -1.2, 2.0])
 # ------------------------------------------------------------------------------------------------- verify=
 
 LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "value": (lambda x: np.sum(x * x.value) if isinstance(x, cg.Node) else np.sum(x * x), r"\.value at File .*test_detached"),
-    "float": (lambda x: np.sum(x) * math.exp(float(x[0])), r"float\(\) at File .*test_detached"),
-    "item": (lambda x: np.sum(x) * x.item(1), r"\.item\(\) at File .*test_detached"),
-    "list": (lambda x: x[0] * np.array(x.tolist())[1], r"\.tolist\(\) at File .*test_detached"),
+    "value": (lambda x: np.sum(x * x.value) if isinstance(x, cg.Node) else np.sum(x * x), r"\.value at File .*test_verification"),
+    "float": (lambda x: np.sum(x) * math.exp(float(x[0])), r"float\(\) at File .*test_verification"),
+    "item": (lambda x: np.sum(x) * x.item(1), r"\.item\(\) at File .*test_verification"),
+    "list": (lambda x: x[0] * np.array(x.tolist())[1], r"\.tolist\(\) at File .*test_verification"),
     "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was noticed.*into a text and read from it"),
 }
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -109,7 +109,7 @@ def returns_a_number(x: Any) -> Any:
     "operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)]
 )
 def test_a_lost_result_names_the_function_and_the_usual_causes(operator: Any) -> None:
-    place = rf"\(File \".*test_detached\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
+    place = rf"\(File \".*test_verification\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
     causes = r".*plain\[1:-1\] = node.*SciPy.*np\.asarray"
     with pytest.raises(TypeError, match=f"the function returned a plain float.*{place}: the graph was lost on the way{causes}"):
         operator(returns_a_number)
@@ -296,11 +296,11 @@ def test_unused_gives_zeros() -> None:
 def test_errors_of_gradient_name_what_was_noticed() -> None:
     x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
     loss = x * float(y)
-    with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*float\(\) at File .*test_detached"):
+    with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*float\(\) at File .*test_verification"):
         gradient(loss, y)
     with pytest.raises(ValueError, match=r"no variable called 'y'.*float\(\) at File"):
         gradient(loss, "y")
-    with pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_detached"):
+    with pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_verification"):
         gradient(math.sin(float(y)))
 
 
@@ -326,24 +326,24 @@ def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
         found = OPERATORS[operator](lambda x: w * float(x), 2.0)
     assert float(found) == 0.0
     at_the_line, at_the_end = [str(warning.message) for warning in seen]
-    assert re.match(r"float\(\) at File .*test_detached.*has no derivative; where that is meant, write x\.value", at_the_line)
-    assert re.search(r"does not depend on .*derivative is zero.*float\(\) at File .*test_detached", at_the_end)
+    assert re.match(r"float\(\) at File .*test_verification.*has no derivative; where that is meant, write x\.value", at_the_line)
+    assert re.search(r"does not depend on .*derivative is zero.*float\(\) at File .*test_verification", at_the_end)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_numbers_that_are_meant_are_told_only_if_nothing_else_is_left(operator: str) -> None:
     w = cg.variable(3.0, "w")
-    with pytest.warns(RuntimeWarning, match=r"derivative is zero.*\.value at File .*test_detached") as seen:
+    with pytest.warns(RuntimeWarning, match=r"derivative is zero.*\.value at File .*test_verification") as seen:
         OPERATORS[operator](lambda x: w * x.value, 2.0)
     assert len(seen) == 1
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_plain_result_names_what_was_noticed(operator: str) -> None:
-    lost = pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_detached")
+    lost = pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_verification")
     with pytest.warns(RuntimeWarning, match="has no derivative"), lost:
         OPERATORS[operator](lambda x: math.sin(float(x)), 2.0)
-    with pytest.raises(cg.EscapeError, match=r"math\.sin\(\) takes.*test_detached.*Use np\.sin"):
+    with pytest.raises(cg.EscapeError, match=r"math\.sin\(\) takes.*test_verification.*Use np\.sin"):
         OPERATORS[operator](lambda x: math.sin(x), 2.0)
 
 

@@ -276,7 +276,7 @@ def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
         panel = page.locator("#panel")
         page.get_by_role("button", name=re.compile("^mul, θ")).click()
         text = panel.inner_text()
-        for words in ("θ = x · y₁", "[0.5 1]", "(2,) float64", "test_html_graph.py:", "product = x * y", "Adjoint"):
+        for words in ("θ = x · y₁", "[0.5 1]", "(2,) float64", "test_page.py:", "product = x * y", "Adjoint"):
             assert words in text
         assert f"{np.cos(0.5):.6g}" in text  # the adjoint of the product: cos(x y) / y²
         frame = rect(page, "#panel")

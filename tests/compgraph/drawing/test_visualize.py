@@ -240,8 +240,8 @@ def test_what_is_asked_for_is_written_on_the_nodes() -> None:
     plain, full = visualize_at(y), visualize_at(y, values=True, shapes=True, dtypes=True, lines=True)
     assert "label=x " in declared(plain)[1]
     assert "4950" not in plain.source
-    assert r"\n4950\n()\nfloat64\ntest_visualizer.py:" in declared(full)[0]
-    assert r'label="x\n[0 1 … 98 99]\n(100,)\nfloat64\ntest_visualizer.py:' in declared(full)[1]
+    assert r"\n4950\n()\nfloat64\ntest_visualize.py:" in declared(full)[0]
+    assert r'label="x\n[0 1 … 98 99]\n(100,)\nfloat64\ntest_visualize.py:' in declared(full)[1]
     assert r'label="x\n(100,)"' in visualize_at(y, shapes=True).source
 
 

@@ -460,7 +460,7 @@ def test_other_ufunc_methods_are_recorded_or_refused(label: str) -> None:
 
 
 def test_ufunc_at_writes_into_what_can_be_written() -> None:
-    """See test_in_place.py for its meaning; a constant, a variable that would lose a node, and a plain array refuse."""
+    """See tests of `inplace` for its meaning; a constant, a variable that would lose a node, and a plain array refuse."""
     x, plain = cg.variable([1.0, 2.0, 3.0]), np.ones(3)
     y = x * 2
     np.add.at(y, [0], x[:1])
@@ -1007,7 +1007,7 @@ def test_views_that_are_not_supported() -> None:
 
 
 def test_flat_keeps_the_graph() -> None:
-    """See test_in_place.py for what is read and written; where NumPy would take the numbers alone, it refuses."""
+    """See tests of `inplace` for what is read and written; where NumPy would take the numbers alone, it refuses."""
     x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
     assert isinstance(x.flat[1], cg.Node)
     assert all(isinstance(element, cg.Node) for element in x.flat)
