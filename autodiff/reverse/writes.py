@@ -3,7 +3,7 @@
 Nodes and writes are passed from the youngest to the oldest. A write is undone, in a private copy of its buffer, so that
 each rule gets the values its operation saw. The adjoints of a written buffer and of all its views lie in one buffer
 too, its *shadow*: what is read adds to it, a write takes the adjoint of its place out of it, and what is left when the
-node is reached that first had the buffer is the adjoint of that node. See compgraph/IN_PLACE.md.
+node is reached that first had the buffer is the adjoint of that node. See compgraph/inplace/IN_PLACE.md.
 """
 
 from __future__ import annotations
