@@ -275,7 +275,7 @@ def _written(draw: Draw, shape: tuple[int, ...]) -> Function:
 
     def write(x: Any) -> Any:
         y = x * 1.0
-        y[index] = y[index] * 2.0 * x[index]
+        y[index] = np.multiply(y[index] * 2.0, x[index])  # the operator of complex scalars rounds otherwise, in NumPy
         return y
 
     return write
