@@ -68,7 +68,7 @@ class Debug(Strict):
             self._sums[made_by.tick] = [_checksum(a) for a in _arrays(made_by)]
             self._sums[node.tick] = [*self._sums.get(node.tick, []), _checksum(node.plain)]
 
-    def carried(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
+    def pushed(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
         """Look at what an operation gave in forward mode, and at its tangent."""
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):

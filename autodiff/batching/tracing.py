@@ -136,7 +136,7 @@ def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...])
     steps = _since(before, outs)
     if any(isinstance(step, Node) and step.memory for step in steps):
         return NotImplemented
-    # operands may be nodes of a graph that plain tangents are carried along
+    # operands may be nodes of a graph that has plain tangents
     create_graph = any(isinstance(part, Node) for part in parts) or any(
         step.args[position].tick <= before for step in steps for position in step.edges
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import Node, describe, record, require_history
-from compgraph.guards import noticed, told
+from compgraph.guards import escaped, told
 
 from ..arguments import as_argument
 from ..batching import push_batch
@@ -49,7 +49,7 @@ class JacobianNode(TangentNode):
     """
 
     __slots__ = ("inputs",)
-    kind = "carried"
+    kind = "jacobian"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs
@@ -300,5 +300,5 @@ def jacobian(value: Any) -> Any:
     raise TypeError(
         f"jacobian: the {what} carries no Jacobian: it does not depend on what autodiff.forward.variables made, its dtype has "
         "no derivatives, or the tangents were lost on the way (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
-        f"{told(noticed())}"
+        f"{told(escaped())}"
     )

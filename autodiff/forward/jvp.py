@@ -11,7 +11,7 @@ from compgraph import operations
 from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
-from compgraph.guards import note_lengths, noticing
+from compgraph.guards import collecting_escapes, note_lengths
 
 from ..arguments import as_argument, as_direction, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..rules import conform
@@ -74,7 +74,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
 
     def run() -> Any:
-        with Hollowing(), wrapped, noticing() as escapes:
+        with Hollowing(), wrapped, collecting_escapes() as escapes:
             result = f(*unflatten(structure, inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)

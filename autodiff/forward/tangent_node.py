@@ -148,7 +148,7 @@ class TangentNode(Node):
             tangent = _apart(found, those)
         watch = watched()
         if watch is not None:
-            watch.carried(function, args, out, tangent)
+            watch.pushed(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
             parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
@@ -243,7 +243,7 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
     met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
     like: Any = max(met, key=lambda n: n.level, default=None)
-    if like is None or not (like.level or is_recording()):  # tangents are carried also where no graph is recorded
+    if like is None or not (like.level or is_recording()):  # tangents are computed also where no graph is recorded
         return
     for node in nodes:
         root = node if node.root is None else node.root

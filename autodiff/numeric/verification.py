@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph.graph import Node, describe, require_history
 from compgraph.graph.context import apart, held, no_graph
-from compgraph.guards import noticed, told
+from compgraph.guards import escaped, told
 
 from . import finite_differences
 
@@ -41,7 +41,7 @@ def require_differentiable(operator: str, node: Any) -> None:
     if not isinstance(node, Node):
         raise TypeError(
             f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
-            f"under no_graph, or never depended on a variable.{told(noticed())}"
+            f"under no_graph, or never depended on a variable.{told(escaped())}"
         )
     if node.level:
         raise TypeError(

@@ -17,7 +17,7 @@ import numpy as np
 from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
-from compgraph.guards import note_lengths, noticing
+from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.operations import input_of
 
 from ..arguments import Arguments, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
@@ -71,7 +71,7 @@ class Trace:
                 refuse_jacobian(self.operator, argument)
                 given.append(stand_in(argument if self.outer else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
-            with noticing() as self.escapes:
+            with collecting_escapes() as self.escapes:
                 self.result: Any = self.arguments(*given)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Node, VariableNode, describe, owner_of, require_history, require_unsealed
-from compgraph.guards import notice_saved
+from compgraph.guards import note_saved
 
 from ..arguments import flatten
 from ..reverse import Gradients
@@ -187,7 +187,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     if isinstance(gradient, Node):
         if gradient.level:
             raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
-        notice_saved("step")
+        note_saved("step")
         gradient = gradient.plain
     if isinstance(gradient, np.ma.MaskedArray):
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")

@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.graph import InputNode, Node, leaf, to_plain
 from compgraph.graph.context import apart
 from compgraph.graph.hollow import Hollowing
-from compgraph.guards import noticing
+from compgraph.guards import collecting_escapes
 
 from ..numeric import detached, finite_differences, require_arguments
 from .gradient import gradient
@@ -64,7 +64,7 @@ def check_gradient(
     if gradients is None:
 
         def run() -> Any:
-            with Hollowing(), noticing() as escapes:
+            with Hollowing(), collecting_escapes() as escapes:
                 inputs = [leaf(a.copy(), InputNode, None) for a in args]
                 return inputs, f(*inputs), escapes
 

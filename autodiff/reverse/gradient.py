@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.graph import Node, Origin, VariableNode, describe, next_tick, require_computed, require_history, to_plain
 from compgraph.graph.context import apart, recording_on
-from compgraph.guards import derived_again, note_lengths, noticed, told
+from compgraph.guards import derived_again, escaped, note_lengths, told
 
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
@@ -187,14 +187,14 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
             if len(named) > 1:
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
             if not named:
-                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}.{told(noticed())}")
+                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}.{told(escaped())}")
             found += named
         elif not isinstance(key, Node):
             raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
         elif key not in present and unused == "raise":
             raise ValueError(
                 f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
-                f"meant.{told(noticed())}"
+                f"meant.{told(escaped())}"
             )
         else:
             found.append(key)

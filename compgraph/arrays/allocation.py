@@ -14,7 +14,7 @@ from ..graph.context import default_float, is_recording, wrappers
 def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     """A fresh plain array, of zeros if it is blank, as a node that can be written into.
 
-    Under `no_graph` it stays plain, if no tangents are carried.
+    Under `no_graph` it stays plain, if no value has a tangent.
     """
     if array.dtype.kind not in "fc":
         return inert(array) if is_recording() else array

@@ -161,8 +161,18 @@ class Joint:
     """The record of an operation with several outputs; each output is an `Output` of it."""
 
     __slots__ = (
-        "__weakref__", "_operands", "_scope",
-        "args", "code", "edges", "function", "instruction", "options", "plain", "recipe", "tick",
+        "__weakref__",
+        "_operands",
+        "_scope",
+        "args",
+        "code",
+        "edges",
+        "function",
+        "instruction",
+        "lineage",
+        "options",
+        "plain",
+        "tick",
     )  # fmt: skip
     level = 0
     memory = None
@@ -178,7 +188,7 @@ class Joint:
     args: tuple[Any, ...]
     options: dict[str, Any]
     edges: tuple[int, ...]
-    recipe: Any
+    lineage: Any
     tick: int
 
     @property

@@ -65,15 +65,28 @@ class Node(np.ndarray):
         Where the node was made; see `line`.
     origin : Origin
         Of a derivative, how it was asked for; for other nodes the slot is empty.
-    recipe : Recipe
-        How the node is computed again, if something was decided about it; see `recipes`.
+    lineage : Lineage
+        How the node is computed again, if a guard is about it; see `guards.lineage`.
     taken : int
         When numbers of the node first went into operations that were not recorded, if they did.
     """
 
     __slots__ = (
-        "_name", "_operands", "_scope",
-        "args", "code", "edges", "function", "instruction", "memory", "options", "origin", "plain", "recipe", "taken", "tick",
+        "_name",
+        "_operands",
+        "_scope",
+        "args",
+        "code",
+        "edges",
+        "function",
+        "instruction",
+        "lineage",
+        "memory",
+        "options",
+        "origin",
+        "plain",
+        "taken",
+        "tick",
     )  # fmt: skip
 
     level: int = 0
@@ -92,7 +105,7 @@ class Node(np.ndarray):
     code: Any
     instruction: int
     origin: Origin
-    recipe: Any
+    lineage: Any
     taken: int
     _name: str | None
     _scope: tuple[str, ...]  # unset where no scope was open

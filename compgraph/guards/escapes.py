@@ -12,7 +12,6 @@ from __future__ import annotations
 import cmath
 import math
 import operator
-import sys
 from collections import deque
 from collections.abc import Hashable
 from contextvars import ContextVar
@@ -24,7 +23,7 @@ from .. import operations
 from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, refused
-from ..graph.interpreter import assigns, callee, operates, source_lines
+from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
 from .guards import TAKEN, fingerprint, note
 
 KEPT = 100  # escapes that are remembered
@@ -54,12 +53,12 @@ class Escape(NamedTuple):
         return self.what if place is None else f"{self.what} at {place}"
 
 
-def noticed() -> tuple[Escape, ...]:
+def escaped() -> tuple[Escape, ...]:
     """The latest escapes of the current context, oldest first."""
     return tuple(_log.get() or ())
 
 
-class noticing:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
+class collecting_escapes:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
     """Collect the escapes of what runs inside into a list, which is full when the context is left."""
 
     __slots__ = ("_around", "_token", "found")
@@ -95,20 +94,20 @@ def told(escapes: Any, before: str = " ") -> str:
 
 
 def _passes(node: Node) -> bool:
-    """Whether derivatives pass the node, and are recorded or carried."""
+    """Whether derivatives pass the node, and are recorded, or have tangents."""
     require_history(node)
     return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
 
 
 def note_escape(what: str) -> None:
     """Remember that a node was converted, on the user's line two calls up; the package's own conversions are none."""
-    if source_lines.is_ours(sys._getframe(2).f_code.co_filename):
+    if source_lines.is_ours(frame_up(2).f_code.co_filename):
         return
     frame = source_lines.users_frame(3)
     _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
 
 
-def notice_saved(name: str) -> None:
+def note_saved(name: str) -> None:
     """Remember that NumPy wrote the numbers of a node somewhere."""
     _remember(f"{name}()", source_lines.users_frame(2), bodies() is not None)
 
@@ -193,7 +192,7 @@ def _conversion(name: str) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = by_numpy(_solid(self))
-        frame = sys._getframe(1)
+        frame = frame_up(1)
         if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
             _ask(self, what, frame)
         else:
@@ -221,7 +220,7 @@ def _inert_conversion(name: str) -> Any:
 def _note_number(node: Node, what: str) -> None:
     """Remember that the user's code was given numbers, of which nobody knows what it did."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # the value of a variable is for updates, too
-    if is_number and not source_lines.is_ours(sys._getframe(2).f_code.co_filename):
+    if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
         if node.__class__ in INERT:  # counts, places, truth values: few have a reason to be others
             note(what, fingerprint, (node,), fingerprint(node.plain), source_lines.users_frame(3))
         else:
@@ -235,7 +234,7 @@ def _plain_method(name: str) -> Any:
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
-            _take(self, what, sys._getframe(1))
+            _take(self, what, frame_up(1))
         if hasattr(self, "plain"):
             _note_number(self, what)
         return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
@@ -250,7 +249,7 @@ def _plain_attribute(name: str) -> property:
 
     def read(self: Node) -> Any:
         if _passes(self):
-            _take(self, what, sys._getframe(1))
+            _take(self, what, frame_up(1))
             _note_number(self, what)
         return by_numpy.__get__(_solid(self))
 
@@ -279,7 +278,7 @@ PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 def _buffer(self: Node, flags: int) -> memoryview:
     """``memoryview(x)`` and C code that asks for a buffer, from Python 3.12 on; before, that is an array of objects."""
     if hasattr(self, "plain") and is_hollow(self):
-        raise refused(sys._getframe(1), f"the {describe(self)}")
+        raise refused(frame_up(1), f"the {describe(self)}")
     return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
 
 

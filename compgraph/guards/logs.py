@@ -149,7 +149,7 @@ def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
     """The logs of some leaves, each with those it belongs to."""
     found: dict[Log, list[Any]] = {}
     for leaf in leaves:
-        lineage = getattr(leaf, "recipe", None)
+        lineage = getattr(leaf, "lineage", None)
         if lineage is not None:
             found.setdefault(lineage.log.found(), []).append(leaf)
     return found
@@ -190,13 +190,13 @@ def enter_lost(leaf: Any, words: str, tick: float) -> None:
     """Remember of a copied leaf that something was decided at a tick about what it was copied from."""
     with _lock:
         log, _ = _remember([leaf])
-        log.lost.append(Lost(leaf.recipe, words, tick, next_tick()))
+        log.lost.append(Lost(leaf.lineage, words, tick, next_tick()))
 
 
 def _kept(operand: Any) -> Any:
     """An operand as a lineage, or a guard, holds it."""
     if isinstance(operand, (Node, Joint)):
-        return operand.recipe
+        return operand.lineage
     return weakref.ref(operand) if operand.__class__ is ndarray and operand.nbytes > HEAVY else operand
 
 
@@ -210,7 +210,7 @@ def _remember(nodes: list[Any]) -> tuple[Log, int]:
         return _walked(nodes, new)
     except BaseException:  # an interrupt, say: no lineage may stay that was not filled
         for item in new:
-            item.recipe = None
+            item.lineage = None
         raise
 
 
@@ -219,10 +219,10 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
     grown: list[tuple[Buffer, list[Any]]] = []
     queue = list(nodes)
     for item in queue:
-        lineage = getattr(item, "recipe", None)
+        lineage = getattr(item, "lineage", None)
         if lineage is None:
             new.append(item)
-            lineage = item.recipe = Lineage()
+            lineage = item.lineage = Lineage()
             lineage.node = weakref.ref(item)
             lineage.function, lineage.options, lineage.tick = item.function, item.options, item.tick
             lineage.root = lineage.buffer = lineage.value = None
@@ -238,14 +238,14 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
             queue += _stored(root, grown)
     made = _filled(new, Log() if log is None else log)
     for buffer, stored in grown:
-        buffer.stored += [node.recipe for node in stored]
+        buffer.stored += [node.lineage for node in stored]
     return made
 
 
 def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
     """What was stored in the buffer of a node since it was looked at."""
     log = root.memory.log
-    lineage = root.recipe
+    lineage = root.lineage
     if log and lineage.buffer is None:
         lineage.buffer = Buffer(log[0].tick)
     start = lineage.buffer.seen if log else 0
@@ -260,7 +260,7 @@ def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
     """Let the lineages of nodes know their operands, and where guards stand."""
     weight = OPERATION * (1 + len(new))
     for item in new:
-        lineage, plain = item.recipe, item.plain
+        lineage, plain = item.lineage, item.plain
         lineage.log = log
         kept = list(item.args)
         for position, a in enumerate(kept):
@@ -268,11 +268,11 @@ def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
                 kept[position] = weakref.ref(a) if a.nbytes > HEAVY else a
                 weight += 0 if a.nbytes > HEAVY else a.nbytes
         for position in item.edges:
-            kept[position] = kept[position].recipe
+            kept[position] = kept[position].lineage
         lineage.args = tuple(kept)
         if plain.__class__ is ndarray and plain.base is not None and kept:
             viewed = viewed_by(item)
-            lineage.root = None if viewed is None else viewed.recipe
+            lineage.root = None if viewed is None else viewed.lineage
         elif not kept and isinstance(item, _STEADY) and plain.nbytes <= HEAVY:
             lineage.value = plain
             weight += plain.nbytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..graph import InputNode, Node, PlaceholderNode, breadth_first, describe
 from ..graph.context import renewed
-from ..graph.interpreter import source_lines
+from ..graph.interpreter import frame_up, source_lines
 from ..operations import compositions
 from .guards import Guard, layout, note
 
@@ -128,7 +127,7 @@ def _guarded(name: str) -> property:
 
     def tell(self: Node) -> Any:
         answer = read(self)
-        if freezes_nothing(sys._getframe(1)) or not hasattr(self, "plain"):
+        if freezes_nothing(frame_up(1)) or not hasattr(self, "plain"):
             return answer
         guard = note(f".{name}", function, (self,), answer, source_lines.users_frame(2))
         return answer if guard is None or name != "shape" else Shape(answer, guard)
@@ -141,13 +140,13 @@ def _guarded(name: str) -> property:
 
 def _guarded_length(self: Node) -> int:
     answer = np.ndarray.__len__(self)
-    if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain"):
+    if not freezes_nothing(frame_up(1)) and hasattr(self, "plain"):
         note("len()", len, (self,), answer, source_lines.users_frame(2))
     return answer
 
 
 def _guarded_rows(self: Node) -> Any:
-    if not freezes_nothing(sys._getframe(1)) and hasattr(self, "plain") and self.ndim:
+    if not freezes_nothing(frame_up(1)) and hasattr(self, "plain") and self.ndim:
         note("a loop over rows", len, (self,), np.ndarray.__len__(self), source_lines.users_frame(2))
     return np.ndarray.__iter__(self)
 
@@ -157,7 +156,7 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
 
     def tell(self: Node) -> Any:
         answer = read(self)
-        if hasattr(self, "plain") and not source_lines.is_ours(sys._getframe(1).f_code.co_filename):
+        if hasattr(self, "plain") and not source_lines.is_ours(frame_up(1).f_code.co_filename):
             note(f".{name}", function, (self,), function(self.plain), source_lines.users_frame(2))
         return answer
 
@@ -167,12 +166,12 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
     return property(tell, refuse)
 
 
-def noticing_strides(read: Callable[[Any], Any]) -> property:
+def guarded_strides(read: Callable[[Any], Any]) -> property:
     """``x.strides``."""
     return _guarded_layout("strides", read, lambda array: np.asarray(array).strides)
 
 
-def noticing_flags(read: Callable[[Any], Any]) -> property:
+def guarded_flags(read: Callable[[Any], Any]) -> property:
     """``x.flags``."""
     return _guarded_layout("flags", read, layout)
 

@@ -13,7 +13,7 @@ from ..arrays import MADE_LIKE
 from ..graph import Node, as_operand, as_operands, full_name, gathered, next_tick, record, to_plain
 from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
-from ..guards import freezes_nothing, note, note_length, notice_saved
+from ..guards import freezes_nothing, note, note_length, note_saved
 from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 
@@ -92,7 +92,7 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _SAVING and is_recording():
-        notice_saved(full_name(function))
+        note_saved(full_name(function))
     answer = function(*to_plain(args), **to_plain(kwargs))
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))

@@ -13,7 +13,7 @@ from .. import operations as ops
 from ..graph import ACTIVE, LEFT, Node, has_history, operation, record, recover, require_history, to_plain
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
-from ..guards import escapes, note, noticing_flags, noticing_strides
+from ..guards import escapes, guarded_flags, guarded_strides, note
 from ..inplace import Flat, numpy_forms
 from .binding import settled_order
 from .functions import HANDLERS, array_function
@@ -250,8 +250,8 @@ def _install_methods() -> None:
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": noticing_strides(_of_value("strides")),
-        "flags": noticing_flags(_flags),
+        "strides": guarded_strides(_of_value("strides")),
+        "flags": guarded_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node

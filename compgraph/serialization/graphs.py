@@ -43,7 +43,7 @@ from ..graph.hollow import address_of, bodies
 from ..graph.interpreter import source_lines
 from ..guards import enter_lost, watch_shapes
 from ..operations import copy as copy_of
-from .decided import Decided
+from .copied_guards import CopiedGuards
 from .functions import function_called, name_of
 
 ndarray = np.ndarray
@@ -173,7 +173,7 @@ class Unmet:
         self.met: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
-        self._decided = Decided()
+        self._decided = CopiedGuards()
         self._last = -math.inf
 
     def behind(self, node: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 # What pickles of version 0.1 name.
 MOVED = {
     "compgraph.adapters": "compgraph.operations.callables",
-    "compgraph.copied": "compgraph.serialization.decided",
+    "compgraph.copied": "compgraph.serialization.copied_guards",
     "compgraph.convolutions": "compgraph.nn.convolutions",
     "compgraph.finding": "compgraph.serialization.functions",
     "compgraph.functions": "compgraph.nn",

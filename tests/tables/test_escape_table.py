@@ -181,7 +181,7 @@ def at_top(f: Callable[[Any], Any]) -> Any:
 
 @names([r for r in ALL if r.top != "raises"])
 def test_at_the_top_level(route: Route) -> None:
-    with escapes.noticing() as seen, warnings.catch_warnings(record=True) as warned:
+    with escapes.collecting_escapes() as seen, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RuntimeWarning)
         result = run(route.code, node())
         found = at_top(function_of(route))
@@ -209,7 +209,7 @@ def test_what_raises_at_the_top_level(route: Route) -> None:
 
 def guarded(context: Any) -> Callable[[Callable[[Any], Any]], Any]:
     def differentiate(f: Callable[[Any], Any]) -> Any:
-        with context(), escapes.noticing():
+        with context(), escapes.collecting_escapes():
             x = cg.variable(POINT)
             out = f(x)
         return gradient(out)[x]

@@ -25,7 +25,7 @@ def vector() -> Any:
 
 def whats(call: Callable[[], object]) -> list[str]:
     """What is noticed while something is called."""
-    with escapes.noticing() as found:
+    with escapes.collecting_escapes() as found:
         call()
     return [e.what for e in found]
 
@@ -184,7 +184,7 @@ def test_values_and_errors_are_numpys(convert: Any, value: Any) -> None:
 
 
 def test_the_line_is_the_users() -> None:
-    with escapes.noticing() as found:
+    with escapes.collecting_escapes() as found:
         float(vector()[0])
     assert str(found[0]).startswith("float() at File")
     assert "float(vector()[0])" in str(found[0])
@@ -193,20 +193,20 @@ def test_the_line_is_the_users() -> None:
 
 def test_the_log_is_short_and_nests() -> None:
     v = vector()
-    with escapes.noticing() as outer:
-        with escapes.noticing() as inner:
+    with escapes.collecting_escapes() as outer:
+        with escapes.collecting_escapes() as inner:
             for _ in range(1000):
                 float(v[0])
         float(v[1])
     assert len(inner) == escapes.KEPT == len(outer)
-    assert escapes.noticed()[-1] == outer[-1] != inner[-1]
+    assert escapes.escaped()[-1] == outer[-1] != inner[-1]
 
 
 def test_tasks_do_not_share_a_trace() -> None:
     v = vector()
 
     async def converts(times: int) -> int:
-        with escapes.noticing() as found:
+        with escapes.collecting_escapes() as found:
             for _ in range(times):
                 float(v[0])
                 await asyncio.sleep(0)

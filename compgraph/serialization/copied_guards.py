@@ -1,0 +1,63 @@
+"""Guards about the leaves of a graph that is pickled or deep-copied.
+
+Guards hold functions and code of the program that asked them, and stay with it. The copy of a leaf knows only that there
+were some, so that a graph of copies which hangs on them is refused like one whose guards were forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+from ..graph import ConstantNode, PlaceholderNode, VariableNode
+from ..guards import Guard, Lineage, Log, copied, gathered_up, is_forgetful, noted
+
+
+class CopiedGuards:
+    """Finds the guards about leaves, looking through each log once."""
+
+    def __init__(self) -> None:
+        self._newest: dict[Log, dict[int, Guard]] = {}
+
+    def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
+        """The latest guard about a leaf of a graph whose last operation was at a tick: in words, and when, from now."""
+        lineage = getattr(leaf, "lineage", None)
+        found = None if lineage is None else self._found(lineage, last)
+        return None if found is None else (found[0], found[1] - now)
+
+    def _found(self, lineage: Lineage, last: float) -> tuple[str, float] | None:
+        log = lineage.log.found()
+        if log not in self._newest:
+            self._newest[log] = _newest(noted([log]), last)
+        guard = self._newest[log].get(id(lineage))
+        if guard is not None:
+            return str(guard), guard.tick
+        if is_forgetful(log, -inf):
+            return "more of them than are remembered", log.forgotten
+        return next(((lost.words, lost.tick) for lost in copied(log) if lost.lineage is lineage), None)
+
+
+def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
+    """The latest guard behind which each leaf is, by the identity of its lineage; those of constants alone are theirs."""
+    matter = [d for d in guards if d.is_used or d.tick < last]
+    is_fed = gathered_up([a for d in matter for a in d.args], _is_fed, any)
+    found: dict[int, Guard] = {}
+    seen: set[int] = set()
+    for guard in reversed(matter):
+        queue = [a for a in guard.args if a.__class__ is Lineage and id(a) not in seen]
+        by_constants = not any(is_fed[id(a)] for a in guard.args if a.__class__ is Lineage)
+        for lineage in queue:
+            if id(lineage) in seen:
+                continue
+            if not by_constants and isinstance(lineage.node(), ConstantNode):
+                continue
+            seen.add(id(lineage))
+            if lineage.function is None:
+                found[id(lineage)] = guard
+            queue += [a for a in lineage.sources() if id(a) not in seen]
+    return found
+
+
+def _is_fed(lineage: Lineage) -> bool:
+    return lineage.function is None and isinstance(lineage.node(), (VariableNode, PlaceholderNode))
