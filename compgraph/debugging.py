@@ -134,7 +134,7 @@ def debug() -> Debug:
     ...     np.sum(np.log(x))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    compgraph.debugging.NonFiniteError: the result of log is infinite in 1 of 2 places
+    compgraph.NonFiniteError: the result of log is infinite in 1 of 2 places
     operand 0: var 'x' (shape (2,)): [1. 0.]
     File ...
     """

@@ -10,7 +10,7 @@ from .errors import RuleErrors
 from .formulas import Formula, Shared, Variadic, lent
 from .kinds import elementwise, gather, general, linear, moved, multilinear, reduction, weighed
 from .past_values import Gone, as_node, plain_operands, plain_result
-from .rule import Rule, by_function, makers
+from .rule import Rule, by_function, makers, rules
 from .user_rule import rule
 
 __all__ = [

@@ -79,7 +79,7 @@ def test_they_are_refused(what: str) -> None:
 
 
 def test_the_message_names_argument_and_class() -> None:
-    with pytest.raises(TypeError, match="grad: argument 0 is a test_lazy Lazy, which is not computed yet"):
+    with pytest.raises(TypeError, match="grad: argument 0 is a tests Lazy, which is not computed yet"):
         ad.grad(np.sum)(Lazy())
 
 

@@ -130,23 +130,23 @@ def f(x):
                     pass
     return (x * x).sum()
 
-for dtype in ("float64", "float32", "float16", "longdouble", "complex64", "complex128"):
-    for shape in ((3,), (2, 3), (), (0,)):
-        x = np.ones(shape, dtype)
-        if x.dtype.kind == "c":
-            ad.jvp(f, (x,), (x,))
-        else:
-            print(ad.grad(f)(x).sum())
+for shape in ((3,), (2, 3), (), (0,)):
+    x = np.ones(shape, sys.argv[1])
+    if x.dtype.kind == "c":
+        ad.jvp(f, (x,), (x,))
+    else:
+        print(ad.grad(f)(x).sum())
 """
 
 
-def test_strides_that_users_make_up_do_not_crash() -> None:
+@in_all_dtypes
+def test_strides_that_users_make_up_do_not_crash(dtype: str) -> None:
     """In a process of its own: foreign memory that is read as a pointer would end it."""
     root = Path(__file__).parents[4]
-    code = "import warnings; warnings.simplefilter('ignore')\n" + PROGRAM
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    code = "import sys, warnings; warnings.simplefilter('ignore')\n" + PROGRAM
+    done = subprocess.run([sys.executable, "-c", code, dtype], capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
-    assert [float(word) for word in done.stdout.split()] == [6.0, 12.0, 2.0, 0.0] * 4
+    assert [float(word) for word in done.stdout.split()] == ([] if np.dtype(dtype).kind == "c" else [6.0, 12.0, 2.0, 0.0])
 
 
 def test_the_block_grows_with_the_arrays() -> None:
