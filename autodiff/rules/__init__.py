@@ -17,5 +17,5 @@ __all__ = [
     "DEFERRED", "Formula", "Gone", "Parts", "Rule", "RuleErrors", "Scatter", "Shadow", "Shared", "Variadic", "as_node",
     "by_function", "conform", "conform_batch", "elementwise", "fetched_at", "found_by", "gather", "general", "lent",
     "limit_value", "linear", "makers", "moved", "multilinear", "plain_operands", "plain_result", "push", "reduction", "rule",
-    "scatter", "slope_at_corner", "spread", "unbroadcast", "weighed", "with_keywords",
+    "rules", "scatter", "slope_at_corner", "spread", "unbroadcast", "weighed", "with_keywords",
 ]  # fmt: skip
