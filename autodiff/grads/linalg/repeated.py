@@ -15,6 +15,7 @@ that is missing, or is not defined, is announced by a warning.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -154,9 +155,21 @@ def check_along(opname: str, w: Any, inner: Any) -> None:
     where = _others(w)
     if not where.any():
         return
-    mixing = _both_ways(inner, 1) if opname == "linalg_svd" else inner
-    if _matters(mixing, where, inner) or (opname == "linalg_svd" and _matters(inner, _among_zeros(w), inner)):
-        _warn(opname, _MISSING)
+    for part in _with_tangents(inner):
+        mixing = _both_ways(part, 1) if opname == "linalg_svd" else part
+        if _matters(mixing, where, part) or (opname == "linalg_svd" and _matters(part, _among_zeros(w), part)):
+            _warn(opname, _MISSING)
+            return
+
+
+def _with_tangents(x: Any) -> Iterator[Any]:
+    """The numbers of a value, and those of its tangents in outer derivatives: they too may mix, where the value does not."""
+    while getattr(x, "level", 0):
+        tangent = x.derivative()
+        if tangent is not None:
+            yield from _with_tangents(tangent)
+        x = x.primal
+    yield to_plain(x)
 
 
 def diagonal_matrix(values: Any, w: Any, of: str) -> Any:

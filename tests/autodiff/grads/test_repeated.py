@@ -127,6 +127,22 @@ def test_forward_mode_warns_where_vectors_mix() -> None:
     np.testing.assert_allclose(tangent, np.e * np.sum(np.diag(WEIGHTS) * [1.0, 2.0, 3.0]))
 
 
+def test_forward_over_forward_warns_where_vectors_mix_at_second_order_alone() -> None:
+    """Neither direction mixes the vectors of the value that is there twice; the second derivative does, by the third."""
+    vectors = np.linalg.eigh(TWICE)[1]
+    within = ALONG + ALONG.T
+    apart = [
+        vectors @ (np.array([[1, 0, 1], [0, 1, 1], [1, 1, 1]]) * m) @ vectors.T for m in (within, np.diag([2, 3, 4]) @ within)
+    ]
+    first, second = [d + d.T for d in apart]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jvp(of_both, [TWICE], [first])
+        jvp(of_both, [TWICE], [second])
+    with pytest.warns(RuntimeWarning, match="linalg_eigh"):
+        jvp(lambda x: jvp(of_both, [x], [first])[1], [TWICE], [second])
+
+
 def test_zero_singular_values() -> None:
     with pytest.warns(RuntimeWarning, match="linalg_svd: .*the basis"):
         grad(polar)(np.diag([1.0, 0.0, 0.0]))
