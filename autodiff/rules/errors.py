@@ -15,6 +15,12 @@ from compgraph.graph.context import apart, apart_once
 _AS_EVER = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
+def _passing(called: Any) -> Any:
+    """Mark what NumPy calls at an error: it is set for one operation alone; see `compgraph.graph.context.apart`."""
+    called.is_passing = True
+    return called
+
+
 class RuleErrors:
     """A context in which rules run: what goes wrong says in which operation, and where the user called it.
 
@@ -97,6 +103,7 @@ class RuleErrors:
         line = self.at.line if self.at is not None else None
         return f"\n{line}" if line else ""
 
+    @_passing
     def _warn(self, error: str, flag: int) -> None:
         if self.met is not None:
             self.met.append((error, self.at))

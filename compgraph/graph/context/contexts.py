@@ -16,6 +16,8 @@ from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
 from types import FrameType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..interpreter import block_entered, frame_up, outwards
 
 T = TypeVar("T")
@@ -329,7 +331,9 @@ def apart_once(function: Callable[..., T], *args: Any) -> T:
 
 def _carry_over(context: Variables) -> None:
     for variable, value in context.items():
-        if variable not in _DEFAULTS and variable not in _OWN and variable.get(_MISSING) is not value:
+        if variable in _DEFAULTS or variable in _OWN or variable.get(_MISSING) is value:
+            continue
+        if variable.name != _ERRSTATE or not getattr(context.run(np.geterrcall), "is_passing", False):
             variable.set(value)
     entered = context.get(_innermost)
     if entered is not _innermost.get():  # by hand, or by a generator that will be resumed
@@ -338,3 +342,6 @@ def _carry_over(context: Variables) -> None:
 
 
 _MISSING = object()
+# The variable of `numpy.errstate`. What is called there has an attribute ``is_passing`` if an operation of ours set it: where
+# that was interrupted, and the function caught the interrupt, it is still set.
+_ERRSTATE = "numpy.ufunc.extobj"

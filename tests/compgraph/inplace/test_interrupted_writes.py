@@ -113,6 +113,7 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
         "x.sort()": lambda x: x.sort(),
         "x.flat": lambda x: operator.setitem(x.flat, slice(1, None), 2),
     }
+    changes[write](cg.variable(X, "x"))  # what is looked up once, by code of Python's own that swallows errors
     at, told = 1, 0
     while True:
         x = cg.variable(X, "x")
@@ -127,7 +128,7 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
             assert np.array_equal(x.value, X)
             np.testing.assert_allclose(given, np.cos(X) * W)
         np.testing.assert_allclose(gradient(np.sum(np.sin(x) * W), x)["x"], np.cos(x.value) * W)
-        at += 9
+        at += 3
     assert told
 
 
@@ -164,6 +165,7 @@ def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
             assert any(np.array_equal(value, v) and np.allclose(tangent, t, rtol=1e-13) for v, t in states), at
         at += 23
     assert raised
+    assert set(np.geterr().values()) == {"warn", "ignore"}, "what an operation set is still set"
 
 
 def test_what_cannot_be_taken_back_is_told() -> None:
