@@ -31,7 +31,7 @@ PARTS = {
         *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "programs/test_executor_programs", "test_imports"),
         *("tables/test_escape_table", "tables/test_every_name", "tables/test_layouts", "tables/test_surface"),
     },
-    # Something of each room, in less than a minute.
+    # Something of each room, for those who edit.
     "quick": {
         *("autodiff/arguments/test_pytrees", "autodiff/custom/test_checkpoint", "autodiff/custom/test_custom_gradient"),
         *("autodiff/grads/test_determinants", "autodiff/grads/test_repeated"),
@@ -43,12 +43,8 @@ PARTS = {
         *("compgraph/graph/test_lazy", "compgraph/graph/test_node", "compgraph/graph/test_walk", "compgraph/guards/test_escapes"),
         *("compgraph/guards/test_guards", "compgraph/inplace/test_overlapping", "compgraph/inplace/test_writing"),
         *("compgraph/nn/test_functions", "compgraph/operations/test_counts", "compgraph/protocols/test_peers"),
-        *(
-            "compgraph/protocols/test_scalar_bits",
-            "compgraph/protocols/test_ufunc_methods",
-            "compgraph/serialization/test_graphs",
-        ),
-        *("compgraph/serialization/test_graphs", "compgraph/test_stubs", "test_imports", "test_public_names"),
+        *("compgraph/protocols/test_scalar_bits", "compgraph/protocols/test_ufunc_methods", "compgraph/serialization/test_graphs"),
+        *("compgraph/test_stubs", "test_imports", "test_public_names"),
     },
 }
 
@@ -56,7 +52,7 @@ PARTS = {
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line("markers", "portable: the part that can differ from one Python or NumPy to the next")
-    config.addinivalue_line("markers", "quick: the part of less than a minute, something of each room")
+    config.addinivalue_line("markers", "quick: something of each room, for those who edit")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
