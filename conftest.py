@@ -43,7 +43,11 @@ PARTS = {
         *("compgraph/graph/test_lazy", "compgraph/graph/test_node", "compgraph/graph/test_walk", "compgraph/guards/test_escapes"),
         *("compgraph/guards/test_guards", "compgraph/inplace/test_overlapping", "compgraph/inplace/test_writing"),
         *("compgraph/nn/test_functions", "compgraph/operations/test_counts", "compgraph/protocols/test_peers"),
-        *("compgraph/protocols/test_scalar_bits", "compgraph/protocols/test_ufunc_methods", "compgraph/serialization/test_graphs"),
+        *(
+            "compgraph/protocols/test_scalar_bits",
+            "compgraph/protocols/test_ufunc_methods",
+            "compgraph/serialization/test_graphs",
+        ),
         *("compgraph/test_stubs", "test_imports", "test_public_names"),
     },
 }
