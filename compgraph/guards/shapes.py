@@ -117,6 +117,7 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 # While a placeholder lives, the properties that tell the shape of a node take note of what they told. Only a placeholder
 # can be fed another shape than it was recorded with.
 _living = 0
+_is_watching = False
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
 
 
@@ -189,10 +190,10 @@ def watch_shapes(placeholder: Any) -> None:
 
 def _count(more: int) -> None:
     """Count the placeholders that live; `Node` tells of its shapes while there are any, and costs nothing more else."""
-    global _living
+    global _living, _is_watching
     with _lock:
         _living += more
-        if _living != max(more, 0):  # neither the first nor the last
+        if (_living > 0) is _is_watching:
             return
         for name, method in _GUARDED.items():
             _before.setdefault(name, Node.__dict__.get(name))
@@ -201,3 +202,4 @@ def _count(more: int) -> None:
                 setattr(Node, name, now)
             elif name in Node.__dict__:
                 delattr(Node, name)
+        _is_watching = _living > 0  # the last step: what a signal cuts off is done again for the next placeholder

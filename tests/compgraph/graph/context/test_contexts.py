@@ -514,6 +514,7 @@ def _state() -> dict[str, Any]:
     }
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # within a finalizer, Python swallows it
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_interrupted_anywhere(name: str) -> None:
     """Whatever instruction a signal interrupts, all is as before."""
@@ -525,5 +526,5 @@ def test_interrupted_anywhere(name: str) -> None:
     rng = np.random.default_rng(sum(name.encode()))
     most = min(whole.steps, 60)
     for at in np.sort(rng.choice(whole.steps, most, replace=False)) + 1:
-        Interruption(int(at), within)(program)  # where it ends in a finalizer, Python swallows it
+        Interruption(int(at), within)(program)
         assert _state() == before, f"interrupted at instruction {at} of {whole.steps}"
