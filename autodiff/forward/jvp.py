@@ -12,6 +12,7 @@ from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.scipy import enter_imported
 
 from ..arguments import as_argument, as_direction, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..rules import conform
@@ -74,6 +75,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
 
     def run() -> Any:
+        enter_imported()
         with Hollowing(), wrapped, collecting_escapes() as escapes:
             result = f(*unflatten(structure, inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)

@@ -19,6 +19,7 @@ from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.operations import input_of
+from compgraph.scipy import enter_imported
 
 from ..arguments import Arguments, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..forward import TangentNode, refuse_jacobian
@@ -66,6 +67,7 @@ class Trace:
     def _run(self) -> None:
         """Call the function."""
         given = []
+        enter_imported()
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
                 refuse_jacobian(self.operator, argument)

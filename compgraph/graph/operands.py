@@ -80,6 +80,8 @@ def is_foreign(operand: Any, protocol: str) -> bool:
 
 
 def full_name(function: Any) -> str:
-    """The name of a NumPy function as users write it."""
+    """The name of a function of NumPy's or SciPy's as users write it."""
+    if function in operations.PUBLIC_NAMES:
+        return operations.PUBLIC_NAMES[function]
     module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"

@@ -31,6 +31,7 @@ from .callables import (
     view,
 )
 from .opnames import (
+    PUBLIC_NAMES,
     _by_opname,
     enter,
     enter_piecewise,
@@ -78,7 +79,7 @@ __all__ = [
     "ALIASES", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "INDEXED",
     "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "METHODS", "METHODS_MODULE", "NO_VALUE", "OPNAMES",
     "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS",
-    "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS",
+    "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS",
     "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured",
     "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions",
     "configured", "copies", "copy", "copy_as_laid", "einsum", "enter", "enter_piecewise", "enter_users", "flatten",

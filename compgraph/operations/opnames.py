@@ -41,6 +41,9 @@ _by_opname: dict[str, Any] = {opname: function for function, opname in reversed(
 _users: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users; each keeps its opname itself
 
 
+PUBLIC_NAMES: dict[Any, str] = {}  # of functions that users find elsewhere than where they are defined
+
+
 def function_named(opname: str) -> Any:
     """The recorded function of an opname, or None."""
     found = _by_opname.get(opname)

@@ -62,7 +62,7 @@ def _packed(packed: ops.Packed) -> Any:
     return handler
 
 
-def _in_steps(handler: Any) -> Any:
+def in_steps(handler: Any) -> Any:
     """A handler whose steps are nodes that all know the line of the call."""
 
     @functools.wraps(handler)
@@ -77,7 +77,7 @@ def _in_steps(handler: Any) -> Any:
     return steps
 
 
-@_in_steps
+@in_steps
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     own = ops.implementation(function)
     if function in ops.STACKING_FUNCTIONS and args:
@@ -85,7 +85,7 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return own(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 
-@_in_steps
+@in_steps
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 

@@ -1,0 +1,10 @@
+"""How functions that ask no array, SciPy's above all, come to ask the nodes among their arguments.
+
+NumPy has protocols by which an array is asked; SciPy has none. So the Python functions of SciPy that users call are given
+other code, once, that looks whether a node is among the arguments; everything else about them stays. What is then done with
+each is said in the room `scipy`.
+"""
+
+from .exchanged import exchange, restore
+
+__all__ = ["exchange", "restore"]

@@ -1,0 +1,135 @@
+"""Python functions that ask the nodes among their arguments: the function object stays, its code is exchanged.
+
+A function is bound in many places: in the module that defines it, where it was imported by name, in classes, in pickles. To
+replace it in all of them is not possible; to give it other code is one assignment, and identity, signature, pickles and every
+binding stay. The new code looks at the classes of its arguments, which costs some tenths of a microsecond, and calls the old
+one, kept in a function of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node
+from ..graph.context import renewed
+
+Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
+
+# What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
+_PLAIN: set[type] = {
+    *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
+    *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
+    *(FunctionType, BuiltinFunctionType, MethodType),
+}
+_DEPTH = 3  # how deep in lists and tuples a node is looked for
+
+_lock = renewed(threading.RLock())
+_originals: dict[FunctionType, FunctionType] = {}
+
+_TEMPLATE = """
+def make({free}):
+    def asking(*args, **kwargs):
+        {free_used}
+        plain = "plain"
+        original = "original"
+        answer = "answer"
+        for value in args:
+            if value.__class__ not in plain:
+                return answer(args, kwargs)
+        if kwargs:
+            for value in kwargs.values():
+                if value.__class__ not in plain:
+                    return answer(args, kwargs)
+        return original(*args, **kwargs)
+    return asking
+"""
+
+
+def exchange(function: FunctionType, answer: Answer, always: bool = False) -> None:
+    """Let calls of a function with nodes among the arguments be answered by another.
+
+    Parameters
+    ----------
+    function : function
+        Written in Python, of any module.
+    answer : callable
+        Called as ``answer(function, original, args, kwargs)`` in place of the function, if a node is among the arguments,
+        also within lists and tuples; ``original`` is a function of the old code.
+    always : bool
+        Whether it is called in any case: a function that is given may bring nodes.
+    """
+    with _lock:
+        if function in _originals:
+            return
+        original = _copy_of(function)
+
+        def answered(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if always or any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
+                return answer(function, original, args, kwargs)
+            return original(*args, **kwargs)
+
+        code = _asking(function, frozenset() if always else _PLAIN, original, answered)
+        function.__dict__.setdefault("__signature__", inspect.signature(function))
+        _originals[function] = original
+        function.__code__ = code
+
+
+def restore() -> None:
+    """Give all functions their own code again."""
+    with _lock:
+        for function, original in _originals.items():
+            function.__code__ = original.__code__
+            if "__signature__" not in original.__dict__:
+                function.__dict__.pop("__signature__", None)
+        _originals.clear()
+
+
+def original_of(function: Any) -> Any:
+    """A function of the code that a function had; the function itself if that was not exchanged."""
+    return _originals.get(function, function)
+
+
+def holds_node(value: Any, depth: int = _DEPTH) -> bool:
+    """Whether a value is a node, or a list or tuple or array of objects with one in it."""
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return depth > 0 and any(v.__class__ not in _PLAIN and holds_node(v, depth - 1) for v in value)
+    if isinstance(value, Node):
+        return True
+    if kind is np.ndarray:
+        return value.dtype == object and any(isinstance(v, Node) for v in value.ravel().tolist())
+    if kind.__module__.startswith("scipy."):
+        _PLAIN.add(kind)
+    return False
+
+
+def _copy_of(function: FunctionType) -> FunctionType:
+    """A function of the same code."""
+    copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied.__dict__.update(function.__dict__)
+    copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
+    return copied
+
+
+def _asking(function: FunctionType, plain: Any, original: FunctionType, answered: Any) -> CodeType:
+    """Code that looks at the arguments; what it needs are its constants, so that no module has to hold them."""
+    old = function.__code__
+    free = old.co_freevars  # as many as the function has cells
+    source = _TEMPLATE.format(free=", ".join(free), free_used="; ".join(free) or "pass")
+    space: dict[str, Any] = {}
+    exec(compile(source, old.co_filename, "exec"), space)
+    code: CodeType = space["make"](*free).__code__
+    objects = {"plain": plain, "original": original, "answer": answered}
+    constants = _replaced(code.co_consts, objects)
+    return code.replace(co_consts=constants, co_name=old.co_name, co_qualname=old.co_qualname, co_firstlineno=old.co_firstlineno)
+
+
+def _replaced(constants: tuple[Any, ...], objects: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple([objects.get(c, c) if c.__class__ is str else c for c in constants])

@@ -1,0 +1,11 @@
+"""What is done with each public function of SciPy's when a node is among its arguments.
+
+A module for each of SciPy's families holds its policy, and the functions that run instead of SciPy's own; the rules of those
+with a rule stand in `autodiff.grads.scipy`. A family is entered once the module of SciPy's that it is about was imported.
+"""
+
+from .entering import opname, public_names
+from .families import FAMILIES, enter_imported, policy_of
+from .policy import Policy
+
+__all__ = ["FAMILIES", "Policy", "enter_imported", "opname", "policy_of", "public_names"]

@@ -1,0 +1,119 @@
+"""How a policy is entered: each function of SciPy's that it names is given to who answers for it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from .. import operations as ops
+from ..graph import INERT, Node, gathered, leaves_of
+from ..interception import exchange
+from ..protocols import HANDLERS, bind, in_steps, unsupported
+from .policy import Policy
+
+Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def enter(policy: Policy) -> None:
+    """Let the functions of a policy, and all others of its module, answer for nodes."""
+    module = importlib.import_module(policy.module)
+    for name in _public(module):
+        if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
+            _refuse(policy, name, getattr(module, name))
+    for name, kind in policy.kinds():
+        found = _resolved(module, name)
+        if kind == "plain" or found is None:
+            continue
+        if kind == "refused":
+            _refuse(policy, name, found)
+            continue
+        function = _function(found)
+        if kind in ("smooth", "piecewise"):
+            names = getattr(policy, kind)[name]
+            _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
+        elif kind == "instead":
+            HANDLERS[function] = _instead(policy.instead[name])
+        _exchange(policy, name, function, kind)
+
+
+def opname(module: str, name: str) -> str:
+    """The name of the operation that a function of SciPy's is."""
+    return f"{module}_{name}".replace(".", "_")
+
+
+def _public(module: Any) -> list[str]:
+    return [name for name in getattr(module, "__all__", dir(module)) if not name.startswith("_")]
+
+
+def public_names(module: Any) -> set[str]:
+    """The names of a module of SciPy's that its users may use."""
+    return {name for name in _public(module) if not inspect.ismodule(getattr(module, name))}
+
+
+def _resolved(module: Any, name: str) -> Any:
+    """What a dotted name means; None where this SciPy has no such thing."""
+    return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
+
+
+def _function(found: Any) -> Any:
+    """What is asked when a name is called: of a class, how one is made."""
+    return found.__dict__.get("__init__") if inspect.isclass(found) else found
+
+
+@functools.cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
+    (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
+    (ops.enter_piecewise if is_piecewise else ops.enter)(function, opname)
+    operands = tuple(names.split())
+
+    def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = _signature(function).bind(*args, **kwargs).arguments
+        return bind(function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")})  # nodes never are
+
+    HANDLERS[function] = handler
+
+
+def _instead(ours: Callable[..., Any]) -> Handler:
+    handler: Handler = in_steps(lambda function, args, kwargs: ours(*args, **kwargs))
+    return handler
+
+
+def _exchange(policy: Policy, name: str, function: Any, kind: str) -> None:
+    if not isinstance(function, FunctionType):
+        return  # written in C: hollow nodes refuse it
+    ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
+    answer = _run_on_nodes if kind == "composed" else _handle
+    exchange(function, answer, always=name in policy.calling)
+
+
+def _handle(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return HANDLERS[function](function, args, kwargs)
+
+
+def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """SciPy's own code, whose steps are recorded."""
+    return original(*map(gathered, args), **{name: gathered(value) for name, value in kwargs.items()})
+
+
+def _refuse(policy: Policy, name: str, found: Any) -> None:
+    function = _function(found)
+    if not isinstance(function, FunctionType) or function in HANDLERS or function in ops.OPNAMES:
+        return
+    full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
+    advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
+
+    def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nodes = [leaf for leaf in leaves_of((args, tuple(kwargs.values()))) if isinstance(leaf, Node)]
+        if all(node.__class__ in INERT for node in nodes):
+            return original(*args, **kwargs)  # counts and places; numbers it refuses, being hollow
+        raise TypeError(unsupported(full, advice))
+
+    exchange(function, answer)
