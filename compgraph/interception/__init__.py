@@ -6,5 +6,6 @@ each is said in the room `scipy`.
 """
 
 from .exchanged import exchange, restore
+from .names import intercepted, lent, turn
 
-__all__ = ["exchange", "restore"]
+__all__ = ["exchange", "intercepted", "lent", "restore", "turn"]
