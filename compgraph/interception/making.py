@@ -13,6 +13,8 @@ from .. import arrays
 from ..graph import Node, Promotable, gathered, holds_node, owner_of, promotable
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_internal
+from .draws import ANSWERS, Generator, following
+from .elements import Joining, enumerated, from_iterable
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
@@ -43,6 +45,9 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     return found if given.get("dtype") is None else found.astype(given["dtype"])
 
 
+# Of these, the ones that are given arrays in a list.
+_PACKED = frozenset({"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
+
 # Functions that make arrays: of nodes, by these. None: NumPy asks the nodes itself.
 MAKING: dict[str, Function | None] = {
     **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
@@ -53,7 +58,7 @@ MAKING: dict[str, Function | None] = {
             "zeros", "ones", "empty", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like",
             "empty_like", "full_like", "copy", "diag", "diagflat", "tile", "repeat", "outer", "where", "concatenate", "stack",
             "hstack", "vstack", "dstack", "column_stack", "kron", "cumsum", "cumprod", "meshgrid", "vander", "loadtxt",
-            "genfromtxt", "fromiter", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
+            "genfromtxt", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
         )
     ),
 }  # fmt: skip
@@ -69,11 +74,16 @@ def _making(original: Function, ours: Function | None) -> Function:
         for value in (*args, *kwargs.values()):
             if holds_node(value):
                 if ours is None:
-                    return original(*map(gathered, args), **kwargs)
+                    return original(*(_each(args) if original.__name__ in _PACKED else map(gathered, args)), **kwargs)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
         return fresh(original(*args, **kwargs), args)
 
     return make
+
+
+def _each(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments, of which the first is a list of arrays, each perhaps a list with nodes."""
+    return [list(map(gathered, args[0])), *args[1:]] if args and args[0].__class__ in (list, tuple) else list(args)
 
 
 def fresh(made: Any, args: tuple[Any, ...]) -> Any:
@@ -126,14 +136,52 @@ def _mathematical(original: Function, ours: Function) -> Function:
     return call
 
 
-def answers() -> list[tuple[dict[str, Any], str, Any, Any]]:
-    """For each name: the namespace where it stands, what it means there, and what it means to a function differentiated."""
-    numpy = vars(np)
-    found = [(numpy, name, numpy[name], _making(numpy[name], ours)) for name, ours in MAKING.items() if name in numpy]
-    mathematics = vars(math)
-    found += [
-        (mathematics, name, mathematics[name], _mathematical(mathematics[name], ours))
-        for name, ours in _MATH.items()
-        if name in mathematics
-    ]
-    return found
+def _enumerating(original: Function) -> Function:
+    @functools.wraps(original, updated=())
+    def enumerate_array(array: Any) -> Any:
+        array = gathered(array) if bodies() is not None else array
+        return enumerated(array) if isinstance(array, Node) else original(array)
+
+    return enumerate_array
+
+
+def _from_iterable(original: Function) -> Function:
+    @functools.wraps(original)
+    def fromiter(*args: Any, **kwargs: Any) -> Any:
+        if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
+            return original(*args, **kwargs)
+        return from_iterable(*args, **kwargs)
+
+    return fromiter
+
+
+def _seeding(original: Function) -> Function:
+    @functools.wraps(original)
+    def default_rng(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        return made if bodies() is None or isinstance(made, Generator) else following(made)
+
+    return default_rng
+
+
+def answers() -> list[tuple[dict[str, Any], str, Any]]:
+    """For each name: the namespace where it stands, and what it means to a function that is differentiated."""
+    numpy, mathematics, random = vars(np), vars(math), vars(np.random)
+    found: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+
+    def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
+        if name in space:
+            found[id(space), name] = space, name, answer(space[name])
+
+    for name, ours in MAKING.items():
+        enter(numpy, name, functools.partial(_making, ours=ours))
+    enter(numpy, "ndenumerate", _enumerating)
+    enter(numpy, "fromiter", _from_iterable)
+    enter(numpy, "r_", lambda original: Joining(original, arrays.r_))
+    enter(numpy, "c_", lambda original: Joining(original, arrays.c_))
+    for name, ours in _MATH.items():
+        enter(mathematics, name, functools.partial(_mathematical, ours=ours))
+    enter(random, "default_rng", _seeding)
+    for name, answer in ANSWERS.items():
+        enter(random, name, functools.partial(answer, name))
+    return list(found.values())

@@ -19,6 +19,9 @@ import numpy as np
 from ..graph import given
 from ..graph.context import renewed
 from ..graph.hollow import bodies
+from .draws import following
+from .elements import vectorized
+from .exchanged import exchange
 from .lists import look_into_lists
 from .making import answers
 from .reach import reach_of
@@ -31,7 +34,7 @@ _wrapped: dict[int, tuple[Any, Any]] = {}  # what a name means to a function tha
 _given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are seen as given: where, name, as it was, as it is
 _modules = 0
 _is_on = True
-_has_looked = False
+_has_asked = False
 
 
 class _Namespace:
@@ -97,8 +100,8 @@ def intercepted(f: Any) -> Interception:
         return opened
     reached = reach_of(f)
     with _lock:
-        if not _has_looked:
-            _look_into_lists()
+        if not _has_asked:
+            _ask_functions()
         _open.add(weakref.ref(opened, _close))
         if reached is None or not reached.is_closed:
             _exchange(() if reached is None else reached.namespaces)
@@ -110,10 +113,12 @@ def intercepted(f: Any) -> Interception:
     return opened
 
 
-def _look_into_lists() -> None:
-    global _has_looked
+def _ask_functions() -> None:
+    """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
+    global _has_asked
     look_into_lists()
-    _has_looked = True
+    exchange(np.vectorize.__call__, vectorized)
+    _has_asked = True
 
 
 def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:
@@ -148,9 +153,11 @@ def _close(reference: weakref.ref[Any]) -> None:
 
 
 def lent(value: Any) -> Any:
-    """A value of the caller's, as a function that is differentiated sees it: an array as given, anything else as it is."""
+    """A value of the caller's, as a function that is differentiated sees it: an array as given, a generator that follows."""
     if value.__class__ is ndarray and value.dtype.kind in "biufc" and _is_on and bodies() is not None:
         return given(value)
+    if value.__class__ is np.random.Generator and _is_on and bodies() is not None:
+        return following(value)
     return value
 
 
@@ -177,8 +184,8 @@ def _content(cell: Any) -> Any:
 
 
 def _prepare() -> None:
-    for space, _, original, ours in answers():
-        _wrapped[id(original)] = original, ours
+    for space, name, ours in answers():
+        _wrapped[id(space[name])] = space[name], ours
         _space(space)
     for known in _spaces.values():
         known.length = -1

@@ -93,7 +93,7 @@ class Reach:
 
 
 # Attributes by which no array is made: of arrays, and NumPy's functions but those that make one.
-_MAKERS = frozenset(MAKING)
+_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 
