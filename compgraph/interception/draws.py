@@ -27,7 +27,9 @@ def _moved(drawn: Any, loc: Any, scale: Any) -> Any:
 def _safe(numerator: Any, scale: Any) -> Any:
     """``numerator / scale``; 0 where the scale is 0, and nothing can be told of the standard draw."""
     if np.any(np.equal(scale, 0)):
-        raise TypeError("a draw of scale 0 does not tell the standard draw, by which it follows its scale; draw that: rng.normal()")
+        raise TypeError(
+            "a draw of scale 0 does not tell the standard draw, by which it follows its scale; draw that: rng.normal()"
+        )
     return numerator / scale
 
 

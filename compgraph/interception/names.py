@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterable
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from .elements import vectorized
 from .exchanged import exchange
 from .lists import look_into_lists
 from .making import answers
-from .reach import reach_of
+from .reach import cells_of, content_of, function_of, is_closed, namespace_of, reach_of
 
 ndarray = np.ndarray
 _lock = renewed(threading.RLock())
@@ -98,18 +98,26 @@ def intercepted(f: Any) -> Interception:
     opened = Interception()
     if not _is_on:
         return opened
-    reached = reach_of(f)
+    function = function_of(f)
+    if not isinstance(function, FunctionType):
+        function = None
     with _lock:
         if not _has_asked:
             _ask_functions()
         _open.add(weakref.ref(opened, _close))
-        if reached is None or not reached.is_closed:
-            _exchange(() if reached is None else reached.namespaces)
-        if reached is not None:
-            for namespace, name in reached.variables:
+        if function is None:
+            _exchange(())
+            return opened
+        cells, functions = cells_of(function)
+        reached = [reach_of(known) for known in functions]
+        if not is_closed(cells, reached):
+            _exchange(known.__globals__ for known in functions)
+        for known, reach in zip(functions, reached, strict=True):
+            for home, name in reach.variables:
+                namespace = namespace_of(home, known.__globals__)
                 _give(namespace, name, namespace.get(name))
-            for cell in reached.cells:
-                _give_cell(cell)
+        for cell in cells:
+            _give_cell(cell)
     return opened
 
 
@@ -145,7 +153,7 @@ def _close(reference: weakref.ref[Any]) -> None:
         while _given:
             place, name, before, seen = _given[-1]
             if name is None:
-                if _content(place) is seen:
+                if content_of(place) is seen:
                     place.cell_contents = before
             elif place.get(name) is seen:
                 place[name] = before
@@ -169,18 +177,11 @@ def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _give_cell(cell: CellType) -> None:
-    value = _content(cell)
+    value = content_of(cell)
     seen = lent(value)
     if seen is not value:
         _given.append((cell, None, value, seen))
         cell.cell_contents = seen
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def _prepare() -> None:
