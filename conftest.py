@@ -1,5 +1,6 @@
 """What holds for all tests, and the parts of them that are run by name: ``-m quick`` and ``-m portable`` (CONTRIBUTING.md)."""
 
+import gc
 import os
 
 for library in ("OMP", "OPENBLAS", "MKL"):  # one BLAS thread, so that a run beside other load is not slowed a hundredfold
@@ -81,6 +82,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if _module(item.path) in modules and (group := _group(item)) not in seen:
                 item.add_marker(part)
                 seen.add(group)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over what stands until the end, thousands of tests: a collection within one is quick."""
+    gc.collect()
+    gc.freeze()
 
 
 def _module(path: Path) -> str | None:
