@@ -355,6 +355,7 @@ def forward(f: Any) -> Any:
     return lambda x: jvp(f, [x], [np.ones_like(x)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [grad(fill), grad(recurrence), forward(fill), forward(recurrence)])
 def test_loops_are_linear(run: Any) -> None:
     def seconds(n: int) -> float:
