@@ -140,6 +140,7 @@ for shape in ((3,), (2, 3), (), (0,)):
 """
 
 
+@pytest.mark.slow
 @in_all_dtypes
 def test_strides_that_users_make_up_do_not_crash(dtype: str) -> None:
     """In a process of its own: foreign memory that is read as a pointer would end it."""
@@ -150,6 +151,7 @@ def test_strides_that_users_make_up_do_not_crash(dtype: str) -> None:
     assert [float(word) for word in done.stdout.split()] == ([] if np.dtype(dtype).kind == "c" else [6.0, 12.0, 2.0, 0.0])
 
 
+@pytest.mark.slow
 def test_the_block_grows_with_the_arrays() -> None:
     big = hollow(np.broadcast_to(np.float64(1.0), (2**20, 2**8)))
     inside = body(big)
