@@ -83,6 +83,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
+    """Spare the tests themselves."""
+    spare_what_stands()
+
+
+def spare_what_stands() -> None:
     """Let the collector of garbage pass over what stands until the end, thousands of tests: a collection within one is quick."""
     gc.collect()
     gc.freeze()
