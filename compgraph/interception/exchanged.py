@@ -51,7 +51,7 @@ def make({free}):
 """
 
 
-def exchange(function: FunctionType, answer: Answer, always: bool = False) -> None:
+def exchange(function: FunctionType, answer: Answer, always: bool = False, again: bool = False) -> None:
     """Let calls of a function with nodes among the arguments be answered by another.
 
     Parameters
@@ -63,11 +63,13 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False) -> No
         also within lists and tuples; ``original`` is a function of the old code.
     always : bool
         Whether it is called in any case: a function that is given may bring nodes.
+    again : bool
+        Whether it takes the place of who has answered before.
     """
     with _lock:
-        if function in _originals:
+        if function in _originals and not again:
             return
-        original = _copy_of(function)
+        original = _originals.get(function) or _copy_of(function)
 
         def answered(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if always or any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
