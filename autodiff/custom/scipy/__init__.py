@@ -7,11 +7,13 @@ from compgraph.scipy import answer_by
 
 ANSWERS = {
     "scipy.integrate": {
-        "integrate": ("quad", "quad_vec", "fixed_quad", "solve_ivp", "odeint"),
+        "integrate": ("quad", "quad_vec", "solve_ivp", "odeint", "nquad", "dblquad", "tplquad"),
     },
 }
+
+NESTED = {"nquad", "dblquad", "tplquad"}  # these ask others, which ask what the function brings
 
 for _module, _places in ANSWERS.items():
     for _place, _names in _places.items():
         for _name in _names:
-            answer_by(_module, _name, f"{__name__}.{_place}:{_name}")
+            answer_by(_module, _name, f"{__name__}.{_place}:{_name}", calling=_name not in NESTED)

@@ -1,9 +1,9 @@
-"""``scipy.integrate``: integrals of samples. What is given a function of the user needs derivatives: `autodiff` answers for it."""
+"""``scipy.integrate``: integrals of samples. Where a function of the user is integrated, `autodiff` answers."""
 
 from __future__ import annotations
 
 from ..policy import Policy
-from .samples import array, cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
+from .samples import array, cumulative_simpson, cumulative_trapezoid, fixed_quad, romb, simpson, trapezoid
 
 __all__ = ["POLICY", "array"]
 
@@ -19,11 +19,11 @@ POLICY = Policy(
         "simpson": simpson,
         "cumulative_simpson": cumulative_simpson,
         "romb": romb,
+        "fixed_quad": fixed_quad,
     },
-    composed=frozenset({"nquad", "dblquad", "tplquad"}),
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
     refused={
-        **dict.fromkeys(["quad", "quad_vec", "fixed_quad", "solve_ivp", "odeint"], _AUTODIFF),
+        **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "odeint"], _AUTODIFF),
         **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _STEPS),
         **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),
         **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUAD + " (nested: nquad)"),
