@@ -22,14 +22,14 @@ from ..graph.context import renewed
 Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-class _Kinds(set[type]):
-    """Classes, as a constant of code: whoever looks at code objects hashes their constants."""
+class _Classes(set[type]):
+    """A set that is a constant of code, which has to be hashable for those who look at tracebacks."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
 
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
-_PLAIN = _Kinds(
+_PLAIN: set[type] = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
         *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
