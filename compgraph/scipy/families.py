@@ -16,6 +16,7 @@ from .policy import Policy
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
     "scipy.integrate": "integrate",
+    "scipy.interpolate": "interpolate",
     "scipy.linalg": "linalg",
 }
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..policy import Policy
-from .samples import array, cumulative_simpson, cumulative_trapezoid, fixed_quad, romb, simpson, trapezoid
+from .samples import cumulative_simpson, cumulative_trapezoid, fixed_quad, romb, simpson, trapezoid
 
-__all__ = ["POLICY", "array"]
+__all__ = ["POLICY"]
 
 _AUTODIFF = "it in a program that imports autodiff, which answers for it"
 _STEPS = "scipy.integrate.solve_ivp, which records its steps"

@@ -12,13 +12,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ...graph import Node, as_operand, gathered, to_plain
-
-
-def array(x: Any) -> Any:
-    """An array or a node, of what the user gave."""
-    x = gathered(x)
-    return x if isinstance(x, Node) else np.asarray(as_operand(x))
+from ...graph import to_plain
+from ..steps import array
 
 
 def _floating(x: Any) -> Any:
