@@ -5,7 +5,7 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
-from .exchanged import exchange, restore
+from .exchanged import exchange, original_of, restore
 from .names import intercepted, lent, turn
 
-__all__ = ["exchange", "intercepted", "lent", "restore", "turn"]
+__all__ = ["exchange", "intercepted", "lent", "original_of", "restore", "turn"]

@@ -18,15 +18,15 @@ from .policy import Policy
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def enter(policy: Policy) -> None:
-    """Let the functions of a policy, and all others of its module, answer for nodes."""
+def enter(policy: Policy, only: str | None = None) -> None:
+    """Let the functions of a policy, and all others of its module, answer for nodes; or one of them, whatever it did before."""
     module = importlib.import_module(policy.module)
-    for name in _public(module):
+    for name in _public(module) if only is None else ():
         if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
             _refuse(policy, name, getattr(module, name))
     for name, kind in policy.kinds():
         found = _resolved(module, name)
-        if kind == "plain" or found is None:
+        if kind == "plain" or found is None or only not in (None, name):
             continue
         if kind == "refused":
             _refuse(policy, name, found)
@@ -37,7 +37,7 @@ def enter(policy: Policy) -> None:
             _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
         elif kind == "instead":
             HANDLERS[function] = _instead(policy.instead[name])
-        _exchange(policy, name, function, kind)
+        _exchange(policy, name, function, kind, only is not None)
 
 
 def opname(module: str, name: str) -> str:
@@ -86,12 +86,12 @@ def _instead(ours: Callable[..., Any]) -> Handler:
     return handler
 
 
-def _exchange(policy: Policy, name: str, function: Any, kind: str) -> None:
+def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
     if not isinstance(function, FunctionType):
         return  # written in C: hollow nodes refuse it
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     answer = _run_on_nodes if kind == "composed" else _handle
-    exchange(function, answer, always=name in policy.calling)
+    exchange(function, answer, always=name in policy.calling, again=again)
 
 
 def _handle(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
