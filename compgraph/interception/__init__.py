@@ -5,6 +5,7 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
-from .exchanged import exchange, restore
+from .exchanged import exchange, original_of, restore
+from .fft_backend import behind
 
-__all__ = ["exchange", "restore"]
+__all__ = ["behind", "exchange", "original_of", "restore"]

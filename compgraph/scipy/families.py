@@ -12,6 +12,7 @@ from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
 }
 
