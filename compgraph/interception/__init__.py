@@ -5,7 +5,7 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
-from .exchanged import exchange, original_of, restore
+from .exchanged import exchange, holds_node, is_exchanged, original_of, restore
 from .fft_backend import behind
 
-__all__ = ["behind", "exchange", "original_of", "restore"]
+__all__ = ["behind", "exchange", "holds_node", "is_exchanged", "original_of", "restore"]

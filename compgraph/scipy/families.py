@@ -14,6 +14,8 @@ from .policy import Policy
 FAMILIES = {
     "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
 }
 
 _entered: set[str] = set()
