@@ -99,11 +99,6 @@ def restore() -> None:
         _originals.clear()
 
 
-def is_exchanged(function: Any) -> bool:
-    """Whether a function asks nodes."""
-    return function in _originals
-
-
 def original_of(function: Any) -> Any:
     """A function of the code that a function had; the function itself if that was not exchanged."""
     return _originals.get(function, function)

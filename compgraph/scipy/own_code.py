@@ -111,7 +111,6 @@ class _Keeping(ModuleType):
 KEEPING = _Keeping("numpy")
 vars(KEEPING).update(_OURS)
 
-_BY_IDENTITY = {id(getattr(np, name)): ours for name, ours in _OURS.items() if hasattr(np, name)}
 _BY_NAME: dict[str, Any] = {  # what SciPy asks of arrays of other libraries
     "array_namespace": lambda *args, **kwargs: KEEPING,
     "_namespace": lambda xp: KEEPING,
@@ -174,8 +173,10 @@ def _space(names: dict[str, Any]) -> dict[str, Any]:
 def _meaning(name: str, value: Any) -> Any:
     if name in _BY_NAME:
         return _BY_NAME[name]
-    if id(value) in _BY_IDENTITY:
-        return _BY_IDENTITY[id(value)]
+    if getattr(value, "__module__", None) == "numpy" and getattr(value, "__name__", None) in _OURS:
+        return _OURS[value.__name__]
+    if value is np.r_ or value is np.c_:
+        return arrays.r_ if value is np.r_ else arrays.c_
     if isinstance(value, ModuleType):
         return _module(value)
     if isinstance(value, FunctionType) and value.__module__.startswith("scipy.") and not _is_public(value):
