@@ -23,13 +23,13 @@ Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Classes(set[type]):
-    """A set that is a constant of code, which has to be hashable for those who look at tracebacks."""
+    """A set that can be a constant of a function's code: codes are put into dictionaries, with all that is in them."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
-_PLAIN: set[type] = _Classes(
+_PLAIN = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
         *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),

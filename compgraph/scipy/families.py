@@ -17,7 +17,10 @@ from .policy import Policy
 FAMILIES = {
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
+    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
 }
 
 _entered: set[str] = set()
