@@ -13,6 +13,7 @@ from .policy import Policy
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
     "scipy.linalg": "linalg",
+    "scipy.special": "special",
 }
 
 _entered: set[str] = set()
