@@ -38,7 +38,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 def _no_integers(exact: Any, function: str) -> None:
     if exact:
-        raise TypeError(f"scipy.special.{function}: exact=True counts in Python's integers, which no derivative passes; leave it out")
+        raise TypeError(f"scipy.special.{function}: exact=True counts in integers, which no derivative passes; leave it out")
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
@@ -97,18 +97,22 @@ _EVALUATED = "the plain numbers of its parameters: x.value; polynomials at nodes
 _QUADRATURE = "plain parameters (x.value): the nodes and weights of a quadrature have no rule; functions at them do"
 _SEQUENCE = "the function itself, for each order: {}"
 
-_ZEROS = (
-    "ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros fresnels_zeros jn_zeros "
-    "jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros y0_zeros y1_zeros y1p_zeros "
-    "yn_zeros ynp_zeros bernoulli euler stirling2"
-).split()
-_POLYNOMIALS = (
-    "legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt "
-    "sh_chebyu sh_jacobi"
-).split()
-_ROOTS = [f"roots_{name}" for name in _POLYNOMIALS] + [
-    f"{letters}_roots" for letters in "p t u c s j l la h he cg ps ts us js".split()
-]
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+_ZEROS = _names("""
+    ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros fresnels_zeros jn_zeros
+    jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros y0_zeros y1_zeros y1p_zeros
+    yn_zeros ynp_zeros bernoulli euler stirling2
+""")
+_POLYNOMIALS = _names("""
+    legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
+    sh_chebyu sh_jacobi
+""")
+_ROOTS = [f"roots_{name}" for name in _POLYNOMIALS]
+_ROOTS += [f"{letters}_roots" for letters in _names("p t u c s j l la h he cg ps ts us js")]
 _ARRAYS = {
     "legendre_p": "eval_legendre",
     "legendre_p_all": "eval_legendre for each degree",
@@ -148,7 +152,7 @@ POLICY = Policy(
         **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},
         **dict.fromkeys(_ROOTS, _QUADRATURE),
         **_ARRAYS,
-        **{name: "scipy.special.gamma, of which it is a product of powers" for name in ("factorial2", "factorialk")},
+        **dict.fromkeys(("factorial2", "factorialk"), "scipy.special.gamma, of which it is a product of powers"),
         "riccati_jn": _SEQUENCE.format("x * scipy.special.spherical_jn(k, x)"),
         "riccati_yn": _SEQUENCE.format("x * scipy.special.spherical_yn(k, x)"),
         "lmbda": _SEQUENCE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),

@@ -9,12 +9,11 @@ import numpy as np
 from ....rules import Rule, elementwise, general, spread
 from .entering import sc
 
-
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
 
-def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> tuple[Any, Any]:
-    """The share of each term in the sum, without its weight; and which terms are weighed."""
+def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
+    """The share of each term in the sum, without its weight."""
     if return_sign and np.result_type(a).kind == "c":
         raise TypeError("scipy.special.logsumexp: of complex numbers, return_sign=True is not analytic; leave it out")
     log, sign = out if return_sign else (out, None)
@@ -46,7 +45,9 @@ def _weight(g: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = 
     return _passed(g, share, axis, keepdims, return_sign) * share
 
 
-def _term_tangent(t: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+def _term_tangent(
+    t: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False
+) -> Any:
     share = _weights(out, a, axis, keepdims, return_sign)
     share = share if b is None else np.where(b == 0, 0, b * share)
     return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
