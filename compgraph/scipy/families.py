@@ -14,6 +14,7 @@ from .policy import Policy
 FAMILIES = {
     "scipy.linalg": "linalg",
     "scipy.special": "special",
+    "scipy.stats": "stats",
 }
 
 _entered: set[str] = set()

@@ -1,0 +1,16 @@
+"""``scipy.stats``."""
+
+from __future__ import annotations
+
+import scipy.stats as st
+
+from ..policy import Policy
+from .continuous import METHODS
+
+_OBJECTS = frozenset({name for name in st.__all__ if not callable(getattr(st, name)) or isinstance(getattr(st, name), st.rv_continuous | st.rv_discrete)})
+
+POLICY = Policy(
+    module="scipy.stats",
+    instead={f"rv_continuous.{name}": method for name, method in METHODS.items()},
+    plain=_OBJECTS | {"rv_continuous", "rv_discrete", "rv_histogram"},
+)

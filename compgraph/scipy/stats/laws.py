@@ -1,0 +1,128 @@
+"""The formulas of SciPy's continuous distributions, as they run on nodes.
+
+A distribution of SciPy's is an object with private methods, ``_pdf``, ``_cdf`` and so on, each a formula of the standard
+distribution in steps of NumPy's and special functions. `Law` is such an object again whose methods can be given nodes: where the
+formula is one of recorded steps it is run as it is, where it is not another one stands in `FORMULAS`, and where SciPy has none
+but integrates, or solves an equation, `numeric` is a node whose derivative is the density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import scipy.stats as st
+
+from ... import operations
+from ...graph import INERT, Node, record, to_plain
+
+Formula = Callable[..., Any]
+
+# Formulas of ours by the name of a distribution's class and of the method, called as that: (law, x, *shapes).
+FORMULAS: dict[tuple[str, str], Formula] = {}
+
+# What no formula of SciPy's or ours gives on nodes; by the name of a distribution's class.
+NUMERIC: dict[str, frozenset[str]] = {}
+
+_SEARCHED = (st.rv_continuous, st.rv_continuous.__mro__[1])
+
+
+@dataclass(frozen=True)
+class Law:
+    """A distribution whose formulas can be given nodes.
+
+    Attributes
+    ----------
+    distribution : rv_continuous
+        SciPy's.
+    """
+
+    distribution: Any
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._formula(name)
+        return MethodType(found, self) if found is not None else getattr(self.distribution, name)
+
+    def _formula(self, name: str) -> Formula | None:
+        """The function of a method, None where it is none of a class."""
+        kind = type(self.distribution)
+        if name in NUMERIC.get(kind.__name__, ()):
+            return _solved(name)
+        for owner in kind.__mro__:
+            if (owner.__name__, name) in FORMULAS:
+                return FORMULAS[owner.__name__, name]
+            if name in owner.__dict__:
+                own = owner.__dict__[name]
+                if owner in _SEARCHED and name in _RELATIONS:
+                    return _RELATIONS[name]
+                return own if isinstance(own, FunctionType) else None
+        return None
+
+
+# -------------------------------------------------------------------------------------------- what follows from the others
+
+
+def _pdf(law: Any, x: Any, *shapes: Any) -> Any:
+    if not _is_given(law, "_logpdf"):
+        raise TypeError(
+            f"scipy.stats.{law.distribution.name}: it has no formula of its density, which SciPy takes by differences; "
+            "define _pdf or _logpdf"
+        )
+    return np.exp(law._logpdf(x, *shapes))
+
+
+def _is_given(law: Any, name: str) -> bool:
+    """Whether there is a formula, of the class or of ours."""
+    return any((k.__name__, name) in FORMULAS or (name in vars(k) and k not in _SEARCHED) for k in type(law.distribution).__mro__)
+
+
+def _logcdf(law: Any, x: Any, *shapes: Any) -> Any:
+    below = law._cdf(x, *shapes)
+    lower = below < 0.5
+    return np.where(lower, np.log(np.where(lower, below, 1)), np.log1p(-law._sf(x, *shapes)))
+
+
+def _logsf(law: Any, x: Any, *shapes: Any) -> Any:
+    above = law._sf(x, *shapes)
+    upper = above < 0.5
+    return np.where(upper, np.log(np.where(upper, above, 1)), np.log1p(-law._cdf(x, *shapes)))
+
+
+def _solved(name: str) -> Formula:
+    return lambda law, x, *shapes: _numeric(law, name, x, shapes)
+
+
+_RELATIONS: dict[str, Formula] = {
+    "_pdf": _pdf,
+    "_logpdf": lambda law, x, *shapes: np.log(law._pdf(x, *shapes)),
+    "_cdf": _solved("_cdf"),
+    "_sf": lambda law, x, *shapes: 1.0 - law._cdf(x, *shapes),
+    "_logcdf": _logcdf,
+    "_logsf": _logsf,
+    "_ppf": _solved("_ppf"),
+    "_isf": lambda law, q, *shapes: law._ppf(1.0 - q, *shapes),
+}
+
+
+# -------------------------------------------------------------------------------------------- what SciPy integrates, or solves
+
+
+def numeric(x: Any, law: Law, name: str, shapes: tuple[Any, ...]) -> Any:
+    """A distribution function, or the inverse of one, as SciPy computes it."""
+    return getattr(law.distribution, name)(x, *shapes)
+
+
+operations.enter(numeric, "scipy_stats_numeric")
+
+
+def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
+    if any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes):
+        told = "cdf" if name in ("_cdf", "_sf", "_logcdf", "_logsf") else "ppf"
+        raise TypeError(
+            f"scipy.stats.{law.distribution.name}.{told}: no derivative of it by the shape parameters is known; give plain "
+            "numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
+        )
+    return record(numeric, (x,), {"law": law, "name": name, "shapes": to_plain(shapes)})
