@@ -6,11 +6,16 @@ import scipy.stats as st
 
 from ..policy import Policy
 from .continuous import METHODS
+from .pieces import apply_where, lazyselect
 
 _OBJECTS = frozenset({name for name in st.__all__ if not callable(getattr(st, name)) or isinstance(getattr(st, name), st.rv_continuous | st.rv_discrete)})
 
 POLICY = Policy(
     module="scipy.stats",
-    instead={f"rv_continuous.{name}": method for name, method in METHODS.items()},
+    instead={
+        **{f"rv_continuous.{name}": method for name, method in METHODS.items()},
+        "_continuous_distns.xpx.apply_where": apply_where,
+        "_continuous_distns._lazyselect": lazyselect,
+    },
     plain=_OBJECTS | {"rv_continuous", "rv_discrete", "rv_histogram"},
 )

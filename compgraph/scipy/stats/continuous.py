@@ -10,6 +10,7 @@ import numpy as np
 from ... import operations
 from ...graph import as_operand, record
 from .laws import Law
+from .pieces import pieces
 
 _HERE, _NOWHERE, _LOW, _HIGH = range(4)  # where the formula holds; parameters are wrong; below and above
 
@@ -52,25 +53,14 @@ def merged(compute: Callable[..., Any], region: Any, operands: tuple[Any, ...], 
     others : tuple
         The values where the parameters are wrong, below, and above.
     """
-    here = region == _HERE
-    shape = np.shape(region)
-    if np.all(here):
+    if np.all(region == _HERE):
+        shape = np.shape(region)
         result = np.broadcast_to(compute(*[o if np.ndim(o) else np.reshape(o, (1,)) for o in operands]), shape or (1,))
         return result if shape else np.reshape(result, ())
-    chosen = np.zeros((0,))
-    if np.any(here):
-        chosen = compute(*[np.broadcast_to(o, shape)[here] if np.size(o) > 1 else np.reshape(o, (1,)) for o in operands])
-    count = np.sum(here)
-    chosen = np.broadcast_to(chosen, (int(count),))
-    place = np.reshape(np.cumsum(here) - 1, shape)
-    result = np.concatenate([chosen, np.zeros(1)])[np.where(here, place, count)]
+    result = pieces([region == _HERE], [compute], operands)
     for code, value in zip((_NOWHERE, _LOW, _HIGH), others, strict=True):
         result = np.where(region == code, value, result)
     return result
-
-
-def _standard(x: Any, loc: Any, scale: Any) -> Any:
-    return np.asarray(x - loc, float) / scale
 
 
 def of_x(method: str, closed: bool, low: float, high: float, scaled: Callable[[Any, Any], Any] | None = None) -> Any:

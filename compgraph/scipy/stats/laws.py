@@ -8,7 +8,6 @@ but integrates, or solves an equation, `numeric` is a node whose derivative is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
@@ -17,15 +16,8 @@ import numpy as np
 import scipy.stats as st
 
 from ... import operations
-from ...graph import INERT, Node, record, to_plain
-
-Formula = Callable[..., Any]
-
-# Formulas of ours by the name of a distribution's class and of the method, called as that: (law, x, *shapes).
-FORMULAS: dict[tuple[str, str], Formula] = {}
-
-# What no formula of SciPy's or ours gives on nodes; by the name of a distribution's class.
-NUMERIC: dict[str, frozenset[str]] = {}
+from ...graph import INERT, Node, record
+from .formulas import FORMULAS, NUMERIC, SLOPES, Formula
 
 _SEARCHED = (st.rv_continuous, st.rv_continuous.__mro__[1])
 
@@ -45,6 +37,10 @@ class Law:
     def __getattr__(self, name: str) -> Any:
         found = self._formula(name)
         return MethodType(found, self) if found is not None else getattr(self.distribution, name)
+
+    def slope(self, place: int, x: Any, *shapes: Any) -> Any:
+        """The derivative of the distribution function by a shape parameter."""
+        return SLOPES[type(self.distribution).__name__][place](x, *shapes)
 
     def _formula(self, name: str) -> Formula | None:
         """The function of a method, None where it is none of a class."""
@@ -110,7 +106,7 @@ _RELATIONS: dict[str, Formula] = {
 # -------------------------------------------------------------------------------------------- what SciPy integrates, or solves
 
 
-def numeric(x: Any, law: Law, name: str, shapes: tuple[Any, ...]) -> Any:
+def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
     """A distribution function, or the inverse of one, as SciPy computes it."""
     return getattr(law.distribution, name)(x, *shapes)
 
@@ -119,10 +115,11 @@ operations.enter(numeric, "scipy_stats_numeric")
 
 
 def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
-    if any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes):
-        told = "cdf" if name in ("_cdf", "_sf", "_logcdf", "_logsf") else "ppf"
+    unknown = any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes)
+    if unknown and type(law.distribution).__name__ not in SLOPES:
+        told = "cdf" if name in ("_cdf", "_sf") else "ppf"
         raise TypeError(
             f"scipy.stats.{law.distribution.name}.{told}: no derivative of it by the shape parameters is known; give plain "
             "numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
         )
-    return record(numeric, (x,), {"law": law, "name": name, "shapes": to_plain(shapes)})
+    return record(numeric, (x, *shapes), {"law": law, "name": name})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ....rules import elementwise
 
 
-def _numeric(g: Any, out: Any, x: Any, law: Any, name: str, shapes: tuple[Any, ...]) -> Any:
+def _argument(g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
     """A distribution function has the density as its derivative, the inverse one over the density there."""
     sign = -1 if name in ("_sf", "_isf") else 1
     if name in ("_cdf", "_sf"):
@@ -15,4 +16,13 @@ def _numeric(g: Any, out: Any, x: Any, law: Any, name: str, shapes: tuple[Any, .
     return sign * g / law._pdf(out, *shapes)
 
 
-scipy_stats_numeric_grad = elementwise("scipy_stats_numeric", _numeric)
+def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
+    """Of an inverse function by the theorem on implicit ones."""
+    if name in ("_cdf", "_sf"):
+        return (-1 if name == "_sf" else 1) * g * law.slope(place, x, *shapes)
+    return -g * law.slope(place, out, *shapes) / law._pdf(out, *shapes)
+
+
+_SHAPES = 4  # as many as a distribution has
+
+scipy_stats_numeric_grad = elementwise("scipy_stats_numeric", _argument, *[partial(_shape, k) for k in range(_SHAPES)])
