@@ -12,7 +12,7 @@ from ...graph import as_operand, record
 from .laws import Law
 from .pieces import pieces
 
-_HERE, _NOWHERE, _LOW, _HIGH = range(4)  # where the formula holds; parameters are wrong; below and above
+HERE, NOWHERE, LOW, HIGH = range(4)  # where the formula holds; parameters are wrong; below and above
 
 
 def _region_of_x(x: Any, loc: Any, scale: Any, *shapes: Any, distribution: Any, closed: bool) -> Any:
@@ -22,12 +22,12 @@ def _region_of_x(x: Any, loc: Any, scale: Any, *shapes: Any, distribution: Any, 
         low, high = distribution._get_support(*shapes)
         valid = np.logical_and(distribution._argcheck(*shapes), scale > 0) & ~np.isnan(x)
         below, above = (x < low, x > high) if closed else (x <= low, x >= high)
-    return np.where(valid, np.where(below, _LOW, np.where(above, _HIGH, _HERE)), _NOWHERE)
+    return np.where(valid, np.where(below, LOW, np.where(above, HIGH, HERE)), NOWHERE)
 
 
 def _region_of_q(q: Any, loc: Any, scale: Any, *shapes: Any, distribution: Any) -> Any:
     valid = np.logical_and(distribution._argcheck(*shapes), scale > 0) & (loc == loc) & (q >= 0) & (q <= 1)
-    return np.where(valid, np.where(q == 0, _LOW, np.where(q == 1, _HIGH, _HERE)), _NOWHERE)
+    return np.where(valid, np.where(q == 0, LOW, np.where(q == 1, HIGH, HERE)), NOWHERE)
 
 
 for _function in (_region_of_x, _region_of_q):
@@ -53,12 +53,12 @@ def merged(compute: Callable[..., Any], region: Any, operands: tuple[Any, ...], 
     others : tuple
         The values where the parameters are wrong, below, and above.
     """
-    if np.all(region == _HERE):
+    if np.all(region == HERE):
         shape = np.shape(region)
         result = np.broadcast_to(compute(*[o if np.ndim(o) else np.reshape(o, (1,)) for o in operands]), shape or (1,))
         return result if shape else np.reshape(result, ())
-    result = pieces([region == _HERE], [compute], operands)
-    for code, value in zip((_NOWHERE, _LOW, _HIGH), others, strict=True):
+    result = pieces([region == HERE], [compute], operands)
+    for code, value in zip((NOWHERE, LOW, HIGH), others, strict=True):
         result = np.where(region == code, value, result)
     return result
 
@@ -91,7 +91,7 @@ def of_q(method: str) -> Any:
         operands = (q, loc, scale, *shapes)
         region = record(_region_of_q, operands, {"distribution": distribution})
         ends: tuple[Any, Any] = (np.nan, np.nan)
-        if not np.all(region == _HERE):
+        if not np.all(region == HERE):
             ends = tuple([np.where(np.isinf(end), end, np.where(np.isinf(end), 0, end) * scale + loc) for end in law._get_support(*shapes)])
             ends = ends[::-1] if method == "_isf" else ends
         compute = lambda q, loc, scale, *shapes: formula(q, *shapes) * scale + loc  # noqa: E731

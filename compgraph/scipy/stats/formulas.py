@@ -131,6 +131,7 @@ def _dpareto_lognorm_logpdf(law: Any, x: Any, u: Any, s: Any, a: Any, b: Any) ->
 
 
 FORMULAS: dict[tuple[str, str], Formula] = {
+    ("nbinom_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
     ("alpha_gen", "_ppf"): lambda law, q, a: 1 / (a - sc.ndtri(q * sc.ndtr(a))),
     ("beta_gen", "_ppf"): lambda law, q, a, b: sc.betaincinv(a, b, q),
     ("beta_gen", "_isf"): lambda law, q, a, b: sc.betainccinv(a, b, q),

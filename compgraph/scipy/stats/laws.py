@@ -16,10 +16,10 @@ import numpy as np
 import scipy.stats as st
 
 from ... import operations
-from ...graph import INERT, Node, record
+from ...graph import INERT, Node, record, to_plain
 from .formulas import FORMULAS, NUMERIC, SLOPES, Formula
 
-_SEARCHED = (st.rv_continuous, st.rv_continuous.__mro__[1])
+_SEARCHED = (st.rv_continuous, st.rv_discrete, st.rv_continuous.__mro__[1])
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ class Law:
                 return FORMULAS[owner.__name__, name]
             if name in owner.__dict__:
                 own = owner.__dict__[name]
-                if owner in _SEARCHED and name in _RELATIONS:
-                    return _RELATIONS[name]
+                relations = _COUNTED if isinstance(self.distribution, st.rv_discrete) else _RELATIONS
+                if owner in _SEARCHED and name in relations:
+                    return relations[name]
                 return own if isinstance(own, FunctionType) else None
         return None
 
@@ -62,7 +63,7 @@ class Law:
 
 
 def _pdf(law: Any, x: Any, *shapes: Any) -> Any:
-    if not _is_given(law, "_logpdf"):
+    if not is_given(law, "_logpdf"):
         raise TypeError(
             f"scipy.stats.{law.distribution.name}: it has no formula of its density, which SciPy takes by differences; "
             "define _pdf or _logpdf"
@@ -70,7 +71,7 @@ def _pdf(law: Any, x: Any, *shapes: Any) -> Any:
     return np.exp(law._logpdf(x, *shapes))
 
 
-def _is_given(law: Any, name: str) -> bool:
+def is_given(law: Any, name: str) -> bool:
     """Whether there is a formula, of the class or of ours."""
     return any((k.__name__, name) in FORMULAS or (name in vars(k) and k not in _SEARCHED) for k in type(law.distribution).__mro__)
 
@@ -100,6 +101,29 @@ _RELATIONS: dict[str, Formula] = {
     "_logsf": _logsf,
     "_ppf": _solved("_ppf"),
     "_isf": lambda law, q, *shapes: law._ppf(1.0 - q, *shapes),
+}
+
+
+
+def _summed(law: Any, k: Any, *shapes: Any) -> Any:
+    """The sum of the masses up to a number."""
+    low = np.min(np.asarray(law.distribution._get_support(*to_plain(shapes))[0]))
+    if np.isinf(low):
+        raise TypeError(f"scipy.stats.{law.distribution.name}.cdf: it has no formula and no least number; sum pmf over a range")
+    counts = np.arange(low, np.max(to_plain(k)) + 1)
+    k, *columns = [np.expand_dims(a, -1) for a in (k, *shapes)]
+    inside = counts <= k
+    return np.sum(np.where(inside, law._pmf(counts, *columns), 0), axis=-1)
+
+
+# Of discrete distributions
+_COUNTED: dict[str, Formula] = {
+    "_pmf": lambda law, k, *shapes: law._cdf(k, *shapes) - law._cdf(k - 1, *shapes),
+    "_logpmf": lambda law, k, *shapes: np.log(law._pmf(k, *shapes)),
+    "_cdf": _summed,
+    "_sf": lambda law, k, *shapes: 1.0 - law._cdf(k, *shapes),
+    "_logcdf": lambda law, k, *shapes: np.log(law._cdf(k, *shapes)),
+    "_logsf": lambda law, k, *shapes: np.log(law._sf(k, *shapes)),
 }
 
 

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from .entering import sc, special
+from .gamma import beta_density
+from .parameters import betainc_slopes
 
 special_beta_pdf_grad = special(
     "_beta_pdf",
@@ -48,4 +50,27 @@ special_ncx2_isf_grad = special(
     lambda g, out, p, df, nc: -g / sc._ufuncs._ncx2_pdf(out, df, nc),
     "df",
     lambda g, out, p, df, nc: g * (sc._ufuncs._ncx2_pdf(out, df + 2.0, nc) / sc._ufuncs._ncx2_pdf(out, df, nc)),
+)
+
+# Of the counts no derivative is known; the real parameter of the negative binomial distribution has one.
+special_binom_pmf_grad = special("_binom_pmf", "k", "n", lambda g, out, k, n, p: g * (out * ((k - n * p) / (p * (1 - p)))))
+special_binom_cdf_grad = special("_binom_cdf", "k", "n", lambda g, out, k, n, p: -g * beta_density(k + 1.0, n - k * 1.0, p))
+special_binom_sf_grad = special("_binom_sf", "k", "n", lambda g, out, k, n, p: g * beta_density(k + 1.0, n - k * 1.0, p))
+special_nbinom_pmf_grad = special(
+    "_nbinom_pmf",
+    "k",
+    lambda g, out, k, n, p: g * (out * (sc.psi(n + k) - sc.psi(n) + np.log(p))),
+    lambda g, out, k, n, p: g * (out * (n / p - k / (1 - p))),
+)
+special_nbinom_cdf_grad = special(
+    "_nbinom_cdf",
+    "k",
+    lambda g, out, k, n, p: g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: g * beta_density(n, k + 1.0, p),
+)
+special_nbinom_sf_grad = special(
+    "_nbinom_sf",
+    "k",
+    lambda g, out, k, n, p: -g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: -g * beta_density(n, k + 1.0, p),
 )
