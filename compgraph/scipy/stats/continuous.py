@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import operations
 from ...graph import as_operand, record
-from .laws import Law
+from .laws import law_of
 from .pieces import pieces
 
 HERE, NOWHERE, LOW, HIGH = range(4)  # where the formula holds; parameters are wrong; below and above
@@ -17,6 +17,7 @@ HERE, NOWHERE, LOW, HIGH = range(4)  # where the formula holds; parameters are w
 
 def _region_of_x(x: Any, loc: Any, scale: Any, *shapes: Any, distribution: Any, closed: bool) -> Any:
     """For each argument whether the formula holds there, and if not why."""
+    shapes = tuple([np.asarray(s, float) for s in shapes])
     with np.errstate(all="ignore"):
         x = (x - loc) / scale
         low, high = distribution._get_support(*shapes)
@@ -68,7 +69,7 @@ def of_x(method: str, closed: bool, low: float, high: float, scaled: Callable[[A
 
     def evaluated(distribution: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         x, loc, scale, shapes = _split(distribution, x, args, kwargs)
-        formula = getattr(Law(distribution), method)
+        formula = getattr(law_of(distribution, method[1:]), method)
 
         def compute(x: Any, loc: Any, scale: Any, *shapes: Any) -> Any:
             value = formula(((x - loc) / scale).astype(float), *shapes)
@@ -86,7 +87,7 @@ def of_q(method: str) -> Any:
 
     def evaluated(distribution: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
         q, loc, scale, shapes = _split(distribution, q, args, kwargs)
-        law = Law(distribution)
+        law = law_of(distribution, method[1:])
         formula = getattr(law, method)
         operands = (q, loc, scale, *shapes)
         region = record(_region_of_q, operands, {"distribution": distribution})

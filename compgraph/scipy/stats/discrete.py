@@ -11,7 +11,7 @@ from ... import operations
 from ...graph import as_operand, record
 from ...protocols import stop_gradient
 from .continuous import HERE, HIGH, LOW, NOWHERE, merged
-from .laws import Law
+from .laws import law_of
 
 
 def _region_of_k(k: Any, *shapes: Any, distribution: Any, mass: bool) -> Any:
@@ -41,10 +41,11 @@ def _split(distribution: Any, k: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _of_k(method: str, mass: bool, low: float, high: float) -> Any:
     def evaluated(distribution: Any, k: Any, *args: Any, **kwargs: Any) -> Any:
+        law = law_of(distribution, method[1:])
         k, loc, shapes = _split(distribution, k, args, kwargs)
         operands = (stop_gradient(k - loc), *shapes)
         region = record(_region_of_k, operands, {"distribution": distribution, "mass": mass})
-        return merged(getattr(Law(distribution), method), region, operands, (distribution.badvalue, low, high)) + 0.0
+        return merged(getattr(law, method), region, operands, (distribution.badvalue, low, high)) + 0.0
 
     return evaluated
 

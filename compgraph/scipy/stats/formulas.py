@@ -14,11 +14,16 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
+from ...graph import INERT, Node
 from .pieces import pieces
 
 Formula = Callable[..., Any]
 
 _ROOT_2PI = math.sqrt(2 * math.pi)
+
+
+def _by_logpdf(law: Any, *given: Any) -> Any:
+    return np.exp(law._logpdf(*given))
 
 
 # -------------------------------------------------------------------------------------------- truncated normal
@@ -78,6 +83,11 @@ def _pearson3(normal: Formula, positive: Formula, negative: Formula) -> Formula:
     """By the sign of the skewness a gamma distribution, or one reversed; of next to none the normal one."""
 
     def formula(law: Any, x: Any, skew: Any) -> Any:
+        if isinstance(skew, Node) and skew.__class__ not in INERT and np.any(np.abs(skew) < _NEARLY_NORMAL):
+            raise TypeError(
+                "scipy.stats.pearson3: of a skewness within 1.6e-5 of 0 SciPy takes the normal distribution, whatever the skewness "
+                "is, so that no derivative by it is there; give a larger one, or a plain number for it (x.value)"
+            )
         scaled = lambda f: lambda x, skew: f(x, 2 / skew)  # noqa: E731
         near = np.abs(skew) < _NEARLY_NORMAL
         cases = [near, ~near & (skew > 0), ~near & (skew < 0)]
@@ -94,7 +104,80 @@ _pearson3_cdf = lambda x, beta: st.gamma.cdf(beta * x + beta * beta, beta * beta
 _pearson3_sf = lambda x, beta: st.gamma.sf(beta * x + beta * beta, beta * beta)  # noqa: E731
 
 
+# -------------------------------------------------------------------------------------------- extreme values
+#
+# Each has a parameter at 0 of which SciPy takes another formula, the limit. Here they are written by functions that are smooth
+# there, so that 0 is as good a parameter as any.
+
+
+def _log_over(x: Any, c: Any) -> Any:
+    """``log(1 + c x) / c``, at 0 `x`."""
+    return np.log1p(sc.inv_boxcox1p(x, c))
+
+
+def _genpareto_logpdf(law: Any, x: Any, c: Any) -> Any:
+    return -(1 + c) * _log_over(x, c)
+
+
+def _genextreme_logpdf(law: Any, x: Any, c: Any) -> Any:
+    log = -_log_over(x, -c)
+    return (1 - c) * log - np.exp(log)
+
+
+def _genextreme_ppf(law: Any, q: Any, c: Any) -> Any:
+    y = -np.log(-np.log(q))
+    return y * sc.exprel(-c * y)
+
+
+def _genextreme_isf(law: Any, q: Any, c: Any) -> Any:
+    y = -np.log(-np.log1p(-q))
+    return y * sc.exprel(-c * y)
+
+
+def _kappa4_logpdf(law: Any, x: Any, h: Any, k: Any) -> Any:
+    log = -_log_over(x, -k)
+    return (1 - k) * log - (1 - h) * _log_over(np.exp(log), -h)
+
+
+def _kappa4_logcdf(law: Any, x: Any, h: Any, k: Any) -> Any:
+    return -_log_over(np.exp(-_log_over(x, -k)), -h)
+
+
 # -------------------------------------------------------------------------------------------- others
+
+
+def _triang(rising: Formula, falling: Formula) -> Formula:
+    """In two pieces, of which one may be empty."""
+    top = lambda x, c: rising(x, np.where(c < 1, 1, c))  # noqa: E731
+    return lambda law, x, c: pieces([x < c, (x >= c) & (c < 1), (x >= c) & (c >= 1)], [rising, falling, top], (x, c))
+
+
+def _truncpareto_share(x: Any, b: Any) -> Any:
+    """``1 - x**-b``, the share below of the distribution that is truncated."""
+    return -np.expm1(-b * np.log(x))
+
+
+def _tukeylambda_pdf(law: Any, x: Any, lam: Any) -> Any:
+    """By that of the quantiles, 0 where these do not reach."""
+    below = sc.tklmbda(x, lam)
+    reached = np.abs(x) * lam < 1
+    p = np.where(reached, below, 0.5)
+    return np.where(reached, 1 / (p ** (lam - 1) + (1 - p) ** (lam - 1)), 0)
+
+
+def _skewnorm_pdf(law: Any, x: Any, a: Any) -> Any:
+    return 2 * np.exp(-0.5 * x * x) / _ROOT_2PI * sc.ndtr(a * x)
+
+
+def _ncx2_logpdf(law: Any, x: Any, df: Any, nc: Any) -> Any:
+    """By a Bessel function, and of no noncentrality by the density itself."""
+
+    def by_bessel(x: Any, df: Any, nc: Any) -> Any:
+        order, root_x, root_nc = df / 2 - 1, np.sqrt(x), np.sqrt(nc)
+        log = np.log(sc.ive(order, root_x * root_nc) / 2)
+        return sc.xlogy(order / 2, x / nc) - 0.5 * (root_x - root_nc) ** 2 + log
+
+    return pieces([nc != 0, nc == 0], [by_bessel, lambda *given: np.log(sc._ufuncs._ncx2_pdf(*given))], (x, df, nc))
 
 
 def _genhalflogistic_pdf(law: Any, x: Any, c: Any) -> Any:
@@ -131,6 +214,54 @@ def _dpareto_lognorm_logpdf(law: Any, x: Any, u: Any, s: Any, a: Any, b: Any) ->
 
 
 FORMULAS: dict[tuple[str, str], Formula] = {
+    ("genpareto_gen", "_logpdf"): _genpareto_logpdf,
+    ("genpareto_gen", "_pdf"): _by_logpdf,
+    ("genpareto_gen", "_cdf"): lambda law, x, c: -np.expm1(-_log_over(x, c)),
+    ("genpareto_gen", "_sf"): lambda law, x, c: np.exp(-_log_over(x, c)),
+    ("genpareto_gen", "_logsf"): lambda law, x, c: -_log_over(x, c),
+    ("genextreme_gen", "_logpdf"): _genextreme_logpdf,
+    ("genextreme_gen", "_pdf"): _by_logpdf,
+    ("genextreme_gen", "_logcdf"): lambda law, x, c: -np.exp(-_log_over(x, -c)),
+    ("genextreme_gen", "_cdf"): lambda law, x, c: np.exp(-np.exp(-_log_over(x, -c))),
+    ("genextreme_gen", "_sf"): lambda law, x, c: -np.expm1(-np.exp(-_log_over(x, -c))),
+    ("genextreme_gen", "_ppf"): _genextreme_ppf,
+    ("genextreme_gen", "_isf"): _genextreme_isf,
+    ("kappa4_gen", "_logpdf"): _kappa4_logpdf,
+    ("kappa4_gen", "_pdf"): _by_logpdf,
+    ("kappa4_gen", "_logcdf"): _kappa4_logcdf,
+    ("kappa4_gen", "_cdf"): lambda law, *given: np.exp(law._logcdf(*given)),
+    ("kappa4_gen", "_ppf"): lambda law, q, h, k: -sc.boxcox(-sc.boxcox(q, h), k),
+    ("triang_gen", "_pdf"): _triang(lambda x, c: 2 * x / c, lambda x, c: 2 * (1 - x) / (1 - c)),
+    ("triang_gen", "_cdf"): _triang(lambda x, c: x * x / c, lambda x, c: (x * x - 2 * x + c) / (c - 1)),
+    ("truncpareto_gen", "_logpdf"): lambda law, x, b, c: np.log(b / _truncpareto_share(c, b)) - (b + 1) * np.log(x),
+    ("truncpareto_gen", "_pdf"): _by_logpdf,
+    ("truncpareto_gen", "_cdf"): lambda law, x, b, c: _truncpareto_share(x, b) / _truncpareto_share(c, b),
+    ("truncpareto_gen", "_sf"): lambda law, x, b, c: (x**-b - c**-b) / _truncpareto_share(c, b),
+    ("truncpareto_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
+    ("truncpareto_gen", "_logsf"): lambda law, *given: np.log(law._sf(*given)),
+    ("truncpareto_gen", "_ppf"): lambda law, q, b, c: (1 - q * _truncpareto_share(c, b)) ** (-1 / b),
+    ("truncpareto_gen", "_isf"): lambda law, q, b, c: (c**-b + q * _truncpareto_share(c, b)) ** (-1 / b),
+    ("tukeylambda_gen", "_pdf"): _tukeylambda_pdf,
+    ("skewnorm_gen", "_pdf"): _skewnorm_pdf,
+    ("skewnorm_gen", "_logpdf"): lambda law, x, a: math.log(2 / _ROOT_2PI) - 0.5 * x * x + sc.log_ndtr(a * x),
+    ("ncx2_gen", "_logpdf"): _ncx2_logpdf,
+    ("ncx2_gen", "_pdf"): lambda law, x, df, nc: sc._ufuncs._ncx2_pdf(x, df, nc),
+    ("ncx2_gen", "_cdf"): lambda law, x, df, nc: sc.chndtr(x, df, nc),
+    ("ncx2_gen", "_sf"): lambda law, x, df, nc: sc._ufuncs._ncx2_sf(x, df, nc),
+    ("ncx2_gen", "_ppf"): lambda law, q, df, nc: sc.chndtrix(q, df, nc),
+    ("ncx2_gen", "_isf"): lambda law, q, df, nc: sc._ufuncs._ncx2_isf(q, df, nc),
+    ("betaprime_gen", "_ppf"): lambda law, q, a, b: sc.betaincinv(a, b, q) / sc.betainccinv(b, a, q),
+    ("betaprime_gen", "_isf"): lambda law, q, a, b: sc.betainccinv(a, b, q) / sc.betaincinv(b, a, q),
+    ("dpareto_lognorm_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
+    ("dpareto_lognorm_gen", "_logsf"): lambda law, *given: np.log(law._sf(*given)),
+    ("dpareto_lognorm_gen", "_pdf"): _by_logpdf,
+    ("poisson_gen", "_stats"): lambda law, mu: (mu, mu, np.sqrt(1 / mu), 1 / mu),
+    ("nbinom_gen", "_stats"): lambda law, n, p: (
+        n * (1 - p) / p,
+        n * (1 - p) / p**2,
+        (2 - p) / np.sqrt(n * (1 - p)),
+        6 / n + p * p / (n * (1 - p)),
+    ),
     ("nbinom_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
     ("alpha_gen", "_ppf"): lambda law, q, a: 1 / (a - sc.ndtri(q * sc.ndtr(a))),
     ("beta_gen", "_ppf"): lambda law, q, a, b: sc.betaincinv(a, b, q),
@@ -140,9 +271,9 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("genhalflogistic_gen", "_cdf"): _genhalflogistic_cdf,
     ("kappa3_gen", "_sf"): _kappa3_sf,
     ("genhyperbolic_gen", "_logpdf"): _genhyperbolic_logpdf,
-    ("genhyperbolic_gen", "_pdf"): lambda law, *given: np.exp(law._logpdf(*given)),
+    ("genhyperbolic_gen", "_pdf"): _by_logpdf,
     ("geninvgauss_gen", "_logpdf"): _geninvgauss_logpdf,
-    ("geninvgauss_gen", "_pdf"): lambda law, *given: np.exp(law._logpdf(*given)),
+    ("geninvgauss_gen", "_pdf"): _by_logpdf,
     ("dpareto_lognorm_gen", "_logpdf"): _dpareto_lognorm_logpdf,
     ("truncnorm_gen", "_logpdf"): lambda law, x, a, b: -0.5 * x * x - math.log(_ROOT_2PI) - _log_mass(a, b),
     ("truncnorm_gen", "_logcdf"): _truncnorm_logcdf,
@@ -150,7 +281,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("truncnorm_gen", "_ppf"): _truncnorm_ppf,
     ("truncnorm_gen", "_isf"): _truncnorm_isf,
     ("pearson3_gen", "_logpdf"): _pearson3(st.norm.logpdf, _pearson3_logpdf, _pearson3_logpdf),
-    ("pearson3_gen", "_pdf"): lambda law, *given: np.exp(law._logpdf(*given)),
+    ("pearson3_gen", "_pdf"): _by_logpdf,
     ("pearson3_gen", "_cdf"): _pearson3(sc.ndtr, _pearson3_cdf, _pearson3_sf),
     ("pearson3_gen", "_sf"): _pearson3(lambda x: sc.ndtr(-x), _pearson3_sf, _pearson3_cdf),
     ("pearson3_gen", "_ppf"): _pearson3(
@@ -176,6 +307,8 @@ NUMERIC: dict[str, frozenset[str]] = {
     "norminvgauss_gen": _ALL,
     "skewnorm_gen": _ALL,
     "studentized_range_gen": _ALL,
+    "vonmises_gen": frozenset({"_cdf"}),
+    "wald_gen": frozenset({"_ppf", "_isf"}),
     "dpareto_lognorm_gen": _ALL,
 }
 
@@ -195,4 +328,19 @@ def _invgauss_slope(x: Any, mu: Any) -> Any:
 SLOPES: dict[str, tuple[Formula, ...]] = {
     "skewnorm_gen": (_skewnorm_slope,),
     "invgauss_gen": (_invgauss_slope,),
+}
+
+# Densities that SciPy has as numbers alone: their distribution functions can be differentiated once.
+OPAQUE = frozenset({"irwinhall_gen", "ksone_gen", "kstwo_gen", "kstwobign_gen", "landau_gen", "levy_stable_gen", "studentized_range_gen"})
+
+# Distributions of counts, and such as have no formula.
+_COUNTS = "its parameters are counts; give plain numbers for them (x.value)"
+REFUSED: dict[str, str] = {
+    "hypergeom_gen": _COUNTS,
+    "nhypergeom_gen": _COUNTS,
+    "randint_gen": _COUNTS,
+    "poisson_binom_gen": "the sum over the trials one by one: np.convolve of [1 - p, p]",
+    "nchypergeom_fisher_gen": "a sum of the terms of its definition, by scipy.special.gammaln",
+    "nchypergeom_wallenius_gen": "plain numbers for its parameters (x.value)",
+    "zipfian_gen": "k**-a over the sum of np.arange(1, n + 1.0)**-a",
 }

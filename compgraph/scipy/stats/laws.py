@@ -13,11 +13,12 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 import scipy.stats as st
 
 from ... import operations
 from ...graph import INERT, Node, record, to_plain
-from .formulas import FORMULAS, NUMERIC, SLOPES, Formula
+from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED, SLOPES, Formula
 
 _SEARCHED = (st.rv_continuous, st.rv_discrete, st.rv_continuous.__mro__[1])
 
@@ -47,6 +48,8 @@ class Law:
         kind = type(self.distribution)
         if name in NUMERIC.get(kind.__name__, ()):
             return _solved(name)
+        if name in ("_pdf", "_logpdf") and kind.__name__ in OPAQUE:
+            return _opaque(name)
         for owner in kind.__mro__:
             if (owner.__name__, name) in FORMULAS:
                 return FORMULAS[owner.__name__, name]
@@ -88,6 +91,26 @@ def _logsf(law: Any, x: Any, *shapes: Any) -> Any:
     return np.where(upper, np.log(np.where(upper, above, 1)), np.log1p(-law._cdf(x, *shapes)))
 
 
+def law_of(distribution: Any, method: str) -> Law:
+    """A distribution as a law, if it has one."""
+    advice = REFUSED.get(type(distribution).__name__)
+    if advice is not None:
+        raise TypeError(f"scipy.stats.{distribution.name}.{method}: no derivative of it is known; use {advice}")
+    return Law(distribution)
+
+
+def _opaque(name: str) -> Formula:
+    def formula(law: Any, x: Any, *shapes: Any) -> Any:
+        if any(isinstance(a, Node) and a.__class__ not in INERT for a in (x, *shapes)):
+            raise TypeError(
+                f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is known "
+                "(of cdf and ppf the first is); give plain numbers (x.value)"
+            )
+        return getattr(law.distribution, name)(*to_plain((x, *shapes)))
+
+    return formula
+
+
 def _solved(name: str) -> Formula:
     return lambda law, x, *shapes: _numeric(law, name, x, shapes)
 
@@ -116,6 +139,18 @@ def _summed(law: Any, k: Any, *shapes: Any) -> Any:
     return np.sum(np.where(inside, law._pmf(counts, *columns), 0), axis=-1)
 
 
+def _entropy(law: Any, *shapes: Any) -> Any:
+    low, high = [np.asarray(end) for end in law.distribution._get_support(*to_plain(shapes))]
+    if np.isinf(np.max(high)) or np.isinf(np.min(low)):
+        raise TypeError(
+            f"scipy.stats.{law.distribution.name}.entropy: a sum without end; sum scipy.special.entr of pmf over a range that is "
+            "long enough"
+        )
+    counts = np.arange(np.min(low), np.max(high) + 1)
+    masses = law._pmf(counts, *[np.expand_dims(a, -1) for a in shapes])
+    return np.sum(sc.entr(np.where((counts >= low[..., None]) & (counts <= high[..., None]), masses, 0)), axis=-1)
+
+
 # Of discrete distributions
 _COUNTED: dict[str, Formula] = {
     "_pmf": lambda law, k, *shapes: law._cdf(k, *shapes) - law._cdf(k - 1, *shapes),
@@ -124,6 +159,7 @@ _COUNTED: dict[str, Formula] = {
     "_sf": lambda law, k, *shapes: 1.0 - law._cdf(k, *shapes),
     "_logcdf": lambda law, k, *shapes: np.log(law._cdf(k, *shapes)),
     "_logsf": lambda law, k, *shapes: np.log(law._sf(k, *shapes)),
+    "_entropy": _entropy,
 }
 
 
@@ -132,6 +168,7 @@ _COUNTED: dict[str, Formula] = {
 
 def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
     """A distribution function, or the inverse of one, as SciPy computes it."""
+    x, *shapes = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them side by side
     return getattr(law.distribution, name)(x, *shapes)
 
 
@@ -147,3 +184,5 @@ def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
             "numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
         )
     return record(numeric, (x, *shapes), {"law": law, "name": name})
+
+FORMULAS["binom_gen", "_entropy"] = _entropy

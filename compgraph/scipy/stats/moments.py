@@ -12,7 +12,7 @@ import scipy.stats as st
 from ... import operations
 from ...graph import INERT, Node, as_operand, record, to_plain
 from .continuous import HERE, NOWHERE, merged
-from .laws import Law, is_given
+from .laws import Law, is_given, law_of
 
 
 def _validity(loc: Any, scale: Any, *shapes: Any, distribution: Any) -> Any:
@@ -66,7 +66,7 @@ def _whole(distribution: Any, args: tuple[Any, ...], kwargs: dict[str, Any], for
 
 def stats(distribution: Any, *args: Any, moments: str = "mv", **kwargs: Any) -> Any:
     """Moments, as many as are named."""
-    law = Law(distribution)
+    law = law_of(distribution, "stats")
 
     def one(letter: str) -> Callable[..., Any]:
         def formula(loc: Any, scale: Any, *shapes: Any) -> Any:
@@ -100,7 +100,7 @@ def moment(distribution: Any, order: Any, *args: Any, **kwargs: Any) -> Any:
         raise ValueError("Moment must be an integer.")
     if order < 0:
         raise ValueError("Moment must be positive.")
-    law, order = Law(distribution), int(order)
+    law, order = law_of(distribution, "moment"), int(order)
 
     def formula(loc: Any, scale: Any, *shapes: Any) -> Any:
         known = _standard(law, shapes, "mvsk"[:order] or "m")
@@ -126,10 +126,10 @@ def _about_zero(law: Law, known: dict[str, Any], order: int, shapes: tuple[Any, 
 
 def entropy(distribution: Any, *args: Any, **kwargs: Any) -> Any:
     """The differential entropy; of a discrete distribution the entropy."""
-    law = Law(distribution)
+    law = law_of(distribution, "entropy")
 
     def formula(loc: Any, scale: Any, *shapes: Any) -> Any:
-        if is_given(law, "_entropy"):
+        if is_given(law, "_entropy") or isinstance(distribution, st.rv_discrete):
             return law._entropy(*shapes) + np.log(scale) + 0 * loc
         _refuse_shapes(distribution, shapes, "entropy")
         return distribution.vecentropy(*to_plain(shapes)) + np.log(scale) + 0 * loc
@@ -156,7 +156,7 @@ def support(distribution: Any, *args: Any, **kwargs: Any) -> Any:
 
     def end(place: int) -> Any:
         def formula(loc: Any, scale: Any, *shapes: Any) -> Any:
-            standard = as_operand(Law(distribution)._get_support(*shapes)[place])
+            standard = as_operand(law_of(distribution, "support")._get_support(*shapes)[place])
             return np.where(np.isinf(standard), standard, np.where(np.isinf(standard), 0, standard) * scale + loc)
 
         return _whole(distribution, args, kwargs, formula)

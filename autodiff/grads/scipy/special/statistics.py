@@ -159,20 +159,20 @@ def _chi_shift(x: Any, df: Any, nc: Any) -> Any:
     return -_chi_noncentral(x, df + 2.0, nc)
 
 
-def _f_noncentral(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def f_noncentral(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     return np.exp(-0.5 * nc) * beta_density(a, b, w) * sc.hyp1f1(a + b, a, 0.5 * nc * w) * (dfn * dfd / total**2)
 
 
-def _f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     weight = np.exp(a * np.log(w) + b * np.log(dfd / total) - sc.betaln(a, b) - 0.5 * nc)
     return -0.5 * (weight / a * sc.hyp1f1(a + b, a + 1, 0.5 * nc * w))
 
 
-def _t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
+def t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
     """The mean of ``s**(order - df) normal_density(t s / sqrt(df) - nc)``, of `s` distributed by chi with `df`."""
     a, b = 1 + t * t / df, nc * t / np.sqrt(df)
     z = b * b / (2 * a)
@@ -182,12 +182,12 @@ def _t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
     return scale * (even + b * np.sqrt(2 / a) * odd)
 
 
-def _t_noncentral(df: Any, nc: Any, t: Any) -> Any:
-    return _t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
+def t_noncentral(df: Any, nc: Any, t: Any) -> Any:
+    return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
-def _t_shift(df: Any, nc: Any, t: Any) -> Any:
-    return -_t_moment(df, df, nc, t)
+def t_shift(df: Any, nc: Any, t: Any) -> Any:
+    return -t_moment(df, df, nc, t)
 
 
 special_chndtr_grad = special(
@@ -212,33 +212,33 @@ special_ncfdtr_grad = special(
     "ncfdtr",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, f: g * _f_shift(dfn, dfd, nc, f),
-    lambda g, out, dfn, dfd, nc, f: g * _f_noncentral(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * f_shift(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * f_noncentral(dfn, dfd, nc, f),
 )
 special_ncfdtri_grad = special(
     "ncfdtri",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, p: -g * (_f_shift(dfn, dfd, nc, out) / _f_noncentral(dfn, dfd, nc, out)),
-    lambda g, out, dfn, dfd, nc, p: g / _f_noncentral(dfn, dfd, nc, out),
+    lambda g, out, dfn, dfd, nc, p: -g * (f_shift(dfn, dfd, nc, out) / f_noncentral(dfn, dfd, nc, out)),
+    lambda g, out, dfn, dfd, nc, p: g / f_noncentral(dfn, dfd, nc, out),
 )
 special_nctdtr_grad = special(
     "nctdtr",
     "df",
-    lambda g, out, df, nc, t: g * _t_shift(df, nc, t),
-    lambda g, out, df, nc, t: g * _t_noncentral(df, nc, t),
+    lambda g, out, df, nc, t: g * t_shift(df, nc, t),
+    lambda g, out, df, nc, t: g * t_noncentral(df, nc, t),
 )
 special_nctdtrit_grad = special(
     "nctdtrit",
     "df",
-    lambda g, out, df, nc, p: -g * (_t_shift(df, nc, out) / _t_noncentral(df, nc, out)),
-    lambda g, out, df, nc, p: g / _t_noncentral(df, nc, out),
+    lambda g, out, df, nc, p: -g * (t_shift(df, nc, out) / t_noncentral(df, nc, out)),
+    lambda g, out, df, nc, p: g / t_noncentral(df, nc, out),
 )
 special_nctdtrinc_grad = special(
     "nctdtrinc",
     "df",
-    lambda g, out, df, p, t: g / _t_shift(df, out, t),
-    lambda g, out, df, p, t: -g * (_t_noncentral(df, out, t) / _t_shift(df, out, t)),
+    lambda g, out, df, p, t: g / t_shift(df, out, t),
+    lambda g, out, df, p, t: -g * (t_noncentral(df, out, t) / t_shift(df, out, t)),
 )
 
 
