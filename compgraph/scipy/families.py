@@ -21,6 +21,8 @@ FAMILIES = {
     "scipy.linalg": "linalg",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
+    "scipy.special": "special",
+    "scipy.stats": "stats",
 }
 
 _entered: set[str] = set()
