@@ -43,31 +43,31 @@ def _rosen_hess_prod(x: Any, p: Any) -> Any:
     return np.concatenate([first, middle, -400 * x[-2:-1] * p[-2:-1] + 200 * p[-1:]])
 
 
-_SOLVED = "functions of autodiff, which answers for it once it is imported"
+_PLAIN = """
+    Bounds LinearConstraint NonlinearConstraint BFGS SR1 HessianUpdateStrategy OptimizeResult OptimizeWarning RootResults
+    NoConvergence show_options linprog_verbose_callback
+"""
+_SOLVERS = """
+    root fsolve root_scalar brentq brenth ridder bisect toms748 newton fixed_point anderson broyden1 broyden2 diagbroyden
+    excitingmixing linearmixing newton_krylov minimize minimize_scalar fmin fmin_powell fmin_cg fmin_bfgs fmin_ncg fmin_l_bfgs_b
+    fmin_tnc fmin_slsqp fmin_cobyla fminbound brent golden differential_evolution dual_annealing shgo direct basinhopping
+    least_squares leastsq curve_fit nnls lsq_linear linprog milp isotonic_regression
+"""
 
 POLICY = Policy(
     module="scipy.optimize",
     instead={"rosen": _rosen, "rosen_der": _rosen_der, "rosen_hess": _rosen_hess, "rosen_hess_prod": _rosen_hess_prod},
-    plain=frozenset(
-        "Bounds LinearConstraint NonlinearConstraint BFGS SR1 HessianUpdateStrategy OptimizeResult OptimizeWarning RootResults "
-        "NoConvergence show_options linprog_verbose_callback".split()
-    ),
+    plain=frozenset(_PLAIN.split()),
     refused={
-        **dict.fromkeys(
-            "root fsolve root_scalar brentq brenth ridder bisect toms748 newton fixed_point anderson broyden1 broyden2 diagbroyden "
-            "excitingmixing linearmixing newton_krylov minimize minimize_scalar fmin fmin_powell fmin_cg fmin_bfgs fmin_ncg "
-            "fmin_l_bfgs_b fmin_tnc fmin_slsqp fmin_cobyla fminbound brent golden differential_evolution dual_annealing shgo direct "
-            "basinhopping least_squares leastsq curve_fit nnls lsq_linear linprog milp isotonic_regression".split(),
-            _SOLVED,
-        ),
+        **dict.fromkeys(_SOLVERS.split(), "what autodiff answers, once it is imported"),
         "approx_fprime": "autodiff.grad, which is exact",
         "check_grad": "autodiff.check_grads",
         "brute": "scipy.optimize.differential_evolution or minimize; the points of a grid have no derivative",
         "bracket": "scipy.optimize.minimize_scalar: a bracket has no derivative",
-        "line_search": "scipy.optimize.minimize: what a search along a line finds is no solution of equations",
+        "line_search": "scipy.optimize.minimize: what a search along a line finds solves no equations",
         "linear_sum_assignment": "linear_sum_assignment(cost.value): which rows go to which columns is piecewise constant",
         "quadratic_assignment": "quadratic_assignment(A.value, B.value): which nodes go where is piecewise constant",
-        "BroydenFirst": "scipy.optimize.root", "KrylovJacobian": "scipy.optimize.root", "InverseJacobian": "scipy.optimize.root",
+        **dict.fromkeys(("BroydenFirst", "KrylovJacobian", "InverseJacobian"), "scipy.optimize.root"),
         "LbfgsInvHessProduct": "autodiff.hessian, and np.linalg.solve",
     },
-)  # fmt: skip
+)

@@ -117,7 +117,7 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
             length = float(np.max(np.abs(step)))
             if not length <= FAR * size:
                 raise RuntimeError(
-                    f"{name}: what the solver found is no solution (the next step of Newton's has length {length:.3g}), so it has "
+                    f"{name}: what the solver found is no solution (Newton's next step has length {length:.3g}), so it has "
                     "no derivative; give it smaller tolerances, more iterations or another start"
                 )
             if length >= last:
@@ -158,28 +158,21 @@ class Solution:
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.plain:
                 np.asarray(operand)  # raises if it is a variable that was updated, and says so
-                raise ValueError(
-                    f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=, where the function "
-                    "has that"
-                )
+                raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
         return given
 
     def compute(self, *operands: Any) -> Any:
         """The solution for other operands."""
-        found = np.asarray(
-            self.again(self._given([np.asarray(o)[()] for o in operands]) if not self.closed else self._given(operands))
-        )
+        given = operands if self.closed else [np.asarray(operand)[()] for operand in operands]
+        found = np.asarray(self.again(self._given(given)))
         return found.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
     def _there(self, out: Any, given: list[Any]) -> Any:
         """The solution itself, of which `out` has the derivatives."""
         plain = to_plain([out, *given])
         key = [*plain, *self.closed]
-        if (
-            self._kept is None
-            or len(self._kept[0]) != len(key)
-            or any(a is not b for a, b in zip(self._kept[0], key, strict=True))
-        ):
+        before = [] if self._kept is None else self._kept[0]
+        if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
             self._kept = key, polishing(self.name, self.residual, plain[0], plain[1:], self.verify)
         return out + self._kept[1]
 

@@ -26,7 +26,7 @@ NEAR = 1e-3  # of a constraint that may hold as an equation
 WEAK = 1e-7  # of a multiplier that may be zero
 CORNER = (
     "a constraint or bound holds as an equation at the solution, but nothing presses against it (its multiplier is 0, "
-    "but for the tolerances): there the solution has a corner, and no derivative. Leave it out, move it away, or solve more exactly"
+    "but for the tolerances): there the solution has a corner, and no derivative. Leave it out, move it, or solve more exactly"
 )
 
 

@@ -176,8 +176,8 @@ def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
         pairs = pairs * n
     low = [-np.inf if a is None else a for a, _ in pairs]
     high = [np.inf if b is None else b for _, b in pairs]
-    low, high = (gathered(end) if has_node(end) else np.asarray(end) for end in (low, high))
-    return low, high
+    both = [gathered(end) if has_node(end) else np.asarray(end) for end in (low, high)]
+    return both[0], both[1]
 
 
 def milp(*args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ from ..callbacks import is_number
 
 # Numbers that say how the search went, and nothing of the solution.
 _OF_THE_SEARCH = frozenset(
-    "optimality constr_violation maxcv tr_radius constr_penalty barrier_parameter barrier_tolerance".split()
+    ["optimality", "constr_violation", "maxcv", "tr_radius", "constr_penalty", "barrier_parameter", "barrier_tolerance"]
 )
 _OF_THE_SEARCH |= {"execution_time", "mip_gap"}
 
@@ -31,7 +31,7 @@ class _Refusing(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a key, or another."""
-        return self[name] if name in self.keys() else default  # noqa: SIM118, SIM401 (dict.get asks no __getitem__)
+        return self[name] if name in self.keys() else default
 
 
 class Found(_Refusing, OptimizeResult):  # type: ignore[misc]
