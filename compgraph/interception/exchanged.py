@@ -21,12 +21,21 @@ from ..graph.context import renewed
 
 Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
+
+class _Kinds(set[type]):
+    """Classes, as a constant of code, which has to have a hash."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
-_PLAIN: set[type] = {
-    *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
-    *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
-    *(FunctionType, BuiltinFunctionType, MethodType),
-}
+_PLAIN = _Kinds(
+    (
+        *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
+        *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
+        *(FunctionType, BuiltinFunctionType, MethodType),
+    )
+)
 _DEPTH = 3  # how deep in lists and tuples a node is looked for
 
 _lock = renewed(threading.RLock())

@@ -1,4 +1,4 @@
-"""A call of one of SciPy's functions that is given functions of the user: it is made on plain numbers, and sees nodes."""
+"""A call of one of SciPy's functions that is given functions of the user: it is made on plain numbers, and nodes are seen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, adopted, leaves_of, to_plain
+from compgraph import operations
+from compgraph.graph import INERT, Node, adopted, as_operands, leaves_of, record, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.interception import original_of
 
@@ -111,7 +112,7 @@ class Call:
 
     def wrapped(self, function: Any, extra: Any = None) -> Any:
         """A function as SciPy is to call it."""
-        return Callback(function, self.extra if extra is None else extra)
+        return Callback(function, to_plain(self.extra) if extra is None else extra)
 
     def _plain(self, name: str, value: Any) -> Any:
         if name not in STARTS and has_node(value):
@@ -167,6 +168,18 @@ def is_number(value: Any) -> bool:
     """Whether a field of a result is a floating number, or an array or list of them."""
     kinds = [getattr(leaf, "dtype", np.dtype(type(leaf) if leaf.__class__ is float else int)).kind for leaf in leaves_of(value)]
     return any(kind in "fc" for kind in kinds)
+
+
+def _unmoved(*operands: Any, value: Any) -> Any:
+    return np.array(value)[()]
+
+
+operations.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
+
+
+def unmoved(value: Any, *operands: Any) -> Any:
+    """A value that does not change where its operands change a little, as a node of theirs."""
+    return value if isinstance(value, Node) else record(_unmoved, as_operands(operands), {"value": value})
 
 
 def with_value(value: Any, node: Any) -> Any:

@@ -14,7 +14,7 @@ import scipy.optimize
 from compgraph.graph import gathered, to_plain
 from compgraph.interception import original_of
 
-from ..callbacks import Call, has_node, with_value
+from ..callbacks import Call, has_node, unmoved, with_value
 from .results import carrying
 
 Function = Callable[..., Any]
@@ -69,7 +69,7 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
         parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
     if outside.size:
         parts.append(fixed)
-    return with_value(x, np.concatenate(parts)[np.argsort(order)])
+    return unmoved(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
 
 
 def lsq_linear(*args: Any, **kwargs: Any) -> Any:
@@ -96,7 +96,8 @@ def linprog(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
     call = Call(scipy.optimize.linprog, args, kwargs, "callback", kept=names)
-    given = {name: gathered(call.given.get(name)) for name in names.split()}
+    given = {name: gathered(call.given.get(name)) for name in names.split()[:-1]}
+    given["bounds"] = call.given.get("bounds", (0, None))
     for name in names.split():
         if name in call.given:
             call.given[name] = to_plain(given[name])
@@ -108,7 +109,7 @@ def linprog(*args: Any, **kwargs: Any) -> Any:
     c = given["c"]
     if not any(has_node(given[name]) for name in names.split()[1:]):  # a vertex stays where it is
         _require_unique(call, found)
-        fields: dict[str, Any] = {"x": found.x, "slack": found.slack, "con": found.con}
+        fields: dict[str, Any] = {name: unmoved(found[name], c) for name in ("x", "slack", "con")}
         return carrying(found, {**fields, "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
     x = _vertex(given, found)
     fields = {"x": x, "fun": with_value(found.fun, np.sum(np.ravel(c) * x))}
@@ -190,7 +191,7 @@ def milp(*args: Any, **kwargs: Any) -> Any:
     found = call()
     if not has_node(c) or found.x is None:
         return found
-    return carrying(found, {"x": found.x, "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
+    return carrying(found, {"x": unmoved(found.x, c), "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
 
 
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
@@ -199,10 +200,12 @@ def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True)
     own = original_of(scipy.optimize.isotonic_regression)
     found = own(to_plain(y), weights=to_plain(weights), increasing=increasing)
     starts = found.blocks[:-1]
-    heights = found.x[starts]
-    if np.any(np.diff(heights) == 0):
-        raise _degenerate("isotonic_regression", "neighbouring blocks have the same height")
     w = np.ones(y.shape[0]) if weights is None else weights
+    excess = np.cumsum(to_plain(w) * (to_plain(y) - found.x))  # zero at the end of each block, and within it nowhere
+    inside = np.delete(excess, found.blocks[1:] - 1)
+    small = SMALL * float(np.sum(np.abs(to_plain(w) * to_plain(y))))
+    if np.any(np.diff(found.x[starts]) == 0) or np.any(np.abs(inside) <= small):
+        raise _degenerate("isotonic_regression", "blocks of the same height are neighbours")
     totals = np.add.reduceat(w, starts)
     means = np.add.reduceat(w * y, starts) / totals
     x = np.repeat(means, np.diff(found.blocks))
