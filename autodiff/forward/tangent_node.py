@@ -105,7 +105,10 @@ class TangentNode(TangentLayout, Node):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
-            self._primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
+            primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
+            if not isinstance(primal, Node):  # nothing is recorded here
+                return primal
+            self._primal = primal
             if not self.plain.flags.writeable:
                 np.ndarray.setflags(self._primal, write=False)
                 self._primal.plain.flags.writeable = False

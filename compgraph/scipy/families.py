@@ -23,6 +23,7 @@ FAMILIES = {
     "scipy.signal.windows": "signal.windows",
     "scipy.special": "special",
     "scipy.stats": "stats",
+    "scipy.optimize": "optimize",
 }
 
 _entered: set[str] = set()
