@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, holds_node, owner_of, promotable
+from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_internal
 from .draws import ANSWERS, Generator, following
 from .elements import Joining, enumerated, from_iterable
+from .records import Records
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
@@ -90,6 +91,8 @@ def fresh(made: Any, args: tuple[Any, ...]) -> Any:
     """A new array as one that can become a node; of the memory of an argument, as that is."""
     if made.__class__ is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
+    if made.dtype.names is not None and made.base is None:
+        return new_view(made, Records)
     if made.dtype.kind not in "fc":
         return made
     owner = owner_of(made)
