@@ -21,7 +21,7 @@ from ..graph.context import renewed
 from ..graph.hollow import bodies
 from .draws import following
 from .elements import vectorized
-from .exchanged import exchange
+from .exchanged import exchange, switch
 from .lists import look_into_lists
 from .making import answers
 from .reach import cells_of, content_of, function_of, is_closed, namespace_of, reach_of
@@ -218,7 +218,44 @@ def _scan() -> None:
     _modules = len(modules)
 
 
-def turn(is_on: bool) -> None:
-    """Let names be exchanged from now on, or not."""
+def interception(on: bool = True) -> None:
+    """Whether functions that ask no array, SciPy's above all, are made to ask nodes; it is so unless it is turned off.
+
+    While a function is differentiated, ``np.zeros`` and other names by which arrays are made give arrays that nodes can be
+    written into; and Python functions of SciPy's ask the nodes among their arguments. Turned off, all of that is taken back at
+    once, in the whole process: nodes are then refused by whoever does not ask them.
+
+    Parameters
+    ----------
+    on : bool
+        Whether it shall be so.
+
+    Raises
+    ------
+    RuntimeError
+        If it is turned off while a function is differentiated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import autodiff as ad
+    >>> import compgraph as cg
+    >>> def f(x):
+    ...     y = np.zeros(2)
+    ...     y[0] = x**2
+    ...     return y.sum()
+    >>> print(ad.grad(f)(3.0))
+    6.0
+    >>> cg.interception(False)
+    >>> ad.grad(f)(3.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    compgraph.EscapeError: ...
+    >>> cg.interception(True)
+    """
     global _is_on
-    _is_on = is_on
+    with _lock:
+        if _open and not on:
+            raise RuntimeError("interception: a function is being differentiated; turn it off when that is done")
+        _is_on = bool(on)
+        switch(_is_on)

@@ -8,7 +8,13 @@ from ..policy import Policy
 from . import continuous, discrete, moments
 from .pieces import apply_where, lazyselect
 
-_OBJECTS = frozenset({name for name in st.__all__ if not callable(getattr(st, name)) or isinstance(getattr(st, name), st.rv_continuous | st.rv_discrete)})
+_OBJECTS = frozenset(
+    {
+        name
+        for name in st.__all__
+        if not callable(getattr(st, name)) or isinstance(getattr(st, name), st.rv_continuous | st.rv_discrete)
+    }
+)
 
 POLICY = Policy(
     module="scipy.stats",

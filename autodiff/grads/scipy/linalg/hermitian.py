@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node
 from compgraph.guards import decided
 from compgraph.scipy import bands
 
-from ....batching import by_parts
 from ....rules import Rule, general
 from ...linalg.matrices import _adjoint, _diagonal, _folded, _mirrored, _product, _swap
 from ...linalg.repeated import check_along, check_back, equal_pairs, on_diagonal
@@ -170,7 +168,15 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
 
     def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
         one = [i for i, t in enumerate(tangents) if t is not None]
-        if len(one) > 1 or alone(out, options) or (tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim if len(operands) > 1 and operands[1 - one[0]] is not None else False):
+        if (
+            len(one) > 1
+            or alone(out, options)
+            or (
+                tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim
+                if len(operands) > 1 and operands[1 - one[0]] is not None
+                else False
+            )
+        ):
             return NotImplemented
         return part(one[0], tangents[one[0]], out, *operands, **options)
 
@@ -209,9 +215,7 @@ def _diagonal_below(x: Any) -> Any:
 
 def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
-        def formula(
-            g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def formula(g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             found = _back(0, g, out, _tridiagonal(d, e), **chosen)
             return _diagonal_below(found) if position else _diagonal(found)
@@ -219,9 +223,7 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
         return formula
 
     def forth(position: int) -> Any:
-        def tangent(
-            t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def tangent(t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
             return _forth(0, moved, out, _tridiagonal(d, e), **chosen)
