@@ -59,6 +59,7 @@ from .nn import (
 from .operations.compositions.pieces import kaiser
 from .protocols import expand, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
+from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [

@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 
+from ..graph import beginnings
 from ..graph.context import renewed
 from .entering import enter
 from .policy import Policy
@@ -43,6 +44,9 @@ def enter_imported() -> None:
             if module in sys.modules and module not in _entered:
                 _entered.add(module)
                 enter(policy_of(family))
+
+
+beginnings.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
