@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-import sysconfig
 import weakref
 from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..graph.interpreter import is_internal
+from .libraries import is_library
 from .making import MAKING
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
 _known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the code, which may go
 Home = str | None  # the name of a module; None for that of the function itself
@@ -173,12 +172,6 @@ def codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from codes(constant)
-
-
-@functools.cache
-def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python or to what is installed."""
-    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names
 
 
 def content_of(cell: CellType) -> Any:

@@ -205,7 +205,7 @@ def test_arrays_of_the_caller_are_never_changed() -> None:
         with pytest.raises(TypeError, match="Copy it inside the function"):
             ad.jvp(lambda x, f=f, others=others: f(x, *others), (X,), (X,))
     assert type(GIVEN) is np.ndarray
-    assert (GIVEN == before).all()
+    assert (before == GIVEN).all()
     assert type(inner) is np.ndarray
     assert not inner.any()
 
