@@ -241,10 +241,8 @@ def _knots(x: Any, k: int, model: Any, ends: Any, bc_type: Any) -> Any:
         return np.concatenate([x[:1], x, x[-1:]])
     if ends != (None, None):
         return np.concatenate([*first[:-1], x, *last[:-1]])
-    if k % 2:
-        inner = x[(k + 1) // 2 : -((k + 1) // 2)]
-    else:
-        inner = ((x[1:] + x[:-1]) / 2)[k // 2 : -(k // 2)]
+    half = (k + 1) // 2
+    inner = x[half:-half] if k % 2 else ((x[1:] + x[:-1]) / 2)[half:-half]
     return np.concatenate([*first, inner, *last])
 
 

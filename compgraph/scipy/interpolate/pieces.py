@@ -8,6 +8,7 @@ which piece a place lies is a choice that has no derivative.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +74,7 @@ def bernstein(c: Any, breaks: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     s = column((x - breaks[where]) / (breaks[where + 1] - breaks[where]), c.ndim - 1)
     level = [row[where] for row in c]
     while len(level) > 1:
-        level = [(1 - s) * a + s * b for a, b in zip(level[:-1], level[1:], strict=True)]
+        level = [(1 - s) * a + s * b for a, b in itertools.pairwise(level)]
     return level[0] if beyond is None else np.where(column(beyond, c.ndim - 1), np.nan, level[0])
 
 
