@@ -18,6 +18,9 @@ FAMILIES = {
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
     "scipy.linalg": "linalg",
+    "scipy.spatial": "spatial",
+    "scipy.spatial.distance": "spatial.distance",
+    "scipy.spatial.transform": "spatial.transform",
 }
 
 _entered: set[str] = set()

@@ -69,8 +69,8 @@ def _begin(self: Any, xi: Any, yi: Any, axis: int) -> None:
 def krogh(self: Any, xi: Any, yi: Any, axis: int = 0) -> None:
     """The making of a ``KroghInterpolator``.
 
-    A point that is repeated has derivatives for its further values: F. T. Krogh, "Efficient algorithms for polynomial interpolation
-    and numerical differentiation", Math. Comput. 24 (1970).
+    A point that is repeated has derivatives for its further values: F. T. Krogh, "Efficient algorithms for polynomial
+    interpolation and numerical differentiation", Math. Comput. 24 (1970).
     """
     _begin(self, xi, yi, axis)
     x, y, numbers = self.xi, self.yi, plain(self.xi)

@@ -37,7 +37,7 @@ def radial(
     self: Any, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
     epsilon: Any = None, degree: Any = None,
 ) -> None:  # fmt: skip
-    """The making of an ``RBFInterpolator``: G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, World Scientific 2007."""
+    """The making of an ``RBFInterpolator`` (G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, 2007, ch. 6)."""
     if neighbors is not None:
         raise TypeError("scipy.interpolate.RBFInterpolator: neighbors= solves a system for each place; leave it out")
     y, d, smoothing = floating(y), floating(d), floating(smoothing)

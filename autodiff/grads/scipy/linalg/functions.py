@@ -161,9 +161,7 @@ def _sqrtm(t: Any, root: Any, options: dict[str, Any]) -> Any:
 scipy_linalg_sqrtm_grad = (
     general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, _swap(out), o))
     .tangent(lambda t, out, a, **o: _sqrtm(t, out, o))
-    .batched(
-        lambda position, g, out, a, **o: _sqrtm(g, _swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o)
-    )
+    .batched(lambda position, g, out, a, **o: _sqrtm(g, _swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o))
 )
 
 

@@ -170,7 +170,15 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
 
     def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
         one = [i for i, t in enumerate(tangents) if t is not None]
-        if len(one) > 1 or alone(out, options) or (tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim if len(operands) > 1 and operands[1 - one[0]] is not None else False):
+        if (
+            len(one) > 1
+            or alone(out, options)
+            or (
+                tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim
+                if len(operands) > 1 and operands[1 - one[0]] is not None
+                else False
+            )
+        ):
             return NotImplemented
         return part(one[0], tangents[one[0]], out, *operands, **options)
 
@@ -209,9 +217,7 @@ def _diagonal_below(x: Any) -> Any:
 
 def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
-        def formula(
-            g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def formula(g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             found = _back(0, g, out, _tridiagonal(d, e), **chosen)
             return _diagonal_below(found) if position else _diagonal(found)
@@ -219,9 +225,7 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
         return formula
 
     def forth(position: int) -> Any:
-        def tangent(
-            t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def tangent(t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
             return _forth(0, moved, out, _tridiagonal(d, e), **chosen)

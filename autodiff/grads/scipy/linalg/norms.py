@@ -59,9 +59,7 @@ def _pinv_forth(t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, ch
 scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).one_by_one()
 
 
-def _pinvh_back(
-    g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
-) -> Any:
+def _pinvh_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True) -> Any:
     """The upper triangle of a matrix is the lower one of its adjoint."""
     if g[0] is None:
         return 0 * a

@@ -137,9 +137,9 @@ scipy_linalg_eigvals_grad = _of_any("scipy_linalg_eigvals", True)
 # ----------------------------------------------------------------------------------------- singular values
 
 scipy_linalg_svd_grad = _of_stacks(
-    general("scipy_linalg_svd", lambda g, out, a, full_matrices=True, compute_uv=True, **_: _svd(g, out, a, True, compute_uv)).tangent(
-        lambda t, out, a, full_matrices=True, compute_uv=True, **_: _svd_tangent(t, out, a, True, compute_uv)
-    )
+    general(
+        "scipy_linalg_svd", lambda g, out, a, full_matrices=True, compute_uv=True, **_: _svd(g, out, a, True, compute_uv)
+    ).tangent(lambda t, out, a, full_matrices=True, compute_uv=True, **_: _svd_tangent(t, out, a, True, compute_uv))
 )
 scipy_linalg_svdvals_grad = _of_stacks(
     general("scipy_linalg_svdvals", lambda g, out, a, **_: _svd(g, out, a, compute_uv=False)).tangent(
@@ -182,7 +182,7 @@ def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
     x = a if order is None else _ordered(a, order, -1)
     if q is not None and gq is not None:
         _refuse_beside(gq[..., k:], "qr")
-    narrow = (None if gr is None else gr[..., :k, :])
+    narrow = None if gr is None else gr[..., :k, :]
     if q is None:
         found = 0 * a if narrow is None else _qr(narrow, r[..., :k, :], x, "r")
     elif gq is None and gr is None:
