@@ -145,7 +145,7 @@ _EXTENSIONS = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
 
 def _curve(tck: Any, ext: Any) -> Any:
-    found = object.__new__(holding_nodes(Curve, scipy.interpolate.UnivariateSpline))
+    found: Any = object.__new__(holding_nodes(Curve, scipy.interpolate.UnivariateSpline))
     found._tck, found.ext = tck, ext
     return found
 
@@ -210,8 +210,8 @@ def integral(self: Any, a: Any, b: Any) -> Any:
 def smoothing(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
     """``scipy.interpolate.make_smoothing_spline``, by Reinsch's equations.
 
-    P. J. Green and B. W. Silverman, *Nonparametric Regression and Generalized Linear Models*, Chapman & Hall 1994, ch. 2: with the
-    second derivatives at the inner points ``(R + lam Q' W^-1 Q) g = Q' y`` the values are ``y - lam W^-1 Q g``.
+    P. J. Green and B. W. Silverman, *Nonparametric Regression and Generalized Linear Models*, 1994, ch. 2: with the second
+    derivatives at the inner points ``(R + lam Q' W^-1 Q) g = Q' y`` the values are ``y - lam W^-1 Q g``.
     """
     if lam is None:
         raise TypeError(

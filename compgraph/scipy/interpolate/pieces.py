@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from ..steps import array, column, floating, hold_nodes, holding_nodes, plain
+from ..steps import Held, column, floating, hold_nodes, holding_nodes, plain
 
 
 def piece_of(breaks: Any, x: Any) -> Any:
@@ -171,8 +171,7 @@ def _bernstein_sum(c: Any, breaks: Any) -> Any:
 class Pieces:
     """The methods of a piecewise polynomial that is made of nodes."""
 
-    c = property(lambda self: self._c, lambda self, c: setattr(self, "_c", array(c)))
-    x = property(lambda self: self._x, lambda self, x: setattr(self, "_x", array(x)))
+    c, x, extrapolate, axis = Held(), Held(), Held(), Held()
     __call__, integrate, derivative, antiderivative = call, integrate, derivative, antiderivative
 
     def solve(self, *args: Any, **kwargs: Any) -> Any:
@@ -192,12 +191,12 @@ class Pieces:
 def set_pieces(self: Any, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
     """Give an object its coefficients and ends."""
     hold_nodes(self, Pieces)
-    self._c, self._x, self.extrapolate, self.axis, self._asarray = c, x, extrapolate, axis, array
+    self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
 
 
-def made(kind: type, c: Any, x: Any, extrapolate: Any, axis: int) -> Any:
+def made(kind: Any, c: Any, x: Any, extrapolate: Any, axis: int) -> Any:
     """A piecewise polynomial of nodes."""
-    found = object.__new__(holding_nodes(Pieces, kind))
+    found: Any = object.__new__(holding_nodes(Pieces, kind))
     set_pieces(found, c, x, extrapolate, axis)
     return found
 

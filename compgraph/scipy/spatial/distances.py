@@ -92,8 +92,10 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
         w = array(w)
         w = w / np.sum(w)
     if centered:
-        mean = (lambda x: np.mean(x, axis=-1, keepdims=True)) if w is None else (lambda x: np.sum(x * w, axis=-1, keepdims=True))
-        u, v = u - mean(u), v - mean(v)
+        if w is None:
+            u, v = u - np.mean(u, axis=-1, keepdims=True), v - np.mean(v, axis=-1, keepdims=True)
+        else:
+            u, v = u - np.sum(u * w, axis=-1, keepdims=True), v - np.sum(v * w, axis=-1, keepdims=True)
     return np.clip(1.0 - _total(u * v, w) / np.sqrt(_total(u * u, w) * _total(v * v, w)), 0.0, 2.0)
 
 

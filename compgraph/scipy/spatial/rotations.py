@@ -159,7 +159,7 @@ def quaternion(rotation: Any) -> Any:
 
 def made(q: Any) -> Any:
     """A rotation of nodes."""
-    found = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
+    found: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
     _set(found, q)
     return found
 
