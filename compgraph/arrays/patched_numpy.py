@@ -76,7 +76,8 @@ def _patch() -> _Open:
         _open.add(weakref.ref(opened, _restore))
         for name in OURS:
             if name not in _originals:
-                _originals[name] = getattr(np, name)
+                now = getattr(np, name)
+                _originals[name] = now.__wrapped__ if hasattr(now, "is_answering") else now  # within what is differentiated
             if not hasattr(getattr(np, name), "is_dispatching"):  # an interrupt may have left a part
                 setattr(np, name, _dispatching(name, _originals[name]))
         return opened

@@ -23,13 +23,13 @@ Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Classes(set[type]):
-    """A set that is a constant of code, which has to be hashable for those who look at tracebacks."""
+    """A set that can be a constant of a function's code: codes are put into dictionaries, with all that is in them."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
-_PLAIN: set[type] = _Classes(
+_PLAIN = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
         *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
@@ -40,6 +40,8 @@ _DEPTH = 3  # how deep in lists and tuples a node is looked for
 
 _lock = renewed(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
+_codes: dict[FunctionType, CodeType] = {}  # by which they ask
+_is_on = True
 
 _TEMPLATE = """
 def make({free}):
@@ -86,19 +88,29 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False, again
             return original(*args, **kwargs)
 
         code = _asking(function, frozenset() if always else _PLAIN, original, answered)
-        function.__dict__.setdefault("__signature__", inspect.signature(function))
-        _originals[function] = original
-        function.__code__ = code
+        _originals[function], _codes[function] = original, code
+        _set(function, code)
 
 
-def restore() -> None:
-    """Give all functions their own code again."""
+def switch(is_on: bool) -> None:
+    """Let functions ask nodes, or give all of them their own code again."""
+    global _is_on
     with _lock:
-        for function, original in _originals.items():
-            function.__code__ = original.__code__
-            if "__signature__" not in original.__dict__:
-                function.__dict__.pop("__signature__", None)
-        _originals.clear()
+        _is_on = is_on
+        for function, code in _codes.items():
+            _set(function, code)
+
+
+def _set(function: FunctionType, code: CodeType) -> None:
+    """Give a function the code that asks, or its own."""
+    original = _originals[function]
+    if _is_on:
+        function.__dict__.setdefault("__signature__", inspect.signature(original))
+        function.__code__ = code
+    else:
+        function.__code__ = original.__code__
+        if "__signature__" not in original.__dict__:
+            function.__dict__.pop("__signature__", None)
 
 
 def original_of(function: Any) -> Any:

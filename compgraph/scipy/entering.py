@@ -6,12 +6,11 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 from .. import operations as ops
 from ..graph import INERT, Node, gathered, leaves_of
-from ..interception import exchange
+from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind, in_steps, unsupported
 from .policy import Policy
 
@@ -87,15 +86,16 @@ def _instead(ours: Callable[..., Any]) -> Handler:
 
 
 def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
-    if not isinstance(function, FunctionType):
+    answering = behind(function)
+    if answering is None:
         return  # written in C: hollow nodes refuse it
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
-    answer = _run_on_nodes if kind == "composed" else _handle
-    exchange(function, answer, always=name in policy.calling, again=again)
 
+    def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return HANDLERS[function](function, args, kwargs)
 
-def _handle(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return HANDLERS[function](function, args, kwargs)
+    answer = _run_on_nodes if kind == "composed" else handle
+    exchange(answering, answer, always=name in policy.calling, again=again)
 
 
 def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -105,7 +105,8 @@ def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: d
 
 def _refuse(policy: Policy, name: str, found: Any) -> None:
     function = _function(found)
-    if not isinstance(function, FunctionType) or function in HANDLERS or function in ops.OPNAMES:
+    answering = behind(function)
+    if answering is None or function in HANDLERS or function in ops.OPNAMES:
         return
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
@@ -116,4 +117,4 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
             return original(*args, **kwargs)  # counts and places; numbers it refuses, being hollow
         raise TypeError(unsupported(full, advice))
 
-    exchange(function, answer)
+    exchange(answering, answer)

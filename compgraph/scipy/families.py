@@ -9,18 +9,25 @@ import sys
 import threading
 from typing import Any
 
+from ..graph import beginnings
 from ..graph.context import renewed
 from .entering import enter
 from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.fft": "fft",
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
     "scipy.linalg": "linalg",
+    "scipy.optimize": "optimize",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
     "scipy.spatial": "spatial",
     "scipy.spatial.distance": "spatial.distance",
     "scipy.spatial.transform": "spatial.transform",
+    "scipy.special": "special",
+    "scipy.stats": "stats",
 }
 
 _entered: set[str] = set()
@@ -40,6 +47,9 @@ def enter_imported() -> None:
             if module in sys.modules and module not in _entered:
                 _entered.add(module)
                 enter(policy_of(family))
+
+
+beginnings.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node
 from compgraph.guards import decided
 from compgraph.scipy import bands
 
-from ....batching import by_parts
 from ....rules import Rule, general
 from ...linalg.matrices import _adjoint, _diagonal, _folded, _mirrored, _product, _swap
 from ...linalg.repeated import check_along, check_back, equal_pairs, on_diagonal
