@@ -54,8 +54,9 @@ POLICY = Policy(
         "RBFInterpolator.__call__": scattered.radial_call,
         "griddata": scattered.griddata,
     },
+    plain=frozenset({"generate_knots"}),  # a generator, which cannot be given the code of a function; hollow nodes refuse it
     refused={
-        **dict.fromkeys(["splprep", "make_splprep", "make_splrep", "generate_knots"], f"{_CURVES}, of each coordinate"),
+        **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
         **dict.fromkeys(
             ["insert", "spalde", "sproot"], "the methods of make_interp_spline's spline, and autodiff.root for a root"
         ),

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.spatial
+import scipy.spatial.distance
 import scipy.special
 
+from ...graph import to_plain
+from ...interception import original_of
 from ..steps import array, floating, plain
 
 Formula = Callable[..., Any]
@@ -145,12 +147,11 @@ def of_vectors(name: str) -> Formula:
     formula, _ = METRICS[name]
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        u, v = array(u), array(v)
-        if u.ndim != 1 or v.ndim != 1:
-            raise ValueError("Input vector should be 1-D.")
-        if kwargs.get("w") is not None:
-            kwargs["w"] = array(kwargs["w"])
-        return formula(u, v, *[array(a) if isinstance(a, (list, tuple)) else a for a in args], **kwargs)
+        given = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
+        kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
+        own = original_of(getattr(scipy.spatial.distance, name))
+        own(*map(to_plain, given), **{key: to_plain(a) for key, a in kwargs.items()})  # raises where SciPy does
+        return formula(*given, **kwargs)
 
     return distance
 

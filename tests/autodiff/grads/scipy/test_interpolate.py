@@ -34,6 +34,9 @@ from scipy_checks import cases, checked
 import autodiff as ad
 from compgraph.interception import original_of
 
+# Newer versions of SciPy advise against some of the names that older ones have.
+pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")
+
 X = np.array([0, 0.7, 1.5, 2.1, 3.3, 4.0])
 Y = np.array([0.3, -0.8, 1.1, 0.2, -0.5, 0.9])
 ROWS = np.stack([Y, np.sin(Y), Y[::-1] * 1.3])
