@@ -60,7 +60,7 @@ def _resolved(module: Any, name: str) -> Any:
 
 def _function(found: Any) -> Any:
     """What is asked when a name is called: of a class, how one is made."""
-    return found.__dict__.get("__init__") if inspect.isclass(found) else found
+    return inspect.getattr_static(found, "__init__") if inspect.isclass(found) else found
 
 
 @functools.cache

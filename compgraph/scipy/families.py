@@ -16,15 +16,18 @@ from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.fft": "fft",
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
-    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.optimize": "optimize",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
+    "scipy.spatial": "spatial",
+    "scipy.spatial.distance": "spatial.distance",
+    "scipy.spatial.transform": "spatial.transform",
     "scipy.special": "special",
     "scipy.stats": "stats",
-    "scipy.optimize": "optimize",
 }
 
 _entered: set[str] = set()
