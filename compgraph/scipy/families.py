@@ -19,6 +19,7 @@ FAMILIES = {
     "scipy.interpolate": "interpolate",
     "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.ndimage": "ndimage",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
 }
