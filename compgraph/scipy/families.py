@@ -21,6 +21,7 @@ FAMILIES = {
     "scipy.interpolate": "interpolate",
     "scipy.linalg": "linalg",
     "scipy.optimize": "optimize",
+    "scipy.ndimage": "ndimage",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
     "scipy.spatial": "spatial",
