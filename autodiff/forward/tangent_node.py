@@ -20,6 +20,7 @@ from compgraph.graph import (
     NO_OPTIONS,
     Node,
     OperationalNode,
+    TangentLayout,
     describe,
     inert,
     interrupted,
@@ -40,7 +41,7 @@ from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
 next_level = itertools.count(1).__next__
 
 
-class TangentNode(Node):
+class TangentNode(TangentLayout, Node):
     """A value with the derivative of it along a direction.
 
     Attributes
@@ -55,7 +56,7 @@ class TangentNode(Node):
         Of a view, the node that first had its buffer.
     """
 
-    __slots__ = ("_primal", "_shadow", "_tangent", "is_scalar", "level", "root")
+    __slots__ = ()
     kind = "tangent"
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"

@@ -6,5 +6,7 @@ each is said in the room `scipy`.
 """
 
 from .exchanged import exchange, holds_node, original_of, restore
+from .fft_backend import behind
+from .names import intercepted, lent, turn
 
-__all__ = ["exchange", "holds_node", "original_of", "restore"]
+__all__ = ["behind", "exchange", "holds_node", "intercepted", "lent", "original_of", "restore", "turn"]

@@ -4,8 +4,9 @@ A module for each of SciPy's families holds its policy, and the functions that r
 with a rule stand in `autodiff.grads.scipy`. A family is entered once the module of SciPy's that it is about was imported.
 """
 
+from . import bands
 from .entering import opname, public_names
 from .families import FAMILIES, answer_by, enter_imported, policy_of
 from .policy import Policy
 
-__all__ = ["FAMILIES", "Policy", "answer_by", "enter_imported", "opname", "policy_of", "public_names"]
+__all__ = ["FAMILIES", "Policy", "answer_by", "bands", "enter_imported", "opname", "policy_of", "public_names"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ..graph.context import renewed
@@ -15,14 +15,19 @@ from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.integrate": "integrate",
+    "scipy.interpolate": "interpolate",
+    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
     "scipy.optimize": "optimize",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
+    "scipy.special": "special",
+    "scipy.stats": "stats",
 }
-# What other packages answer for, by module and name: where the function stands that runs instead, and whether it is asked in
-# any case.
-_answers: dict[str, dict[str, tuple[str, bool]]] = {}
 
 _entered: set[str] = set()
+_answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: where the answering function stands, and `calling`
 _lock = renewed(threading.RLock())
 _seen = 0
 
@@ -40,37 +45,44 @@ def enter_imported() -> None:
                 enter(policy_of(family))
 
 
-def policy_of(family: str) -> Policy:
-    """The policy of a family, with what others answer for."""
-    policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
-    answers = _answers.get(policy.module)
-    if not answers:
-        return policy
-    return replace(
-        policy,
-        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in answers.items()}},
-        refused={name: advice for name, advice in policy.refused.items() if name not in answers},
-        calling=policy.calling | {name for name, (_, calling) in answers.items() if calling},
-    )
-
-
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
-    """Let a function of another package run instead of one of SciPy's: of a name that the policy refuses.
+    """Let a function that stands outside this package answer for one of SciPy's: one that needs derivatives.
 
     Parameters
     ----------
     module, name : str
-        The module of SciPy's, and the name as a policy has it.
+        The function, as a policy names it.
     where : str
-        Where the function stands, ``"package.module:function"``; it is imported once the family is entered.
+        ``"package.module:function"``; imported when it is first called.
     calling : bool
-        Whether it is asked in any case, since functions that it is given may bring nodes.
+        Whether it is asked in any case, since the user's functions that it is given may bring nodes.
     """
-    _answers.setdefault(module, {})[name] = where, calling
+    with _lock:
+        _answers.setdefault(module, {})[name] = where, calling
+        if module in _entered:
+            enter(policy_of(FAMILIES[module]), only=name)
 
 
-def _standing(where: str) -> Callable[..., Any]:
-    """What stands at a place, ``"package.module:function"``."""
+def policy_of(family: str) -> Policy:
+    """The policy of a family, with those who answer from outside."""
+    policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
+    answers = _answers.get(policy.module)
+    if not answers:
+        return policy
+    return dataclasses.replace(
+        policy,
+        refused={name: advice for name, advice in policy.refused.items() if name not in answers},
+        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in answers.items()}},
+        calling=policy.calling | {name for name, (_, calling) in answers.items() if calling},
+    )
+
+
+def _standing(where: str) -> Any:
+    """The function that stands at a place, imported when it is called."""
     module, _, name = where.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
+
+    @functools.cache
+    def found() -> Any:
+        return getattr(importlib.import_module(module), name)
+
+    return lambda *args, **kwargs: found()(*args, **kwargs)

@@ -1,17 +1,258 @@
-"""Rules of SciPy's solvers of linear systems."""
+"""Rules of SciPy's solvers of linear systems, and of inverses.
+
+With ``op(a) x = b`` the adjoint of b is ``op(a)^-T g``, that of op(a) minus its outer product with x; see M. Giles,
+"Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008). Where SciPy reads a
+part of a matrix, the adjoint lies in that part.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy
 
-from ....rules import general
+from compgraph.scipy import bands
 
-scipy_linalg_solve_grad = general(
-    "scipy_linalg_solve",
-    lambda g, out, a, b: -np.outer(scipy.linalg.solve(np.transpose(a), g), out),
-    lambda g, out, a, b: scipy.linalg.solve(np.transpose(a), g),
+from ....batching import by_parts, padded
+from ....rules import Rule, general
+from ...linalg.matrices import _adjoint, _product, _swap
+from .structures import Structure, across, as_columns, side_by_side
+
+Formula = Callable[..., Any]
+
+
+def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pulled: Formula) -> Rule:
+    """Declare the solution of systems with one matrix.
+
+    Parameters
+    ----------
+    opname : str
+        The operation.
+    forth, back : callable
+        ``(a, right, **options)`` solves for columns with the matrix that is meant, and with it transposed.
+    apply : callable
+        ``(t, x, **options)`` multiplies the tangent of the matrix that is meant with columns.
+    pulled : callable
+        ``(y, x, a, **options)`` gives the adjoint of `a` from that of the matrix that is meant, ``-y @ x.T``.
+    """
+
+    def pull(position: int, g: Any, out: Any, a: Any, b: Any, **options: Any) -> Any:
+        single, (g, x) = as_columns(b, g, out)
+        solved = side_by_side(lambda right: back(a, right, **options), a.ndim, g)
+        if position == 0:
+            return pulled(solved, x, a, **options)
+        return solved[..., 0] if single else solved
+
+    def push(position: int, t: Any, out: Any, a: Any, b: Any, batched: bool = False, **options: Any) -> Any:
+        single, (x,) = as_columns(b, out)
+        t = t[..., None] if single and position else t
+        t = padded(t, x.ndim) if batched else t
+        right = t if position else -apply(t, x, **options)
+        solved = side_by_side(lambda right: forth(a, right, **options), a.ndim, right)
+        return solved[..., 0] if single else solved
+
+    return (
+        general(opname, lambda *args, **o: pull(0, *args, **o), lambda *args, **o: pull(1, *args, **o))
+        .tangent(lambda *args, **o: push(0, *args, **o), lambda *args, **o: push(1, *args, **o))
+        .batched(pull, by_parts(lambda *args, **o: push(*args, batched=True, **o)))
+    )
+
+
+# ------------------------------------------------------------------------------------------- matrices
+
+
+def _solve(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+    return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a, transposed=transposed)
+
+
+def _solve_back(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+    if transposed:
+        return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
+    return scipy.linalg.solve(_swap(a), right, lower=not lower, assume_a=across(assume_a))
+
+
+def _solve_apply(t: Any, x: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+    if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
+        return t * x
+    t = Structure(assume_a, lower).read(t)
+    return np.matmul(_swap(t) if transposed else t, x)
+
+
+def _solve_pulled(y: Any, x: Any, a: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+    if a.size == 1:
+        before = y.ndim - max(x.ndim, a.ndim)
+        return np.reshape(-np.sum(y * x, axis=tuple(range(before, y.ndim))), (*y.shape[:before], *a.shape))
+    total = -np.matmul(x, _swap(y)) if transposed else -np.matmul(y, _swap(x))
+    return Structure(assume_a, lower).folded(total)
+
+
+scipy_linalg_solve_grad = _of_systems("scipy_linalg_solve", _solve, _solve_back, _solve_apply, _solve_pulled)
+
+
+# `trans` of SciPy's, as a number: a, its transpose, its adjoint
+_TRANS = {"N": 0, "T": 1, "C": 2}
+
+
+def _triangular(a: Any, right: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+    return scipy.linalg.solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def _triangular_back(a: Any, right: Any, trans: Any = 0, **options: Any) -> Any:
+    trans = _TRANS.get(trans, trans)
+    if trans == 2:
+        return np.conjugate(_triangular(a, np.conjugate(right), 0, **options))
+    return _triangular(a, right, 1 - trans, **options)
+
+
+def _triangle(x: Any, lower: Any, unit_diagonal: Any) -> Any:
+    mask = np.tri(x.shape[-1], k=-1 if unit_diagonal else 0)
+    return np.where(mask if lower else mask.T, x, 0)
+
+
+def _triangular_apply(t: Any, x: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+    trans = _TRANS.get(trans, trans)
+    t = _triangle(t, lower, unit_diagonal)
+    return np.matmul((t, _swap(t), _adjoint(t))[trans], x)
+
+
+def _triangular_pulled(y: Any, x: Any, a: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+    total = -np.matmul(y, _swap(x))
+    trans = _TRANS.get(trans, trans)
+    return _triangle((total, _swap(total), _adjoint(total))[trans], lower, unit_diagonal)
+
+
+scipy_linalg_solve_triangular_grad = _of_systems(
+    "scipy_linalg_solve_triangular", _triangular, _triangular_back, _triangular_apply, _triangular_pulled
+)
+
+
+def _structure(assume_a: Any, lower: Any) -> Structure:
+    if assume_a == "diagonal":
+        raise TypeError(
+            "scipy.linalg.inv: with assume_a='diagonal' SciPy leaves what stands beside the diagonal; for a derivative use "
+            "np.diag(1 / np.diag(a))"
+        )
+    return Structure(assume_a, lower)
+
+
+def _inv_pulled(g: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+    return _structure(assume_a, lower).folded(-_product(_swap(out), g, _swap(out)))
+
+
+def _inv_pushed(t: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+    return -_product(out, _structure(assume_a, lower).read(t), out)
+
+
+scipy_linalg_inv_grad = (
+    general("scipy_linalg_inv", _inv_pulled)
+    .tangent(_inv_pushed)
+    .batched(
+        lambda position, g, out, a, **options: _inv_pulled(g, out, a, **options),
+        lambda tangents, out, a, **options: _inv_pushed(tangents[0], out, a, **options),
+    )
+)
+
+# ------------------------------------------------------------------------------------------ diagonals
+
+
+def _banded(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
+    return scipy.linalg.solve_banded(l_and_u, ab, right)
+
+
+def _banded_back(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
+    return scipy.linalg.solve_banded(l_and_u[::-1], bands.transposed(ab, *l_and_u), right)
+
+
+scipy_linalg_solve_banded_grad = _of_systems(
+    "scipy_linalg_solve_banded",
+    _banded,
+    _banded_back,
+    lambda t, x, l_and_u, **_: bands.product(t, x, *l_and_u),
+    lambda y, x, ab, l_and_u, **_: -bands.outer(y, x, *l_and_u),
+)
+
+
+def _half_bands(n: int, below: int, above: int) -> Any:
+    """1 on the diagonals that are stored, 1/2 on the main one."""
+    half = np.ones((below + above + 1, n))
+    half[above] = 0.5
+    return half
+
+
+def _hermitian(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
+    return scipy.linalg.solveh_banded(ab, right, lower=lower)
+
+
+def _hermitian_back(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
+    return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
+
+
+def _hermitian_apply(t: Any, x: Any, lower: Any = False, **_: Any) -> Any:
+    below, above = bands.widths(t, lower)
+    half = t * _half_bands(t.shape[-1], below, above)
+    other = np.conjugate(bands.transposed(half, below, above))
+    return bands.product(half, x, below, above) + bands.product(other, x, above, below)
+
+
+def _hermitian_pulled(y: Any, x: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+    below, above = bands.widths(ab, lower)
+    both = bands.outer(y, x, below, above) + np.conjugate(bands.outer(x, y, below, above))
+    return -both * _half_bands(ab.shape[-1], below, above)
+
+
+scipy_linalg_solveh_banded_grad = _of_systems(
+    "scipy_linalg_solveh_banded", _hermitian, _hermitian_back, _hermitian_apply, _hermitian_pulled
+)
+
+# The first element of r is not looked at: that of c stands in the corner.
+
+
+def _along_diagonals(m: Any) -> Any:
+    """The sums along the main diagonal and each below it."""
+    n = m.shape[-1]
+    columns = np.arange(n)
+    rows = columns + columns[:, None]
+    return np.sum(np.where(rows < n, m[..., np.minimum(rows, n - 1), columns], 0), axis=-1)
+
+
+def _cornered(c: Any, r: Any) -> Any:
+    return np.concatenate(np.broadcast_arrays(c[..., :1], r[..., :1])[:1] + (r[..., 1:],), axis=-1)
+
+
+def _toeplitz_solved(g: Any, c: Any, r: Any, b: Any) -> Any:
+    single, (g,) = as_columns(b, g)
+    return single, scipy.linalg.solve_toeplitz((_cornered(c, r), c), g)
+
+
+def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
+    _, y = _toeplitz_solved(g, c, r, b)
+    _, (x,) = as_columns(b, out)
+    outer = -np.matmul(y, _swap(x))
+    if position == 0:
+        return _along_diagonals(outer)
+    return _along_diagonals(_swap(outer)) * (np.arange(r.shape[-1]) > 0)
+
+
+def _toeplitz_right(g: Any, out: Any, c: Any, r: Any, b: Any, **_: Any) -> Any:
+    single, y = _toeplitz_solved(g, c, r, b)
+    return y[..., 0] if single else y
+
+
+def _toeplitz_pushed(change: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
+    single, (x,) = as_columns(b, out)
+    moved = -scipy.linalg.solve_toeplitz((c, r), np.matmul(change, x))
+    return moved[..., 0] if single else moved
+
+
+scipy_linalg_solve_toeplitz_grad = general(
+    "scipy_linalg_solve_toeplitz",
+    lambda g, out, c, r, b, **_: _toeplitz_matrix(0, g, out, c, r, b),
+    lambda g, out, c, r, b, **_: _toeplitz_matrix(1, g, out, c, r, b),
+    _toeplitz_right,
 ).tangent(
-    lambda t, out, a, b: -scipy.linalg.solve(a, t @ out),
-    lambda t, out, a, b: scipy.linalg.solve(a, t),
+    lambda t, out, c, r, b, **_: _toeplitz_pushed(scipy.linalg.toeplitz(t, _cornered(t, 0 * r)), out, c, r, b),
+    lambda t, out, c, r, b, **_: _toeplitz_pushed(scipy.linalg.toeplitz(0 * c, _cornered(0 * c, t)), out, c, r, b),
+    lambda t, out, c, r, b, **_: scipy.linalg.solve_toeplitz((c, r), t),
 )

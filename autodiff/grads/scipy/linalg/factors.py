@@ -1,0 +1,274 @@
+"""Rules of decompositions into triangles, and of the polar decomposition.
+
+Of Cholesky's and QR the formulas are those of NumPy's functions; LU after M. Giles, "Collected matrix derivative results
+for forward and reverse mode algorithmic differentiation" (2008), for matrices that are not square as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph.guards import frozen
+from compgraph.scipy import bands
+
+from ....rules import general
+from ...linalg.decompositions import _cholesky, _cholesky_tangent
+from ...linalg.matrices import _adjoint, _folded, _half, _mirrored, _product, _swap
+from .functions import balanced
+
+# ------------------------------------------------------------------------------------------- Cholesky
+
+scipy_linalg_cholesky_grad = general(
+    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: _cholesky(g, out, a, not lower)
+).tangent(lambda t, out, a, lower=False, **_: _cholesky_tangent(t, out, a, not lower))
+
+
+def _triangle(x: Any, lower: Any) -> Any:
+    mask = np.tri(x.shape[-1], dtype=bool)
+    return np.where(mask if lower else mask.T, x, 0)
+
+
+def _rest(x: Any, lower: Any) -> Any:
+    """The other triangle, which the factorisation leaves as it is."""
+    mask = np.tri(x.shape[-1], dtype=bool)
+    return np.where(mask if lower else mask.T, 0, x)
+
+
+def _cho_factor(g: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
+    return _cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _rest(g, lower)
+
+
+def _cho_factor_tangent(t: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
+    return _cholesky_tangent(t, _triangle(out, lower), a, not lower) + _rest(t, lower)
+
+
+scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).tangent(_cho_factor_tangent)
+
+
+def _cholesky_banded(g: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+    below, above = bands.widths(ab, lower)
+    found = _cholesky(bands.dense(g, below, above), bands.dense(out, below, above), bands.dense(ab, below, above), not lower)
+    return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), g)
+
+
+def _cholesky_banded_tangent(t: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+    below, above = bands.widths(ab, lower)
+    dense = bands.dense(t, below, above)
+    found = _cholesky_tangent(dense, bands.dense(out, below, above), dense, not lower)
+    return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), t)
+
+
+scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cholesky_banded).tangent(_cholesky_banded_tangent)
+
+# ---------------------------------------------------------------------------------- LU, with rows in order
+
+
+def _below(x: Any) -> Any:
+    return np.where(np.tri(*x.shape[-2:], k=-1, dtype=bool), x, 0)
+
+
+def _above(x: Any) -> Any:
+    return np.where(np.tri(*x.shape[-2:], k=-1, dtype=bool), 0, x)
+
+
+def _ordered(x: Any, order: Any, axis: int = -2) -> Any:
+    """Rows, or columns, in another order."""
+    order = order[..., None] if axis == -2 else order[..., None, :]
+    return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
+
+
+def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
+    """The adjoint of ``lower @ upper``."""
+    k = lower.shape[-1]
+    square = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
+    inner = np.matmul(_swap(lower), gl) - np.matmul(gu, _swap(upper))
+    if lower.shape[-2] <= upper.shape[-1]:
+        middle, whole = _below(inner), np.matmul(_swap(square[0]), gu)
+        rest = np.zeros((*whole.shape[:-1], upper.shape[-1] - k))
+        return whole + np.concatenate([_product(_swap(square[0]), middle, _swap(square[1])), rest], axis=-1)
+    middle, whole = _above(-inner), np.matmul(gl, _swap(square[1]))
+    rest = np.zeros((*whole.shape[:-2], lower.shape[-2] - k, k))
+    return whole + np.concatenate([_product(_swap(square[0]), middle, _swap(square[1])), rest], axis=-2)
+
+
+def _lu_tangent(t: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+    k = lower.shape[-1]
+    first, second = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
+    middle = _product(first, t[..., :k, :k], second)
+    if lower.shape[-2] <= upper.shape[-1]:
+        return np.matmul(lower, _below(middle)), np.matmul(first, t) - np.matmul(_below(middle), upper)
+    return np.matmul(t, second) - np.matmul(lower, _above(middle)), np.matmul(_above(middle), upper)
+
+
+def _rows(order: Any) -> Any:
+    return np.asarray(frozen(order, "the order of the rows of a decomposition")).astype(np.intp)
+
+
+def _lu_apart(g: Any, out: Any, a: Any, **_: Any) -> Any:
+    order, lower, upper = out
+    if not a.size:
+        return 0 * a
+    gl, gu = (0 * x if part is None else part for part, x in zip(g[1:], (lower, upper), strict=True))
+    return _ordered(_lu(gl, gu, lower, upper), _rows(order))
+
+
+def _lu_apart_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
+    order, lower, upper = out
+    if not a.size:
+        return None, 0 * lower, 0 * upper
+    return (None, *_lu_tangent(_ordered(t, np.argsort(_rows(order), axis=-1)), lower, upper))
+
+
+scipy_linalg_lu_grad = general("scipy_linalg_lu", _lu_apart).tangent(_lu_apart_tangent)
+
+
+def _parts(both: Any) -> tuple[Any, Any]:
+    """L and U, which LAPACK keeps in one matrix."""
+    k = min(both.shape[-2:])
+    return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
+
+
+def _exchanged(piv: Any, count: int) -> Any:
+    """The order into which exchanges of rows bring them."""
+    piv = _rows(piv)
+    order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
+    for k in range(piv.shape[-1]):
+        other, mine = piv[..., k : k + 1], order[..., k : k + 1].copy()
+        order[..., k : k + 1] = np.take_along_axis(order, other, -1)
+        np.put_along_axis(order, other, mine, -1)
+    return order
+
+
+def _lu_factor(g: Any, out: Any, a: Any, **_: Any) -> Any:
+    both, piv = out
+    k = min(a.shape[-2:])
+    if not a.size or g[0] is None:
+        return 0 * a
+    found = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
+    return _ordered(found, np.argsort(_exchanged(piv, a.shape[-2]), axis=-1))
+
+
+def _lu_factor_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
+    both, piv = out
+    if not a.size:
+        return 0 * both, None
+    dl, du = _lu_tangent(_ordered(t, _exchanged(piv, a.shape[-2])), *_parts(both))
+    rows, columns = a.shape[-2:]
+    return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
+
+
+scipy_linalg_lu_factor_grad = general("scipy_linalg_lu_factor", _lu_factor).tangent(_lu_factor_tangent)
+
+# a = l d l^H with rows and columns in order; d has blocks of one and two.
+
+
+def _ldl_parts(out: Any) -> tuple[Any, Any, Any, Any]:
+    """The triangle, its inverse, that of d, and the blocks."""
+    triangle = np.linalg.inv(_ordered(out[0], _rows(out[2])))
+    blocks = frozen(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
+    return _ordered(out[0], _rows(out[2])), triangle, np.linalg.inv(out[1]), blocks
+
+
+def _of_triangle(blocks: Any, lower: Any) -> Any:
+    mask = np.tri(blocks.shape[-1], dtype=bool)
+    return (mask if lower else mask.T) & ~blocks
+
+
+def _ldl(g: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+    order = _rows(out[2])
+    triangle, inverse, of_blocks, blocks = _ldl_parts(out)
+    middle: Any = 0
+    if g[0] is not None:
+        turn = np.matmul(_swap(triangle), _ordered(g[0], order))
+        middle = np.where(_of_triangle(blocks, lower), np.matmul(turn, _swap(of_blocks)), 0)
+    if g[1] is not None:
+        middle = middle + np.where(blocks, g[1], 0)
+    if not np.ndim(middle):
+        return 0 * a
+    right = np.conjugate(inverse) if hermitian else inverse
+    back = np.argsort(order, axis=-1)
+    total = _ordered(_ordered(_product(_swap(inverse), middle, right), back), back, -1)
+    return _folded(total, not lower) if hermitian else (total + _swap(total)) * _half(a.shape[-1], not lower)
+
+
+def _ldl_tangent(t: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+    order = _rows(out[2])
+    triangle, inverse, of_blocks, blocks = _ldl_parts(out)
+    half = t * _half(a.shape[-1], not lower)
+    whole = _mirrored(t, not lower) if hermitian else half + _swap(half)
+    whole = _ordered(_ordered(whole, order), order, -1)
+    middle = _product(inverse, whole, _adjoint(inverse) if hermitian else _swap(inverse))
+    turn = np.matmul(np.where(_of_triangle(blocks, lower), middle, 0), of_blocks)
+    return _ordered(np.matmul(triangle, turn), np.argsort(order, axis=-1)), np.where(blocks, middle, 0), None
+
+
+scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
+
+# ---------------------------------------------------------------------------------------------- polar
+
+# Of a matrix with more rows than columns, or as many, u is settled by a = u (a^H a)^(1/2); of others by a = (a a^H)^(1/2) u.
+
+
+def _polar_pulled(gu: Any, u: Any, a: Any) -> Any:
+    """The adjoint of a from that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
+    if a.shape[-2] < a.shape[-1]:
+        return _adjoint(_polar_pulled(_adjoint(gu), _adjoint(u), _adjoint(a)))
+    p = np.matmul(_adjoint(u), a)
+    turn = balanced("polar", _swap(p), np.matmul(_swap(u), gu))
+    total = np.matmul(np.conjugate(u), turn - _adjoint(turn))
+    if a.shape[-2] > a.shape[-1]:
+        beside = gu - np.matmul(np.conjugate(u), np.matmul(_swap(u), gu))
+        total = total + np.matmul(beside, _swap(np.linalg.inv(p)))
+    return total
+
+
+def _polar_pushed(t: Any, u: Any, a: Any) -> Any:
+    if a.shape[-2] < a.shape[-1]:
+        return _adjoint(_polar_pushed(_adjoint(t), _adjoint(u), _adjoint(a)))
+    p = np.matmul(_adjoint(u), a)
+    along = np.matmul(_adjoint(u), t)
+    found = np.matmul(u, balanced("polar", p, along - _adjoint(along)))
+    if a.shape[-2] > a.shape[-1]:
+        found = found + np.matmul(t - np.matmul(u, along), np.linalg.inv(p))
+    return found
+
+
+def _polar(g: Any, out: Any, a: Any, side: Any = "right") -> Any:
+    """With ``p = u^H a``, or ``a u^H``, the adjoint of p goes to both."""
+    u, total, gu = out[0], 0 * a, g[0]
+    if g[1] is not None:
+        hermitian = (g[1] + _adjoint(g[1])) / 2
+        if side == "right":
+            total, more = np.matmul(np.conjugate(u), hermitian), np.conjugate(np.matmul(a, _swap(hermitian)))
+        else:
+            total, more = np.matmul(hermitian, np.conjugate(u)), np.conjugate(np.matmul(_swap(hermitian), a))
+        gu = more if gu is None else gu + more
+    return total if gu is None else total + _polar_pulled(gu, u, a)
+
+
+def _polar_tangent(t: Any, out: Any, a: Any, side: Any = "right") -> Any:
+    u = out[0]
+    du = _polar_pushed(t, u, a)
+    if side == "right":
+        dp = np.matmul(_adjoint(du), a) + np.matmul(_adjoint(u), t)
+    else:
+        dp = np.matmul(a, _adjoint(du)) + np.matmul(t, _adjoint(u))
+    return du, (dp + _adjoint(dp)) / 2
+
+
+scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_tangent)
+
+# ----------------------------------------------------------------------------------------- balancing
+
+
+def _balance(g: Any, out: Any, a: Any, separate: Any = False, **_: Any) -> Any:
+    """The scales are powers of two, which stay as they are."""
+    turn = out[1]
+    return 0 * a if g[0] is None else _product(_swap(np.linalg.inv(turn)), g[0], _swap(turn))
+
+
+scipy_linalg_matrix_balance_grad = general("scipy_linalg_matrix_balance", _balance).tangent(
+    lambda t, out, a, **_: (_product(np.linalg.inv(out[1]), t, out[1]), 0 * out[1])
+)

@@ -1,0 +1,181 @@
+"""Rules of functions of matrices.
+
+The derivative of an analytic function along e is the block beside the diagonal of the function of ``[[a, e], [0, a]]``, and
+the adjoint of that map is the same with a transposed: N. J. Higham, "Functions of Matrices" (2008), (3.16) and section 3.3.
+Square roots and signs have Sylvester equations instead: the same, (6.1) and theorem 5.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.guards import decided
+from compgraph.protocols import stop_gradient
+
+from ....rules import Rule, general
+from ...linalg.matrices import _product, _swap
+
+Function = Callable[[Any], Any]
+
+
+def _size(x: Any) -> Any:
+    return float(np.max(np.abs(x), initial=0)) or 1.0
+
+
+def along(function: Function, a: Any, e: Any) -> Any:
+    """The derivative of a function of matrices along `e`."""
+    if a.dtype.kind != "c" and e.dtype.kind == "c":  # it is linear; a complex matrix may lie on the other side of a cut
+        return along(function, a, np.real(e)) + np.multiply(1j, along(function, a, np.imag(e)))
+    if not e.size:
+        return np.zeros(np.broadcast_shapes(a.shape, e.shape), e.dtype)
+    scale = _size(stop_gradient(e)) / _size(stop_gradient(a))
+    shape = np.broadcast_shapes(a.shape, e.shape)
+    a, e = np.broadcast_to(a, shape), np.broadcast_to(e / scale, shape)
+    n = a.shape[-1]
+    rows = [np.concatenate([a, e], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
+    return function(np.concatenate(rows, axis=-2))[..., :n, n:] * scale
+
+
+def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> Any:
+    """As `along`; where the function has a branch, that it is the one that was taken."""
+    found: list[Any] = []
+
+    def kept(block: Any) -> Any:
+        found.append(function(block))
+        return found[-1]
+
+    result = along(kept, a, e)
+    for value in map(stop_gradient, found):
+        mine = value[..., : a.shape[-1], : a.shape[-1]]
+        if not np.allclose(mine, stop_gradient(out), rtol=np.sqrt(np.finfo(mine.dtype).eps)):
+            raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
+    return result
+
+
+def _of_function(opname: str, function: Callable[..., Any], checked: bool = False) -> Rule:
+    """Declare an analytic function of matrices, ``function(a, *parameters)``."""
+    name = opname.removeprefix("scipy_linalg_")
+
+    def moved(a: Any, e: Any, out: Any, options: dict[str, Any]) -> Any:
+        if options.get("disp", True) is False:
+            raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
+        run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
+        return _checked_along(name, run, a, e, out) if checked else along(run, a, e)
+
+    return (
+        general(opname, lambda g, out, a, **o: moved(_swap(a), g, _swap(out), o))
+        .tangent(lambda t, out, a, **o: moved(a, t, out, o))
+        .batched(
+            lambda position, g, out, a, **o: moved(_swap(a), g, _swap(out), o),
+            lambda tangents, out, a, **o: moved(a, tangents[0], out, o),
+        )
+    )
+
+
+scipy_linalg_expm_grad = _of_function("scipy_linalg_expm", lambda x: scipy.linalg.expm(x))
+scipy_linalg_logm_grad = _of_function("scipy_linalg_logm", lambda x: scipy.linalg.logm(x), checked=True)
+scipy_linalg_fractional_matrix_power_grad = _of_function(
+    "scipy_linalg_fractional_matrix_power", lambda x, t: scipy.linalg.fractional_matrix_power(x, t), checked=True
+)
+
+# expm_frechet: its derivative along t is the second derivative of expm along both, which is symmetric in them.
+
+
+def _exponential(e: Any) -> Function:
+    """``a -> L(a, e)``, for any a that has blocks of the size of e."""
+
+    def derivative(a: Any) -> Any:
+        count = a.shape[-1] // e.shape[-1]
+        return along(scipy.linalg.expm, a, np.kron(np.eye(count), e) if count > 1 else e)
+
+    return derivative
+
+
+def _frechet_parts(out: Any, options: dict[str, Any]) -> bool:
+    return bool(options.get("compute_expm", True))
+
+
+def _frechet_a(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+    of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
+    total = 0 * a
+    if of_value is not None:
+        total = total + along(scipy.linalg.expm, _swap(a), of_value)
+    if of_derivative is not None:
+        total = total + along(_exponential(_swap(e)), _swap(a), of_derivative)
+    return total
+
+
+def _frechet_e(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+    of_derivative = g[1] if _frechet_parts(out, options) else g
+    return 0 * e if of_derivative is None else along(scipy.linalg.expm, _swap(a), of_derivative)
+
+
+def _frechet_tangent_a(t: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+    moved = along(_exponential(e), a, t)
+    return (along(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
+
+
+def _frechet_tangent_e(t: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+    moved = along(scipy.linalg.expm, a, t)
+    return (None, moved) if _frechet_parts(out, options) else moved
+
+
+scipy_linalg_expm_frechet_grad = general("scipy_linalg_expm_frechet", _frechet_a, _frechet_e).tangent(
+    _frechet_tangent_a, _frechet_tangent_e
+)
+
+# ---------------------------------------------------------------------------------- Sylvester equations
+
+
+def _nearest(x: Any) -> Any:
+    """Whether two eigenvalues of a matrix have a sum of 0 within rounding."""
+    w = np.linalg.eigvals(x)
+    sums = np.abs(w[..., :, None] + w[..., None, :])
+    return np.any(sums <= w.shape[-1] * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0)[..., None, None])
+
+
+def balanced(name: str, a: Any, right: Any) -> Any:
+    """The solution x of ``a x + x a = right``; an error where the equation has none, or many."""
+    if not right.size:
+        return right
+    if decided("whether a derivative is infinite", _nearest, a):
+        raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
+    return scipy.linalg.solve_sylvester(a, a, right)
+
+
+def _without_disp(name: str, options: dict[str, Any]) -> None:
+    if options.get("disp", True) is False:
+        raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
+
+
+def _sqrtm(t: Any, root: Any, options: dict[str, Any]) -> Any:
+    _without_disp("sqrtm", options)
+    return balanced("sqrtm", root, t)
+
+
+scipy_linalg_sqrtm_grad = (
+    general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, _swap(out), o))
+    .tangent(lambda t, out, a, **o: _sqrtm(t, out, o))
+    .batched(
+        lambda position, g, out, a, **o: _sqrtm(g, _swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o)
+    )
+)
+
+
+def _signm(g: Any, out: Any, a: Any, **options: Any) -> Any:
+    _without_disp("signm", options)
+    solved = balanced("signm", _swap(np.matmul(out, a)), g)
+    return solved - _product(_swap(out), solved, _swap(out))
+
+
+def _signm_tangent(t: Any, out: Any, a: Any, **options: Any) -> Any:
+    _without_disp("signm", options)
+    return balanced("signm", np.matmul(out, a), t - _product(out, t, out))
+
+
+scipy_linalg_signm_grad = general("scipy_linalg_signm", _signm).tangent(_signm_tangent)

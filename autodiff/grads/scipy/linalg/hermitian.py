@@ -1,0 +1,259 @@
+"""Rules of eigenvalues and vectors of Hermitian matrices, also of pairs of them, banded and tridiagonal ones.
+
+For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H (da v - db v diag(w))``,
+
+    dw = diag(m),    dv = v (F * m - E * (v^H db v) / 2),
+
+where F holds 1 / (w_j - w_i), and E is 1 where they are equal: M. Giles, "Collected matrix derivative results for forward
+and reverse mode algorithmic differentiation" (2008), extended to pairs. Where a part of the values is asked for, the other
+vectors are computed for the derivative, into which they turn. `autodiff.grads.linalg.repeated` says what holds where values
+are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import Node
+from compgraph.guards import decided
+from compgraph.scipy import bands
+
+from ....batching import by_parts
+from ....rules import Rule, general
+from ...linalg.matrices import _adjoint, _diagonal, _folded, _mirrored, _product, _swap
+from ...linalg.repeated import check_along, check_back, equal_pairs, on_diagonal
+from ...linalg.spectra import _inverse_gaps
+
+_NAME = "linalg_eigh"  # of whom `repeated` speaks in its warnings
+
+# --------------------------------------------------------------------------------------- all of the values
+
+
+class _Pair:
+    """A decomposition with all its vectors, of which a part may be the result."""
+
+    def __init__(
+        self, out: Any, a: Any, b: Any, lower: Any = True, type: Any = 1, eigvals_only: Any = False,
+        subset_by_index: Any = None, subset_by_value: Any = None, **_: Any,
+    ) -> None:  # fmt: skip
+        self.upper, self.type, self.b = not lower, type if b is not None else 1, b
+        w, v = (out, None) if eigvals_only else out
+        is_part = subset_by_index is not None or subset_by_value is not None
+        if v is None or is_part:
+            self.w, self.v = scipy.linalg.eigh(a, b, lower=lower, type=type)
+            self.first = _first(self.w, subset_by_index, subset_by_value)
+            self.count = w.shape[-1]
+            if v is not None:
+                self.v = self._among(v, self.v)
+        else:
+            self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
+        whole = None if b is None else _mirrored(b, self.upper)
+        self.inverse = np.linalg.inv(whole) if self.type > 1 else None
+        self.whole = whole
+
+    def _among(self, part: Any, whole: Any) -> Any:
+        """Vectors with those of the result in their places."""
+        end = self.first + self.count
+        return np.concatenate([whole[..., : self.first], part, whole[..., end:]], axis=-1)
+
+    def widened(self, part: Any) -> Any:
+        """The adjoint of a part of the values, or vectors, as that of all."""
+        if part is None or self.count == self.w.shape[-1]:
+            return part
+        shape = part.shape[:-1]
+        before = np.zeros((*shape, self.first), part.dtype)
+        behind = np.zeros((*shape, self.w.shape[-1] - self.first - self.count), part.dtype)
+        return np.concatenate([before, part, behind], axis=-1)
+
+    def narrowed(self, whole: Any) -> Any:
+        """The tangents of the result, of those of all."""
+        return whole[..., self.first : self.first + self.count]
+
+    @property
+    def vectors(self) -> Any:
+        """The vectors u of ``a u = w c u``, where c is b, or its inverse for the other types."""
+        return np.matmul(self.whole, self.v) if self.type == 2 else self.v
+
+    def pulled(self, gw: Any, gv: Any) -> tuple[Any, Any]:
+        """The adjoints of the matrices that are meant."""
+        gw, gv = self.widened(gw), self.widened(gv)
+        w, u = self.w, self.vectors
+        beside: Any = 0
+        if gv is not None and self.type == 2:  # v is c u
+            gv = np.matmul(_swap(self.inverse), gv)
+            beside = -np.matmul(gv, _swap(self.v))
+        turn = None if gv is None else np.matmul(_swap(u), gv)
+        check_back(_NAME, w, gw, turn)
+        middle: Any = 0 if turn is None else _inverse_gaps(w) * turn
+        if gw is not None:
+            middle = middle + on_diagonal(gw, w, _NAME)
+        of_a = _product(np.conjugate(u), middle, _swap(u))
+        if self.b is None:
+            return of_a, None
+        inner = -middle * w[..., None, :]
+        if turn is not None:
+            inner = inner - np.where(equal_pairs(w), turn, 0) / 2
+        of_c = _product(np.conjugate(u), inner, _swap(u))
+        if self.type == 1:
+            return of_a, of_c
+        return of_a, beside - _product(_swap(self.inverse), of_c, _swap(self.inverse))
+
+    def pushed(self, da: Any, db: Any) -> tuple[Any, Any]:
+        """The tangents of values and vectors."""
+        w, u = self.w, self.vectors
+        dc = db if self.type == 1 or db is None else -_product(self.inverse, db, self.inverse)
+        inner: Any = 0 if da is None else _product(_adjoint(u), da, u)
+        change: Any = 0
+        if dc is not None:
+            change = _product(_adjoint(u), dc, u)
+            inner = inner - change * w[..., None, :]
+        check_along(_NAME, w, inner)
+        turn = _inverse_gaps(w) * inner
+        if dc is not None:
+            turn = turn - np.where(equal_pairs(w), change, 0) / 2
+        dv = np.matmul(u, turn)
+        if self.type == 2:
+            dv = np.matmul(self.inverse, dv if db is None else dv - np.matmul(db, self.v))
+        return np.real(_diagonal(inner)), dv
+
+
+def _first(w: Any, by_index: Any, by_value: Any) -> int:
+    """Which is the first of the values that are asked for."""
+    if by_index is not None:
+        return int(by_index[0])
+    if by_value is None:
+        return 0
+    counts = decided("which eigenvalues are in an interval", lambda w: np.sum(w <= by_value[0], axis=-1), w)
+    return int(np.max(counts, initial=0))
+
+
+def _apart(g: Any, eigvals_only: Any) -> tuple[Any, Any]:
+    return (g, None) if eigvals_only else g
+
+
+def _back(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    pair = _Pair(out, a, b, **options)
+    return _folded(pair.pulled(*_apart(g, options.get("eigvals_only")))[position], pair.upper)
+
+
+def _forth(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    pair = _Pair(out, a, b, **options)
+    t = _mirrored(t, pair.upper)
+    dw, dv = pair.pushed(*((t, None) if position == 0 else (None, t)))
+    dw = pair.narrowed(dw)
+    return dw if options.get("eigvals_only") else (dw, pair.narrowed(dv))
+
+
+def _of_pairs(opname: str, **fixed: Any) -> Rule:
+    """Declare a decomposition of pairs of matrices; a stack of adjoints is passed at once unless values are equal."""
+
+    def formula(position: int) -> Any:
+        return lambda g, out, *operands, **options: _back(position, g, out, *operands, **fixed, **options)
+
+    def tangent(position: int) -> Any:
+        return lambda t, out, *operands, **options: _forth(position, t, out, *operands, **fixed, **options)
+
+    def alone(out: Any, options: dict[str, Any]) -> bool:
+        w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
+        if options.get("subset_by_index") is not None or options.get("subset_by_value") is not None:
+            return True
+        return bool(np.any(equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)))
+
+    def pull(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
+
+    def part(position: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        return tangent(position)(t, out, *operands, **options)
+
+    def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        one = [i for i, t in enumerate(tangents) if t is not None]
+        if len(one) > 1 or alone(out, options) or (tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim if len(operands) > 1 and operands[1 - one[0]] is not None else False):
+            return NotImplemented
+        return part(one[0], tangents[one[0]], out, *operands, **options)
+
+    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one().batched(pull, push)
+
+
+scipy_linalg_eigh_grad = _of_pairs("scipy_linalg_eigh")
+scipy_linalg_eigvalsh_grad = _of_pairs("scipy_linalg_eigvalsh", eigvals_only=True)
+
+# ------------------------------------------------------------------------------------- by their diagonals
+
+_SELECTED = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
+
+
+def _options(eigvals_only: Any, select: Any, select_range: Any) -> dict[str, Any]:
+    """What `eigh` calls it."""
+    select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
+    select = _SELECTED.get(select, select)
+    chosen = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
+    return {"eigvals_only": bool(eigvals_only), **chosen}
+
+
+def _tridiagonal(d: Any, e: Any) -> Any:
+    """The matrix whose lower triangle has two diagonals."""
+    n = d.shape[-1]
+    if n == 1:
+        return d[..., None]
+    columns = np.concatenate([e, np.zeros_like(e[..., :1])], axis=-1)
+    return d[..., None] * np.eye(n) + columns[..., None, :] * np.eye(n, k=-1)
+
+
+def _diagonal_below(x: Any) -> Any:
+    n = x.shape[-1]
+    return x[..., np.arange(1, n), np.arange(n - 1)]
+
+
+def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
+    def back(position: int) -> Any:
+        def formula(
+            g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+        ) -> Any:
+            chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            found = _back(0, g, out, _tridiagonal(d, e), **chosen)
+            return _diagonal_below(found) if position else _diagonal(found)
+
+        return formula
+
+    def forth(position: int) -> Any:
+        def tangent(
+            t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+        ) -> Any:
+            chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
+            return _forth(0, moved, out, _tridiagonal(d, e), **chosen)
+
+        return tangent
+
+    return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).one_by_one()
+
+
+scipy_linalg_eigh_tridiagonal_grad = _of_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
+scipy_linalg_eigvalsh_tridiagonal_grad = _of_tridiagonal("scipy_linalg_eigvalsh_tridiagonal", True)
+
+
+def _of_bands(opname: str, only: bool) -> Rule:
+    def back(
+        g: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
+        **_: Any,
+    ) -> Any:  # fmt: skip
+        below, above = bands.widths(a, lower)
+        chosen = _options(only or eigvals_only, select, select_range)
+        return bands.banded(_back(0, g, out, bands.dense(a, below, above), lower=lower, **chosen), below, above)
+
+    def forth(
+        t: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
+        **_: Any,
+    ) -> Any:  # fmt: skip
+        below, above = bands.widths(a, lower)
+        chosen = _options(only or eigvals_only, select, select_range)
+        return _forth(0, bands.dense(t, below, above), out, bands.dense(a, below, above), lower=lower, **chosen)
+
+    return general(opname, back).tangent(forth).one_by_one()
+
+
+scipy_linalg_eig_banded_grad = _of_bands("scipy_linalg_eig_banded", False)
+scipy_linalg_eigvals_banded_grad = _of_bands("scipy_linalg_eigvals_banded", True)

@@ -1,0 +1,122 @@
+"""Rules of norms, determinants, pseudo-inverses and least squares, which share the formulas of NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....rules import general, reduction
+from ...corners import of_lengths, with_corners
+from ...linalg.decompositions import (
+    _length,
+    _lstsq_a,
+    _lstsq_b,
+    _lstsq_tangent_a,
+    _lstsq_tangent_b,
+    _norm,
+    _norm_corner,
+    _pinv,
+    _pinv_tangent,
+)
+from ...linalg.determinants import _cofactors
+from ...linalg.matrices import _adjoint, _of_matrices
+
+scipy_linalg_det_grad = _of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: _cofactors(out, a))
+
+
+def _weights(out: Any, a: Any, ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
+    return _norm(out, a, axis, ord)
+
+
+scipy_linalg_norm_grad = of_lengths(
+    with_corners(reduction("scipy_linalg_norm", _weights), _weights, _norm_corner),
+    lambda a, axis=None, ord=None, **_: _length(a, axis, ord),
+)
+
+# ------------------------------------------------------------------------------------- pseudo-inverses
+
+
+def _cutoff(a: Any, atol: Any, rtol: Any) -> Any:
+    """Up to which part of the largest singular value SciPy takes others for 0."""
+    largest = np.linalg.norm(a, 2, axis=(-2, -1)) if a.size else np.zeros(a.shape[:-2])
+    rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
+    return rtol + (atol or 0.0) / np.where(largest > 0, largest, 1)
+
+
+def _plain(a: Any) -> Any:
+    return getattr(a, "plain", a)
+
+
+def _pinv_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+    return 0 * a if g[0] is None else _pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
+
+
+def _pinv_forth(t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+    return _pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
+
+
+scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).one_by_one()
+
+
+def _pinvh_back(
+    g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+) -> Any:
+    """The upper triangle of a matrix is the lower one of its adjoint."""
+    if g[0] is None:
+        return 0 * a
+    cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
+    found = _pinv(g[0], out[0], a if lower else _adjoint(a), hermitian=True, rtol=cut)
+    return found if lower else _adjoint(found)
+
+
+def _pinvh_forth(
+    t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+) -> Any:
+    cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
+    a, t = (a, t) if lower else (_adjoint(a), _adjoint(t))
+    return _pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
+
+
+def _cutoff_of_triangle(a: Any, atol: Any, rtol: Any, lower: Any) -> Any:
+    half = np.tril(a, -1) if lower else np.triu(a, 1)
+    return _cutoff(half + _adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
+
+
+scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).one_by_one()
+
+# ----------------------------------------------------------------------------------------- least squares
+
+
+def _as_numpy(out: Any, a: Any, cond: Any) -> tuple[Any, float]:
+    """The results in NumPy's shapes, and the cutoff."""
+    x, residues, rank, *values = out
+    if not values and int(_plain(rank)) < min(a.shape):
+        raise TypeError("scipy.linalg.lstsq: with lapack_driver='gelsy' the derivative is known for full rank; use 'gelsd'")
+    cond = float(np.finfo(x.dtype).eps) if cond is None else cond
+    return (x, np.reshape(residues, (-1,)), rank, values[0] if values else np.linalg.svd(a, compute_uv=False)), cond
+
+
+def _back(formula: Any) -> Any:
+    def pulled(g: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
+        shaped, cond = _as_numpy(out, a, cond)
+        residues, values = None if g[1] is None else np.reshape(g[1], (-1,)), g[3] if len(g) > 3 else None
+        return formula((g[0], residues, None, values), shaped, a, b, rcond=cond)
+
+    return pulled
+
+
+def _forth(formula: Any) -> Any:
+    def pushed(t: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
+        shaped, cond = _as_numpy(out, a, cond)
+        dx, left, _, ds = formula(t, shaped, a, b, rcond=cond)
+        return (dx, None if left is None else np.reshape(left, out[1].shape), None, ds)[: len(out)]
+
+    return pushed
+
+
+scipy_linalg_lstsq_grad = (
+    general("scipy_linalg_lstsq", _back(_lstsq_a), _back(_lstsq_b))
+    .tangent(_forth(_lstsq_tangent_a), _forth(_lstsq_tangent_b))
+    .one_by_one()
+)

@@ -1,0 +1,265 @@
+"""Rules of eigenvalues of any matrices and pairs, of singular values, and of QR and RQ.
+
+Singular values and QR have the formulas of NumPy's functions, and so have eigenvectors of one matrix. Those of a pair SciPy
+gives the length one; of complex ones the phase is LAPACK's own, so that only what does not depend on it has a derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import Node, to_plain
+from compgraph.guards import frozen
+
+from ....rules import Rule, general
+from ...linalg.decompositions import _qr, _qr_tangent
+from ...linalg.matrices import _adjoint, _diagonal, _product, _swap
+from ...linalg.repeated import check_along, check_back, on_diagonal
+from ...linalg.spectra import _eig, _eig_tangent, _inverse_gaps, _of_stacks, _svd, _svd_tangent
+from .factors import _ordered
+
+# ---------------------------------------------------------------------------------------- eigenvectors
+
+
+def _free(gv: Any, v: Any) -> Any:
+    """The adjoint of vectors without the part along them, which their length undoes."""
+    along = np.sum(gv * v, axis=-2, keepdims=True)
+    size = np.max(np.abs(to_plain(gv)), initial=0)
+    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_plain(along))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
+        raise TypeError(
+            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so is the derivative of what "
+            "depends on it; use what does not (np.abs, projections), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
+        )
+    return gv - np.real(along) * np.conjugate(v)
+
+
+def _of_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The adjoints of a and b from those of values and right vectors."""
+    if b is None:
+        return _eig((gw, gv), (w, v), a), None
+    turn = None if gv is None else np.matmul(_swap(v), _free(gv, v))
+    check_back("linalg_eig", w, gw, turn)
+    middle: Any = 0 if turn is None else _inverse_gaps(w) * turn
+    if gw is not None:
+        middle = middle + on_diagonal(gw, w, "linalg_eig")
+    rows = _swap(np.linalg.inv(np.matmul(b, v)))
+    return _product(rows, middle, _swap(v)), -_product(rows, middle * w[..., None, :], _swap(v))
+
+
+def _pair_tangent(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The tangents of values and right vectors; of complex vectors of pairs only the former."""
+    if b is None:
+        return _eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
+    moved = np.matmul(t, v)
+    inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -moved * w[..., None, :] if position else moved)
+    check_along("linalg_eig", w, inner)
+    turned = np.matmul(v, _inverse_gaps(w) * inner)
+    scale = np.real(np.sum(np.conjugate(v) * turned, axis=-2, keepdims=True))
+    return _diagonal(inner), turned - v * scale
+
+
+def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Values, left and right vectors; the right ones in any case."""
+    if not (left or right):
+        w, vl, vr = out, None, None
+    else:
+        w, vl, vr = (*out, None) if not right else (out[0], None, out[1]) if not left else out
+    return w, vl, _vectors_of(w, a, b) if vr is None else vr
+
+
+def _vectors_of(w: Any, a: Any, b: Any) -> Any:
+    """The right vectors of values that are known, in their order."""
+    again, v = scipy.linalg.eig(a, b)
+    one, two = to_plain(w), to_plain(again)
+    if not np.allclose(one, two, rtol=0, atol=np.sqrt(np.finfo(one.dtype).eps) * np.max(np.abs(one), initial=1e-300)):
+        raise scipy.linalg.LinAlgError("the eigenvalues come in another order with vectors than without; use scipy.linalg.eig")
+    return v
+
+
+def _refuse_homogeneous(options: dict[str, Any]) -> None:
+    if options.get("homogeneous_eigvals"):
+        raise TypeError("scipy.linalg.eig: no derivative of homogeneous_eigvals is known; leave it out")
+
+
+def _flags(options: dict[str, Any], only: bool) -> tuple[Any, Any]:
+    return (False, False) if only else (options.get("left", False), options.get("right", True))
+
+
+def _eig_back(position: int, only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    _refuse_homogeneous(options)
+    left, right = _flags(options, only)
+    w, vl, vr = _eig_parts(out, left, right, a, b)
+    gw, gl, gr = (g, None, None) if not (left or right) else (g[0], g[1] if left else None, g[-1] if right else None)
+    total: Any = 0 * (b if position else a)
+    if gw is not None or gr is not None:
+        total = total + _of_pair(gw, gr, w, vr, a, b)[position]
+    if gl is not None:  # the right vectors of the adjoint matrices
+        other = None if b is None else _adjoint(b)
+        total = total + _adjoint(_of_pair(None, gl, np.conjugate(w), vl, _adjoint(a), other)[position])
+    return total
+
+
+def _eig_forth(position: int, only: bool, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    _refuse_homogeneous(options)
+    left, right = _flags(options, only)
+    w, vl, vr = _eig_parts(out, left, right, a, b)
+    dw, dr = _pair_tangent(t, position, w, vr, a, b)
+    if not (left or right):
+        return dw
+    if b is not None and (vr if right else vl).dtype.kind == "c":
+        raise TypeError(
+            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so are their tangents; use "
+            "scipy.linalg.eigvals(a, b), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
+        )
+    found = [dw]
+    if left:
+        other = None if b is None else _adjoint(b)
+        found.append(_pair_tangent(_adjoint(t), position, np.conjugate(w), vl, _adjoint(a), other)[1])
+    return (*found, dr) if right else tuple(found)
+
+
+def _of_any(opname: str, only: bool) -> Rule:
+    def formula(position: int) -> Any:
+        return lambda g, out, *operands, **options: _eig_back(position, only, g, out, *operands, **options)
+
+    def tangent(position: int) -> Any:
+        return lambda t, out, *operands, **options: _eig_forth(position, only, t, out, *operands, **options)
+
+    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one()
+
+
+scipy_linalg_eig_grad = _of_any("scipy_linalg_eig", False)
+scipy_linalg_eigvals_grad = _of_any("scipy_linalg_eigvals", True)
+
+# ----------------------------------------------------------------------------------------- singular values
+
+scipy_linalg_svd_grad = _of_stacks(
+    general("scipy_linalg_svd", lambda g, out, a, full_matrices=True, compute_uv=True, **_: _svd(g, out, a, True, compute_uv)).tangent(
+        lambda t, out, a, full_matrices=True, compute_uv=True, **_: _svd_tangent(t, out, a, True, compute_uv)
+    )
+)
+scipy_linalg_svdvals_grad = _of_stacks(
+    general("scipy_linalg_svdvals", lambda g, out, a, **_: _svd(g, out, a, compute_uv=False)).tangent(
+        lambda t, out, a, **_: _svd_tangent(t, out, a, compute_uv=False)
+    )
+)
+
+# ---------------------------------------------------------------------------------------------------- QR
+
+
+def _refuse_beside(g: Any, name: str) -> None:
+    """Only columns, or rows, that the matrix settles may be used of a square q."""
+    if g is not None and g.size and (isinstance(g, Node) or np.any(to_plain(g) != 0)):
+        raise TypeError(
+            f"scipy.linalg.{name}: the part of a square q that completes the basis is one of many, and has no derivative; "
+            "use mode='economic'"
+        )
+
+
+def _refuse_forward(name: str) -> None:
+    raise TypeError(
+        f"scipy.linalg.{name}: the part of a square q that completes the basis has no tangent; use mode='economic' (or mode='r')"
+    )
+
+
+def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
+    """q or None, r, and the order of the columns or None."""
+    parts = out[:-1] if pivoting else out
+    order = None if not pivoting else np.asarray(frozen(out[-1], "the order of the columns of a decomposition")).astype(np.intp)
+    return (None if mode == "r" else parts[0]), parts[-1], order
+
+
+def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+    _refuse_raw(mode)
+    q, r, order = _qr_split(out, mode, pivoting)
+    gq, gr, _ = _qr_split((*g[:-1], np.zeros(1)) if pivoting else g, mode, pivoting)
+    if not a.size:
+        return 0 * a
+    k = min(a.shape[-2:])
+    x = a if order is None else _ordered(a, order, -1)
+    if q is not None and gq is not None:
+        _refuse_beside(gq[..., k:], "qr")
+    narrow = (None if gr is None else gr[..., :k, :])
+    if q is None:
+        found = 0 * a if narrow is None else _qr(narrow, r[..., :k, :], x, "r")
+    elif gq is None and gr is None:
+        found = 0 * a
+    else:
+        found = _qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
+    return found if order is None else _ordered(found, np.argsort(order, axis=-1), -1)
+
+
+def _refuse_raw(mode: str) -> None:
+    if mode == "raw":
+        raise TypeError("scipy.linalg.qr: no derivative of mode='raw' is known; use mode='economic'")
+
+
+def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+    _refuse_raw(mode)
+    q, r, order = _qr_split(out, mode, pivoting)
+    if not a.size:
+        return tuple([0 * part for part in out])
+    k = min(a.shape[-2:])
+    if q is not None and q.shape[-1] > k:
+        _refuse_forward("qr")
+    x, t = (a, t) if order is None else (_ordered(a, order, -1), _ordered(t, order, -1))
+    if q is None:
+        found = (_qr_tangent(t, r[..., :k, :], x, "r"),)
+    else:
+        found = _qr_tangent(t, (q, r), x, "reduced")
+    missing = r.shape[-2] - found[-1].shape[-2]
+    below = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
+    found = (*found[:-1], np.concatenate([found[-1], below], axis=-2) if missing else found[-1])
+    return found if order is None else (*found, None)
+
+
+scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).one_by_one()
+
+# a = r q: the adjoint of a with its rows turned around is q~ r~, with the adjoints of both, turned around.
+
+
+def _turned(x: Any, rows: bool, columns: bool) -> Any:
+    return _adjoint(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
+
+
+def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+    gr, gq = (g, None) if mode == "r" else g
+    r, q = (out, None) if mode == "r" else out
+    if not a.size or (gr is None and gq is None):
+        return 0 * a
+    k = min(a.shape[-2:])
+    if gq is not None:
+        _refuse_beside(gq[..., : gq.shape[-2] - k, :], "rq")
+    x = _turned(a, True, False)
+    back = None if gr is None else _turned(gr[..., -k:], True, True)
+    if mode == "r":
+        found = _qr(back, _turned(r[..., -k:], True, True), x, "r")
+    else:
+        pair = (_turned(q[..., -k:, :], True, False), _turned(r[..., -k:], True, True))
+        found = _qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), pair, x, "reduced")
+    return _adjoint(found)[..., ::-1, :]
+
+
+def _rq_forth(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+    r, q = (out, None) if mode == "r" else out
+    if not a.size:
+        return 0 * out if mode == "r" else tuple([0 * part for part in out])
+    k = min(a.shape[-2:])
+    if q is not None and q.shape[-2] > k:
+        _refuse_forward("rq")
+    x, moved = _turned(a, True, False), _turned(t, True, False)
+    square = _turned(r[..., -k:], True, True)
+    if q is None:
+        dr = _qr_tangent(moved, square, x, "r")
+    else:
+        dq, dr = _qr_tangent(moved, (_turned(q, True, False), square), x, "reduced")
+    dr = _adjoint(dr)[..., ::-1, ::-1]
+    missing = r.shape[-1] - k
+    dr = np.concatenate([np.zeros((*r.shape[:-1], missing), r.dtype), dr], axis=-1) if missing else dr
+    return dr if q is None else (dr, _adjoint(dq)[..., ::-1, :])
+
+
+scipy_linalg_rq_grad = general("scipy_linalg_rq", _rq_back).tangent(_rq_forth).one_by_one()
