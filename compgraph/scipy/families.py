@@ -22,6 +22,7 @@ FAMILIES = {
     "scipy.optimize": "optimize",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
+    "scipy.sparse": "sparse",
     "scipy.special": "special",
     "scipy.stats": "stats",
 }
