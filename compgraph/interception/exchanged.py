@@ -128,6 +128,8 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
         return True
     if kind is np.ndarray:
         return value.dtype == object and any(isinstance(v, Node) for v in value.ravel().tolist())
+    if getattr(kind, "_holds_node", False):  # a class of SciPy's, with nodes within
+        return True
     if kind.__module__.startswith("scipy."):
         _PLAIN.add(kind)
     return False

@@ -27,6 +27,9 @@ FAMILIES = {
     "scipy.spatial": "spatial",
     "scipy.spatial.distance": "spatial.distance",
     "scipy.spatial.transform": "spatial.transform",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
+    "scipy.sparse": "sparse",
     "scipy.special": "special",
     "scipy.stats": "stats",
 }
