@@ -25,7 +25,7 @@ Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 class _Classes(set[type]):
     """A set that is a constant of code, which has to be hashable for those who look at tracebacks."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.

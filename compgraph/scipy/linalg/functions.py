@@ -61,9 +61,7 @@ def tanhm(A: Any) -> Any:  # noqa: N803
 # ---------------------------------------------------------------------------------------- decompositions
 
 
-def lu(
-    a: Any, permute_l: Any = False, overwrite_a: Any = False, check_finite: Any = True, p_indices: Any = False
-) -> Any:
+def lu(a: Any, permute_l: Any = False, overwrite_a: Any = False, check_finite: Any = True, p_indices: Any = False) -> Any:
     """``scipy.linalg.lu``."""
     a = as_operand(a)
     rows, lower, upper = recorded(lu_by_rows, a, check_finite=check_finite)
@@ -71,7 +69,7 @@ def lu(
         return rows, lower, upper
     if not a.size:
         found = scipy.linalg.lu(np.zeros(a.shape, a.dtype), permute_l=permute_l)
-        return found[:-1] + (upper,)
+        return (*found[:-1], upper)
     if permute_l:
         return np.take_along_axis(lower, rows[..., None].astype(np.intp), -2), upper
     real = np.float32 if a.dtype.char in "fF" else np.float64
@@ -139,4 +137,3 @@ def issymmetric(a: Any, atol: Any = None, rtol: Any = None) -> Any:
 def ishermitian(a: Any, atol: Any = None, rtol: Any = None) -> Any:
     """``scipy.linalg.ishermitian``."""
     return _asked("whether a matrix is Hermitian", scipy.linalg.ishermitian, a, atol=atol, rtol=rtol)
-

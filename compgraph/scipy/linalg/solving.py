@@ -10,6 +10,7 @@ import scipy.linalg
 from ...graph import as_operand
 from ...guards import decided, frozen
 from .. import bands
+from . import operations
 from .operations import banded_solution, cholesky_in_place, least_squares, ranked_pinv, ranked_pinvh, recorded, toeplitz_solution
 
 # ------------------------------------------------------------------------------------------- factors
@@ -131,7 +132,7 @@ def solve_circulant(
     if singular == "raise" and np.any(small):
         raise scipy.linalg.LinAlgError("near singular circulant matrix.")
     quotient = np.fft.fft(np.moveaxis(b, baxis, -1), axis=-1) / np.where(small, 1, spectrum)
-    x = np.fft.ifft(np.where(small, 0, quotient) if np.any(small) else quotient, axis=-1)
+    x: Any = np.fft.ifft(np.where(small, 0, quotient) if np.any(small) else quotient, axis=-1)
     if np.result_type(c, b).kind != "c":
         x = np.real(x)
     return x if outaxis == -1 else np.moveaxis(x, -1, outaxis)
@@ -145,6 +146,12 @@ def _near_zero(spectrum: Any, tol: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------- inverses in a wider sense
+
+
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False, check_finite: Any = True) -> Any:
+    """``scipy.linalg.norm``."""
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return recorded(operations.norm, a, ord=ord, axis=axis, keepdims=keepdims, check_finite=check_finite)
 
 
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: Any = False, check_finite: Any = True) -> Any:
