@@ -6,9 +6,11 @@ for forward and reverse mode algorithmic differentiation" (2008), for matrices t
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+import scipy
 
 from compgraph.guards import frozen
 from compgraph.scipy import bands
@@ -29,10 +31,15 @@ def _triangle(x: Any, lower: Any) -> Any:
     return np.where(mask if lower else mask.T, x, 0)
 
 
+@functools.cache
+def _keeps_the_rest() -> bool:
+    """Whether SciPy leaves the other triangle as it is: newer versions fill in zeros."""
+    return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
+
+
 def _rest(x: Any, lower: Any) -> Any:
-    """The other triangle, which the factorisation leaves as it is."""
     mask = np.tri(x.shape[-1], dtype=bool)
-    return np.where(mask if lower else mask.T, 0, x)
+    return np.where((mask if lower else mask.T) | (not _keeps_the_rest()), 0, x)
 
 
 def _cho_factor(g: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:

@@ -58,8 +58,9 @@ class _Pair:
                 self.v = self._among(v, self.v)
         else:
             self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
-        self.whole: Any = None if b is None else mirrored(b, self.upper)
-        self.inverse: Any = np.linalg.inv(self.whole) if self.type > 1 else None
+        whole: Any = None if b is None else mirrored(b, self.upper)
+        self.whole: Any = whole
+        self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
 
     def _among(self, part: Any, whole: Any) -> Any:
         """Vectors with those of the result in their places."""
