@@ -23,13 +23,13 @@ Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Classes(set[type]):
-    """A set that is a constant of code, which has to be hashable for those who look at tracebacks."""
+    """A set that can be a constant of a function's code: codes are put into dictionaries, with all that is in them."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 # What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
-_PLAIN: set[type] = _Classes(
+_PLAIN = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
         *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
@@ -60,7 +60,7 @@ def make({free}):
 """
 
 
-def exchange(function: FunctionType, answer: Answer, always: bool = False) -> None:
+def exchange(function: FunctionType, answer: Answer, always: bool = False, again: bool = False) -> None:
     """Let calls of a function with nodes among the arguments be answered by another.
 
     Parameters
@@ -72,11 +72,13 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False) -> No
         also within lists and tuples; ``original`` is a function of the old code.
     always : bool
         Whether it is called in any case: a function that is given may bring nodes.
+    again : bool
+        Whether it takes the place of who has answered before.
     """
     with _lock:
-        if function in _originals:
+        if function in _originals and not again:
             return
-        original = _copy_of(function)
+        original = _originals.get(function) or _copy_of(function)
 
         def answered(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if always or any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):

@@ -50,7 +50,7 @@ def ranked_pinvh(a: Any, atol: Any, rtol: Any, lower: bool, check_finite: bool) 
 
 
 def norm(a: Any, **options: Any) -> Any:
-    """``scipy.linalg.norm``, as a number of NumPy's where BLAS gives one of Python's."""
+    """``scipy.linalg.norm``; a Python number of BLAS's as one of NumPy's that widens an array no more than that would."""
     return np.asarray(scipy.linalg.norm(a, **options), dtype=a.real.dtype if a.dtype.kind in "fc" else None)[()]
 
 

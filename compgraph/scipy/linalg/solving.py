@@ -112,6 +112,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: Any = False, workers: An
     c, r = map(np.atleast_1d, _column_and_row(c_or_cr))
     x = as_operand(x)
     columns = x[:, None] if x.ndim == 1 else x
+    columns = columns.astype(np.result_type(columns, np.float64))
     if columns.shape[-2] != r.shape[-1]:
         raise ValueError("Incompatible dimensions.")
     length = c.shape[-1] + r.shape[-1] - 1
@@ -155,7 +156,6 @@ def _near_zero(spectrum: Any, tol: Any) -> Any:
 
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False, check_finite: Any = True) -> Any:
     """``scipy.linalg.norm``."""
-    axis = tuple(axis) if isinstance(axis, list) else axis
     return recorded(operations.norm, a, ord=ord, axis=axis, keepdims=keepdims, check_finite=check_finite)
 
 
