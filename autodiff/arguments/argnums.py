@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.interception import lent
+
 from .checks import as_argument
 from .pytrees import flatten, unflatten
 
@@ -106,8 +108,8 @@ class Arguments:
         return ""
 
     def __call__(self, *leaves: Any) -> Any:
-        """Call the function with other leaves."""
-        args, kwargs = list(self.args), dict(self.kwargs)
+        """Call the function with other leaves; its other arguments belong to the caller."""
+        args, kwargs = list(map(lent, self.args)), {name: lent(value) for name, value in self.kwargs.items()}
         for place, tree in zip(self.places, unflatten(self.structure, leaves), strict=True):
             if isinstance(place, int):
                 args[place] = tree

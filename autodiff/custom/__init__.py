@@ -1,5 +1,6 @@
 """Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
 
+from . import scipy as scipy  # names who answers for functions of SciPy's
 from .checkpoint import checkpoint, checkpointed_chain
 from .custom_gradient import custom_gradient
 from .implicit import fixed_point, minimize, root

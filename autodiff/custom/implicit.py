@@ -71,7 +71,7 @@ def root(g: Function, x0: Any, *params: Any, method: str = "hybr", tol: float = 
         found = optimize.root(
             lambda x: np.ravel(to_plain(g(_shaped(x, start), *values))),
             np.ravel(start),
-            jac=lambda x: to_plain(_jacobian(g, _shaped(x, start), values)),
+            jac=lambda x: to_plain(jacobian_of(g, _shaped(x, start), values)),
             method=method,
             tol=tol,
             options=options,
@@ -200,7 +200,7 @@ def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: floa
             found = optimize.minimize(both, np.ravel(start), jac=True, method=method, tol=tol * max(first, 1e-3), options=options)
         x = np.asarray(found.x, float)
         for _ in range(5):
-            matrix, residual = to_plain(_jacobian(slope, _shaped(x, start), values)), both(x)[1]
+            matrix, residual = to_plain(jacobian_of(slope, _shaped(x, start), values)), both(x)[1]
             if not np.all(np.isfinite(matrix)) or not np.all(np.linalg.eigvalsh((matrix + matrix.T) / 2) > 0):
                 raise RuntimeError(
                     f"minimize: no minimum was found: the Hessian is not positive definite at the end: {found.message}"
@@ -233,7 +233,7 @@ class Implicit:
         return np.asarray(found, self.dtype).reshape(self.start.shape)[()]
 
     def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
-        matrix = _jacobian(self.g, out, params)
+        matrix = jacobian_of(self.g, out, params)
         plain = np.asarray(to_plain(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
             raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
@@ -278,7 +278,7 @@ def require_closed(name: str, g: Function, values: list[Any]) -> None:
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
 
 
-def _jacobian(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
+def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
     """The Jacobian of `g` with respect to x, as a matrix."""
     x = x if isinstance(x, Node) else np.asarray(x)[()]
     matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
@@ -298,5 +298,5 @@ def _shaped(x: Any, like: Any) -> Any:
 
 def _rounding(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
     """What rounding alone may leave of a residual."""
-    matrix = np.abs(to_plain(_jacobian(g, _shaped(x, start), values)))
+    matrix = np.abs(to_plain(jacobian_of(g, _shaped(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

@@ -48,7 +48,7 @@ class JacobianNode(TangentNode):
     1.0
     """
 
-    __slots__ = ("inputs",)
+    __slots__ = ()
     kind = "jacobian"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 

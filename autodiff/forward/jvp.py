@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, record, solid, walk
+from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, plainly, record, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
 
 from ..arguments import as_argument, as_direction, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
@@ -76,11 +77,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
     def run() -> Any:
         enter_imported()
-        with Hollowing(), wrapped, collecting_escapes() as escapes:
+        with Hollowing(), wrapped, intercepted(f), collecting_escapes() as escapes:
             result = f(*unflatten(structure, inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
-            return result, aux, list(map(adopted, outs)), results, escapes
+            return result, aux, [plainly(adopted(out)) for out in outs], results, escapes
 
     result, aux, outs, results, escapes = apart(run)
     require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
@@ -124,7 +125,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
 
 def _handed(value: Any) -> Any:
     """A value or tangent for the caller."""
-    return solid(value) if isinstance(value, Node) else value
+    return solid(value) if isinstance(value, Node) else plainly(value)
 
 
 def _settled(value: Any, since: int) -> Any:

@@ -20,6 +20,7 @@ from compgraph.graph import (
     NO_OPTIONS,
     Node,
     OperationalNode,
+    TangentLayout,
     describe,
     inert,
     interrupted,
@@ -40,7 +41,7 @@ from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
 next_level = itertools.count(1).__next__
 
 
-class TangentNode(Node):
+class TangentNode(TangentLayout, Node):
     """A value with the derivative of it along a direction.
 
     Attributes
@@ -55,7 +56,7 @@ class TangentNode(Node):
         Of a view, the node that first had its buffer.
     """
 
-    __slots__ = ("_primal", "_shadow", "_tangent", "is_scalar", "level", "root")
+    __slots__ = ()
     kind = "tangent"
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
@@ -104,7 +105,10 @@ class TangentNode(Node):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
-            self._primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
+            primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
+            if not isinstance(primal, Node):  # nothing is recorded here
+                return primal
+            self._primal = primal
             if not self.plain.flags.writeable:
                 np.ndarray.setflags(self._primal, write=False)
                 self._primal.plain.flags.writeable = False

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, record, solid, to_plain
+from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, plainly, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.interception import intercepted
 from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
@@ -73,12 +74,12 @@ class Trace:
                 refuse_jacobian(self.operator, argument)
                 given.append(stand_in(argument if self.outer else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
-            with collecting_escapes() as self.escapes:
+            with intercepted(self.arguments.f), collecting_escapes() as self.escapes:
                 self.result: Any = self.arguments(*given)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
-            self.leaves = list(map(adopted, self.leaves))
+            self.leaves = [plainly(adopted(leaf)) for leaf in self.leaves]
 
     def function(self, *leaves: Any) -> Any:
         """What the function gives for other leaves of its arguments, without auxiliary results."""
@@ -174,13 +175,13 @@ class Trace:
         if isinstance(out, TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
-            return out
+            return plainly(out)
         return solid(out) if self.live(collect(out, stop=self.inputs)) else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""
         leaves, structure = flatten(results)
-        return unflatten(structure, [self.value(leaf) if isinstance(leaf, Node) else leaf for leaf in leaves])
+        return unflatten(structure, list(map(self.value, leaves)))
 
 
 def stand_in(value: Any) -> Any:

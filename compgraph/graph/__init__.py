@@ -29,6 +29,7 @@ from .kinds import (
     remade,
     require_unsealed,
 )
+from .layout import TangentLayout
 from .lazy import require_computed
 from .node import (
     NO_OPTIONS,
@@ -47,17 +48,18 @@ from .node import (
     snapshot,
 )
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
+from .promotable import PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
 from .record import adopted, attach, inert, input_over, is_hollow, leaf_like, operation, record, solid, use
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "BOTH", "FAMILIAR", "GIVEN", "INERT", "LEFT", "NO_OPTIONS", "RAW", "RIGHT", "USED", "BlankNode", "ConstantNode",
+    "ACTIVE", "BOTH", "FAMILIAR", "GIVEN", "INERT", "LEFT", "NO_OPTIONS", "PROMOTABLE", "RAW", "RIGHT", "USED", "BlankNode", "ConstantNode",
     "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Memory", "Node",
-    "OperationalNode", "Origin", "PlaceholderNode", "ScalarNode", "Twin", "VariableNode", "Write", "adopted", "as_operand",
-    "as_operands", "attach", "breadth_first", "by_tick", "collector", "describe", "full_name", "gathered", "has_history",
+    "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand",
+    "as_operands", "attach", "breadth_first", "by_tick", "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node",
     "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like",
     "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of",
-    "place_in", "place_of", "placed_as", "record", "recover", "remade", "require_computed", "require_history", "require_unsealed",
+    "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_history", "require_unsealed",
     "root_of", "snapshot", "solid", "to_plain", "topological_order", "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

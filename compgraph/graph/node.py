@@ -22,6 +22,7 @@ from .buffer_twin import value_at
 from .context import automatic_name, of_numbers, open_scopes
 from .hollow import body_of
 from .interpreter import source_lines
+from .layout import Layout
 from .lazy import require_computed
 from .write_log import Memory
 
@@ -40,7 +41,7 @@ class Origin(NamedTuple):
     place: int
 
 
-class Node(np.ndarray):
+class Node(Layout):
     """An array that is part of a computation graph.
 
     Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
@@ -71,23 +72,7 @@ class Node(np.ndarray):
         When numbers of the node first went into operations that were not recorded, if they did.
     """
 
-    __slots__ = (
-        "_name",
-        "_operands",
-        "_scope",
-        "args",
-        "code",
-        "edges",
-        "function",
-        "instruction",
-        "lineage",
-        "memory",
-        "options",
-        "origin",
-        "plain",
-        "taken",
-        "tick",
-    )  # fmt: skip
+    __slots__ = ()
 
     level: int = 0
     is_scalar: bool = False

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import operations
 from .kinds import ACTIVE, INERT, USED
+from .layout import Layout
 from .lazy import require_computed
 from .node import Node, require_history
 from .record import adopted
@@ -25,6 +26,8 @@ def as_operand(value: Any) -> Any:
     value = gathered(value)
     if isinstance(value, Node):
         return value
+    if isinstance(value, Layout) and value.dtype.kind in "biufc":
+        return value.numbers_now()  # type: ignore[attr-defined]
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")

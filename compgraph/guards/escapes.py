@@ -234,12 +234,24 @@ def _plain_method(name: str) -> Any:
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
+            if name == "item" and bodies() is not None:  # a number of a function that is differentiated keeps its derivative
+                return _element(self, *args)
             _take(self, what, frame_up(1))
         if hasattr(self, "plain"):
             _note_number(self, what)
         return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
 
     return method
+
+
+def _element(node: Node, *index: Any) -> Any:
+    """``x.item(...)`` as a node."""
+    np.broadcast_to(0, node.shape).item(*index)  # NumPy says what is no index
+    if len(index) == 1 and isinstance(index[0], tuple):
+        return node[index[0]]
+    if len(index) > 1:
+        return node[index]
+    return np.ravel(node)[index[0] if index else 0]
 
 
 def _plain_attribute(name: str) -> property:

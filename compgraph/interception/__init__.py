@@ -5,6 +5,8 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
-from .exchanged import exchange, restore
+from .exchanged import exchange, holds_node, original_of, restore
+from .fft_backend import behind
+from .names import intercepted, lent, turn
 
-__all__ = ["exchange", "restore"]
+__all__ = ["behind", "exchange", "holds_node", "intercepted", "lent", "original_of", "restore", "turn"]

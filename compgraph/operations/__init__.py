@@ -43,7 +43,7 @@ from .opnames import (
     opname_of,
     public_functions,
 )
-from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, copies, implementation
+from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, copies, dispatchers, implementation
 from .tables import (
     ALIASES,
     BINARY_OPERATORS,
@@ -82,7 +82,7 @@ __all__ = [
     "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS",
     "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured",
     "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions",
-    "configured", "copies", "copy", "copy_as_laid", "einsum", "enter", "enter_piecewise", "enter_users", "flatten",
+    "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter", "enter_piecewise", "enter_users", "flatten",
     "function_named", "getitem", "implementation", "input_of", "keep", "kept", "keyworded", "on_axes", "operand_count",
     "operand_names", "opname_of", "output", "power", "public_functions", "stop_gradient", "ufunc_method", "view",
 ]  # fmt: skip

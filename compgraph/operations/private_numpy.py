@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -22,3 +25,19 @@ def copies(copy: Any) -> bool | None:
     if isinstance(copy, np._CopyMode):
         return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
     return None if copy is None else bool(copy)
+
+
+def dispatchers() -> list[FunctionType]:
+    """The functions of NumPy's that say which arguments of a call are arrays, so that these are asked."""
+    modules = [
+        m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "numpy" and not name.startswith("numpy.ma")
+    ]
+    return [
+        value
+        for module in modules
+        for name, value in list(vars(module).items())
+        if isinstance(value, FunctionType)
+        and name.endswith("_dispatcher")
+        and value.__module__ == module.__name__
+        and not inspect.isgeneratorfunction(value)
+    ]

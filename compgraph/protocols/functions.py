@@ -10,7 +10,19 @@ import numpy as np
 
 from .. import operations as ops
 from ..arrays import MADE_LIKE
-from ..graph import Node, as_operand, as_operands, full_name, gathered, next_tick, record, to_plain
+from ..graph import (
+    PROMOTABLE,
+    Node,
+    Promotable,
+    as_operand,
+    as_operands,
+    full_name,
+    gathered,
+    next_tick,
+    promoted,
+    record,
+    to_plain,
+)
 from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
 from ..guards import freezes_nothing, note, note_length, note_saved
@@ -22,7 +34,7 @@ ndarray = np.ndarray
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record the call of a NumPy function, or refuse it."""
-    if any(not issubclass(t, Node) and t.__array_function__ is not ndarray.__array_function__ for t in types):
+    if any(not issubclass(t, (Node, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
         return NotImplemented
     return call_on_nodes(function, args, kwargs)
 
@@ -32,6 +44,10 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if isinstance(function, np.ufunc):
         return function(*map(gathered, args), **kwargs)
     function = ops.ALIASES.get(function, function)
+    if kwargs.get("out").__class__ in PROMOTABLE or (
+        args and args[0].__class__ in PROMOTABLE and function in ops.WRITING_FUNCTIONS
+    ):
+        promoted(kwargs["out"] if "out" in kwargs else args[0])
     handler = HANDLERS.get(function)
     if handler is None:
         instead = ops.REFUSED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")

@@ -59,7 +59,8 @@ def _reshape(self: Node, *shape: Any, **options: Any) -> Any:
 
 
 def _transpose(self: Node, *axes: Any) -> Any:
-    return np.transpose(self, *axes) if len(axes) <= 1 else np.transpose(self, axes)
+    (order,) = axes if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else (axes or None,)
+    return np.transpose(self, order)
 
 
 def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:

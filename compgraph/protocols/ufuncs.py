@@ -20,6 +20,7 @@ from ..graph import (
     has_history,
     is_foreign,
     operation,
+    promoted,
     record,
     recover,
     to_plain,
@@ -62,6 +63,8 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
+    for target in out or (inputs[:1] if method == "at" else ()):
+        promoted(target)
     if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):
         out = None
     if ufunc is ops.CLIP and method == "__call__":

@@ -6,27 +6,26 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 from .. import operations as ops
 from ..graph import INERT, Node, gathered, leaves_of
-from ..interception import exchange
+from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind, in_steps, unsupported
 from .policy import Policy
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def enter(policy: Policy) -> None:
-    """Let the functions of a policy, and all others of its module, answer for nodes."""
+def enter(policy: Policy, only: str | None = None) -> None:
+    """Let the functions of a policy, and all others of its module, answer for nodes; or one of them, whatever it did before."""
     module = importlib.import_module(policy.module)
-    for name in _public(module):
+    for name in _public(module) if only is None else ():
         if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
             _refuse(policy, name, getattr(module, name))
     for name, kind in policy.kinds():
         found = _resolved(module, name)
-        if kind == "plain" or found is None:
+        if kind == "plain" or found is None or only not in (None, name):
             continue
         if kind == "refused":
             _refuse(policy, name, found)
@@ -37,7 +36,7 @@ def enter(policy: Policy) -> None:
             _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
         elif kind == "instead":
             HANDLERS[function] = _instead(policy.instead[name])
-        _exchange(policy, name, function, kind)
+        _exchange(policy, name, function, kind, only is not None)
 
 
 def opname(module: str, name: str) -> str:
@@ -86,16 +85,17 @@ def _instead(ours: Callable[..., Any]) -> Handler:
     return handler
 
 
-def _exchange(policy: Policy, name: str, function: Any, kind: str) -> None:
-    if not isinstance(function, FunctionType):
+def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
+    answering = behind(function)
+    if answering is None:
         return  # written in C: hollow nodes refuse it
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
-    answer = _run_on_nodes if kind == "composed" else _handle
-    exchange(function, answer, always=name in policy.calling)
 
+    def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return HANDLERS[function](function, args, kwargs)
 
-def _handle(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return HANDLERS[function](function, args, kwargs)
+    answer = _run_on_nodes if kind == "composed" else handle
+    exchange(answering, answer, always=name in policy.calling, again=again)
 
 
 def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -105,7 +105,8 @@ def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: d
 
 def _refuse(policy: Policy, name: str, found: Any) -> None:
     function = _function(found)
-    if not isinstance(function, FunctionType) or function in HANDLERS or function in ops.OPNAMES:
+    answering = behind(function)
+    if answering is None or function in HANDLERS or function in ops.OPNAMES:
         return
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
@@ -116,4 +117,4 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
             return original(*args, **kwargs)  # counts and places; numbers it refuses, being hollow
         raise TypeError(unsupported(full, advice))
 
-    exchange(function, answer)
+    exchange(answering, answer)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 import sys
 import threading
+from typing import Any
 
 from ..graph.context import renewed
 from .entering import enter
@@ -12,10 +15,19 @@ from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.integrate": "integrate",
+    "scipy.interpolate": "interpolate",
+    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.signal": "signal",
+    "scipy.signal.windows": "signal.windows",
+    "scipy.special": "special",
+    "scipy.stats": "stats",
+    "scipy.optimize": "optimize",
 }
 
 _entered: set[str] = set()
+_answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: where the answering function stands, and `calling`
 _lock = renewed(threading.RLock())
 _seen = 0
 
@@ -33,7 +45,44 @@ def enter_imported() -> None:
                 enter(policy_of(family))
 
 
+def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
+    """Let a function that stands outside this package answer for one of SciPy's: one that needs derivatives.
+
+    Parameters
+    ----------
+    module, name : str
+        The function, as a policy names it.
+    where : str
+        ``"package.module:function"``; imported when it is first called.
+    calling : bool
+        Whether it is asked in any case, since the user's functions that it is given may bring nodes.
+    """
+    with _lock:
+        _answers.setdefault(module, {})[name] = where, calling
+        if module in _entered:
+            enter(policy_of(FAMILIES[module]), only=name)
+
+
 def policy_of(family: str) -> Policy:
-    """The policy of a family."""
+    """The policy of a family, with those who answer from outside."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
-    return policy
+    answers = _answers.get(policy.module)
+    if not answers:
+        return policy
+    return dataclasses.replace(
+        policy,
+        refused={name: advice for name, advice in policy.refused.items() if name not in answers},
+        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in answers.items()}},
+        calling=policy.calling | {name for name, (_, calling) in answers.items() if calling},
+    )
+
+
+def _standing(where: str) -> Any:
+    """The function that stands at a place, imported when it is called."""
+    module, _, name = where.partition(":")
+
+    @functools.cache
+    def found() -> Any:
+        return getattr(importlib.import_module(module), name)
+
+    return lambda *args, **kwargs: found()(*args, **kwargs)

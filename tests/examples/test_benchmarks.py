@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from autodiff.reverse import check_gradient
+from conftest import spare_what_stands
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -25,7 +26,8 @@ def compare() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
         patch.syspath_prepend(str(BENCHMARKS))
         yield importlib.import_module("compare")
-    gc.unfreeze()
+    gc.unfreeze()  # what it has frozen
+    spare_what_stands()
 
 
 @pytest.fixture(scope="module")

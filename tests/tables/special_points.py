@@ -9,10 +9,10 @@ from __future__ import annotations
 # fmt: off
 GAMMA = """
 beta a=1.3 b=2.2
-betainc a?=1.5 b?=2.5 x=0.3
-betaincc a?=1.5 b?=2.5 x=0.3
-betainccinv a?=1.5 b?=2.5 y=0.3
-betaincinv a?=1.5 b?=2.5 y=0.3
+betainc a=1.5 b=2.5 x=0.3
+betaincc a=1.5 b=2.5 x=0.3
+betainccinv a=1.5 b=2.5 y=0.3
+betaincinv a=1.5 b=2.5 y=0.3
 betaln a=1.3 b=2.2
 binom n=4.3 k=1.7
 dawsn x=0.7
@@ -24,10 +24,10 @@ erfcx x=0.7
 erfi x=0.7
 erfinv x=0.4
 gamma x=2.3
-gammainc a?=1.5 x=1.2
-gammaincc a?=1.5 x=1.2
-gammainccinv a?=1.5 y=0.3
-gammaincinv a?=1.5 y=0.3
+gammainc a=1.5 x=1.2
+gammaincc a=1.5 x=1.2
+gammainccinv a=1.5 y=0.3
+gammaincinv a=1.5 y=0.3
 gammaln x=2.3
 gammasgn x=-0.5
 log_ndtr x=-0.8
@@ -40,7 +40,7 @@ psi x=1.7
 rgamma x=2.3
 voigt_profile x=0.7 sigma=1.2 gamma=0.4
 wofz z=0.7+0.3j
-zetac x?=2.5
+zetac x=2.5
 """
 ELEMENTARY = """
 boxcox x=1.7 lmbda=0.6
@@ -181,23 +181,23 @@ bdtrik y?=0.3 n?=5 p?=0.4
 bdtrin k?=2 y?=0.3 p?=0.4
 btdtria p?=0.3 b?=1.7 x?=0.4
 btdtrib a?=1.7 p?=0.3 x?=0.4
-chdtr v?=2.5 x=1.7
-chdtrc v?=2.5 x=1.7
-chdtri v?=2.5 p=0.3
+chdtr v=2.5 x=1.7
+chdtrc v=2.5 x=1.7
+chdtri v=2.5 p=0.3
 chdtriv p?=0.3 x?=1.7
 chndtr x=1.7 df?=2.5 nc=0.8
 chndtridf x?=1.7 p?=0.3 nc?=0.8
 chndtrinc x=1.7 df?=2.5 p=0.3
 chndtrix p=0.3 df?=2.5 nc=0.8
-fdtr dfn?=3.5 dfd?=4.5 x=0.8
-fdtrc dfn?=3.5 dfd?=4.5 x=0.8
-fdtri dfn?=3.5 dfd?=4.5 p=0.3
+fdtr dfn=3.5 dfd=4.5 x=0.8
+fdtrc dfn=3.5 dfd=4.5 x=0.8
+fdtri dfn=3.5 dfd=4.5 p=0.3
 fdtridfd dfn?=3.5 p?=0.4 x?=0.8
-gdtr a=1.2 b?=2.5 x=1.7
-gdtrc a=1.2 b?=2.5 x=1.7
-gdtria p=0.3 b?=2.5 x=1.7
+gdtr a=1.2 b=2.5 x=1.7
+gdtrc a=1.2 b=2.5 x=1.7
+gdtria p=0.3 b=2.5 x=1.7
 gdtrib a?=1.2 p?=0.3 x?=1.7
-gdtrix a=1.2 b?=2.5 p=0.3
+gdtrix a=1.2 b=2.5 p=0.3
 kolmogi p=0.6
 kolmogorov x=0.8
 nbdtr k?=2 n?=5 p=0.3
@@ -222,9 +222,9 @@ pdtri k?=2 y=0.3
 pdtrik p?=0.3 m?=1.7
 smirnov n?=5 d=0.33
 smirnovi n?=5 p=0.3
-stdtr df?=2.5 t=0.7
+stdtr df=2.5 t=0.7
 stdtridf p?=0.7 t?=0.7
-stdtrit df?=2.5 p=0.3
+stdtrit df=2.5 p=0.3
 """
 WAVES = """
 mathieu_a m?=2 q?=1.5

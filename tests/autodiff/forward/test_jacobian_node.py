@@ -551,7 +551,7 @@ def _chain(x: Any, count: int) -> tuple[Any, int]:
     return x, sys.getallocatedblocks() - before
 
 
-def test_memory_does_not_grow_in_a_million_steps() -> None:
+def test_memory_does_not_grow_in_a_hundred_thousand_steps() -> None:
     held = []
 
     def f(x: Any, count: int) -> Any:
@@ -559,9 +559,9 @@ def test_memory_does_not_grow_in_a_million_steps() -> None:
         held.append(blocks)
         return y
 
-    close(jvp(lambda x: f(x, 1_000_000), (1.5,), (1.0,))[1], 1.000001**1_000_000, 1e-9)
-    close(f(forward.variables(V), 100_000).jacobian, 1.000001**100_000 * np.eye(3), 1e-9)
-    assert max(held) < 100
+    close(jvp(lambda x: f(x, 100_000), (1.5,), (1.0,))[1], 1.000001**100_000, 1e-10)
+    close(f(forward.variables(V), 20_000).jacobian, 1.000001**20_000 * np.eye(3), 1e-10)
+    assert max(held) < 10
     _, stored = _chain(cg.variable(V), 3000)
     assert stored > 2000, "a graph that is stored would be seen"
 

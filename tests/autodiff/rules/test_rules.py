@@ -344,6 +344,7 @@ def test_every_rule_has_its_name_in_grads() -> None:
     assert {f"{opname}_grad": rule for opname, rule in RULES.items()} == named
 
 
+@pytest.mark.slow
 def test_a_contribution_is_a_new_array_or_the_adjoint_or_a_view() -> None:
     """The sweep adds up contributions in place, so that a new array must be nobody else's."""
     batched = set()
@@ -394,6 +395,7 @@ def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
     return [pull_batch(rule, p, adjoints, out, operands, node.options) for p in asked]
 
 
+@pytest.mark.slow
 def test_gradients_share_memory_with_no_value_and_with_no_earlier_gradient() -> None:
     for case in CASES:
         variables, out = recorded(case)

@@ -23,7 +23,7 @@ import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.drawing import words
 from compgraph.drawing.colors import DARK, LIGHT, Theme, contrast
-from compgraph.drawing.visualize import GraphPicture, identified_picture, visualize_at
+from compgraph.drawing.visualize import LIMIT, GraphPicture, identified_picture, visualize_at
 from compgraph.graph.walk import operands_of
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
@@ -205,6 +205,7 @@ def test_sixteen_squarings_take_the_time_of_their_nodes() -> None:
     assert shortest[16] < 4 * shortest[8]
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_drawn_in_part() -> None:
     """Of a large graph the nodes nearest to the output are drawn, and the rest is counted."""
     y = x = variable(1.0, "x")
@@ -219,16 +220,18 @@ def test_a_large_graph_is_drawn_in_part() -> None:
         visualize_at(y, limit=0)
 
 
+@pytest.mark.slow
 def test_all_of_a_large_graph_can_be_drawn() -> None:
     """limit=None draws everything; nothing is left out at the limit itself."""
+    assert LIMIT < 500
     y = variable(1.0, "x")
-    for _ in range(2000):
+    for _ in range(500):
         y = -y
     picture = visualize_at(y, limit=None, fold=False)
-    assert len(declared(picture)) == 2001
+    assert len(declared(picture)) == 501
     assert "rest" not in picture.source
-    assert "rest" not in visualize_at(y, limit=2001, fold=False).source
-    assert "… 1 more" in visualize_at(y, limit=2000, fold=False).source
+    assert "rest" not in visualize_at(y, limit=501, fold=False).source
+    assert "… 1 more" in visualize_at(y, limit=500, fold=False).source
 
 
 # ------------------------------------------------------------------------------- values, shapes, adjoints
@@ -456,6 +459,7 @@ def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
     assert re.search(r"here.*color=red", visualize_at(nodes[-1], mark=nodes[40]).source)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("layers", [1000])
 def test_thousands_of_nodes_are_drawn_in_the_time_they_take_to_record(layers: int) -> None:
@@ -708,6 +712,7 @@ def test_the_picture_tells_how_to_see_it() -> None:
     assert "save('graph.svg')" in repr(visualize_at(variable(1.0, "x")))
 
 
+@pytest.mark.slow
 def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
     """Without bounds Graphviz takes about a minute for this."""
     x = y = variable(0.5, "x")

@@ -355,18 +355,19 @@ def forward(f: Any) -> Any:
     return lambda x: jvp(f, [x], [np.ones_like(x)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [grad(fill), grad(recurrence), forward(fill), forward(recurrence)])
 def test_loops_are_linear(run: Any) -> None:
     def seconds(n: int) -> float:
         best = np.inf
-        for _ in range(4):
+        for _ in range(2):
             start = time.process_time()
             run(np.linspace(0, 1, n))
             best = min(best, time.process_time() - start)
         return best
 
     seconds(100)
-    assert min(seconds(4000) / seconds(2000) for _ in range(2)) < 2.6
+    assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # of what grows with the square none is
 
 
 def test_memory_of_forward_mode_does_not_grow() -> None:

@@ -288,6 +288,7 @@ def test_threads_pickle_at_once() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [WAYS["pickle"], WAYS["deepcopy"]], ids=["pickle", "deepcopy"])
 def test_long_chains(way: Callable[[Any], Any]) -> None:
     x = y = cg.variable(1.0, "x")
@@ -345,6 +346,7 @@ print(gradient(loss)[x].tolist(), loss.line)
 """
 
 
+@pytest.mark.slow
 def test_another_process_loads_a_graph(tmp_path: Path) -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
     special = pytest.importorskip("scipy.special")

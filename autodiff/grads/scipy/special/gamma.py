@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ....rules import Rule
 from .entering import ROOT_2PI, ROOT_PI, enter_piecewise, sc, special
+from .parameters import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
 
 
 def _psi(g: Any, out: Any, x: Any) -> Any:
@@ -22,7 +24,10 @@ special_rgamma_grad = special("rgamma", lambda g, out, x: -g * (out * sc.psi(x))
 special_gammaln_grad = special("gammaln", lambda g, out, x: g * sc.psi(x))
 special_loggamma_grad = special("loggamma", lambda g, out, x: g * sc.psi(x))
 special_psi_grad = special("psi", _psi)
-special_zeta_grad = special("_zeta", "x", lambda g, out, s, q: -g * (s * sc.zeta(s + 1, q)))
+special_zeta_grad = special(
+    "_zeta", lambda g, out, s, q: g * hurwitz_slope(s, q), lambda g, out, s, q: -g * (s * sc.zeta(s + 1, q))
+)
+special_riemann_zeta_grad = special("_riemann_zeta", lambda g, out, s: g * riemann_slope(s))
 special_poch_grad = special(
     "poch",
     lambda g, out, z, m: g * (out * (sc.psi(z + m) - sc.psi(z))),
@@ -44,7 +49,7 @@ special_binom_grad = special(
     lambda g, out, n, k: g * (out * (sc.psi(n - k + 1) - sc.psi(k + 1))),
 )
 
-special("zetac", "x")
+special_zetac_grad = special("zetac", lambda g, out, s: g * riemann_slope(s))
 enter_piecewise("gammasgn")
 
 
@@ -58,14 +63,46 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     return np.exp(sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - sc.betaln(a, b))
 
 
-special_gammainc_grad = special("gammainc", "a", lambda g, out, a, x: g * gamma_density(a, x))
-special_gammaincc_grad = special("gammaincc", "a", lambda g, out, a, x: -g * gamma_density(a, x))
-special_gammaincinv_grad = special("gammaincinv", "a", lambda g, out, a, y: g / gamma_density(a, out))
-special_gammainccinv_grad = special("gammainccinv", "a", lambda g, out, a, y: -g / gamma_density(a, out))
-special_betainc_grad = special("betainc", "a", "b", lambda g, out, a, b, x: g * beta_density(a, b, x))
-special_betaincc_grad = special("betaincc", "a", "b", lambda g, out, a, b, x: -g * beta_density(a, b, x))
-special_betaincinv_grad = special("betaincinv", "a", "b", lambda g, out, a, b, y: g / beta_density(a, b, out))
-special_betainccinv_grad = special("betainccinv", "a", "b", lambda g, out, a, b, y: -g / beta_density(a, b, out))
+special_gammainc_grad = special(
+    "gammainc", lambda g, out, a, x: g * gammainc_slope(a, x), lambda g, out, a, x: g * gamma_density(a, x)
+)
+special_gammaincc_grad = special(
+    "gammaincc", lambda g, out, a, x: -g * gammainc_slope(a, x), lambda g, out, a, x: -g * gamma_density(a, x)
+)
+special_gammaincinv_grad = special(
+    "gammaincinv",
+    lambda g, out, a, y: -g * (gammainc_slope(a, out) / gamma_density(a, out)),
+    lambda g, out, a, y: g / gamma_density(a, out),
+)
+special_gammainccinv_grad = special(
+    "gammainccinv",
+    lambda g, out, a, y: -g * (gammainc_slope(a, out) / gamma_density(a, out)),
+    lambda g, out, a, y: -g / gamma_density(a, out),
+)
+
+
+def _incomplete_beta(name: str, sign: int) -> Rule:
+    return special(
+        name,
+        lambda g, out, a, b, x: sign * g * betainc_slopes(a, b, x)[0],
+        lambda g, out, a, b, x: sign * g * betainc_slopes(a, b, x)[1],
+        lambda g, out, a, b, x: sign * g * beta_density(a, b, x),
+    )
+
+
+def _inverse_beta(name: str, sign: int) -> Rule:
+    return special(
+        name,
+        lambda g, out, a, b, y: -g * (betainc_slopes(a, b, out)[0] / beta_density(a, b, out)),
+        lambda g, out, a, b, y: -g * (betainc_slopes(a, b, out)[1] / beta_density(a, b, out)),
+        lambda g, out, a, b, y: sign * g / beta_density(a, b, out),
+    )
+
+
+special_betainc_grad = _incomplete_beta("betainc", 1)
+special_betaincc_grad = _incomplete_beta("betaincc", -1)
+special_betaincinv_grad = _inverse_beta("betaincinv", 1)
+special_betainccinv_grad = _inverse_beta("betainccinv", -1)
 
 # Error functions
 special_erf_grad = special("erf", lambda g, out, x: g * (np.exp(-x * x) * (2 / ROOT_PI)))

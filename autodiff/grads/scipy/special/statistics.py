@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from ....rules import Formula, Rule
 from .entering import ROOT_2PI, sc, special
 from .gamma import beta_density, gamma_density
+from .parameters import betainc_slopes, gammainc_slope
 
 Density = Formula  # of all arguments of the distribution function
 
@@ -64,37 +67,65 @@ def _student(df: Any, t: Any) -> Any:
     return np.exp(-sc.betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(t * t / df))
 
 
-special_chdtr_grad = _distribution("chdtr", "v", _chi_square)
-special_chdtrc_grad = _distribution("chdtrc", "v", _chi_square, -1)
-special_chdtri_grad = _inverse("chdtri", "v", _chi_square, -1)
-special_fdtr_grad = _distribution("fdtr", "dfn dfd", _f)
-special_fdtrc_grad = _distribution("fdtrc", "dfn dfd", _f, -1)
-special_fdtri_grad = _inverse("fdtri", "dfn dfd", _f)
-special_stdtr_grad = _distribution("stdtr", "df", _student)
-special_stdtrit_grad = _inverse("stdtrit", "df", _student)
-special_gdtr_grad = special(
-    "gdtr",
-    lambda g, out, a, b, x: g * (x * gamma_density(b, a * x)),
-    "b",
-    lambda g, out, a, b, x: g * (a * gamma_density(b, a * x)),
+def _chi_square_degrees(v: Any, x: Any) -> Any:
+    return 0.5 * gammainc_slope(0.5 * v, 0.5 * x)
+
+
+def _f_degrees(place: int, dfn: Any, dfd: Any, x: Any) -> Any:
+    """Of the incomplete beta function of ``dfn x / (dfd + dfn x)``, by either of the degrees of freedom."""
+    a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
+    w = dfn * x / total
+    inner = x * dfd if place == 0 else -dfn * x
+    return 0.5 * betainc_slopes(a, b, w)[place] + beta_density(a, b, w) * (inner / total**2)
+
+
+def _student_degrees(df: Any, t: Any) -> Any:
+    """Of ``1 - betainc(df / 2, 1 / 2, df / (df + t**2)) / 2``, which is of positive `t`."""
+    half = np.full((), 0.5)
+    total = df + t * t
+    w = df / total
+    at = np.where(t == 0, 0.5, w)
+    slope = 0.5 * betainc_slopes(0.5 * df, half, at)[0] + beta_density(0.5 * df, half, at) * (t * t / total**2)
+    return np.where(t == 0, 0, -0.5 * np.sign(t) * slope)
+
+
+def _by_all(name: str, densities: Sequence[Density], sign: int = 1) -> Rule:
+    """A distribution function whose derivatives by its parameters are known too."""
+    return special(name, *[lambda g, out, *at, d=d: sign * g * d(*at) for d in densities])
+
+
+def _inverse_by_all(name: str, densities: Sequence[Density], sign: int = 1) -> Rule:
+    """The inverse of one, by the theorem on implicit functions."""
+    *parameters, density = densities
+    by = [lambda g, out, *at, d=d: -g * (d(*at[:-1], out) / density(*at[:-1], out)) for d in parameters]
+    return special(name, *by, lambda g, out, *at: sign * g / density(*at[:-1], out))
+
+
+_CHI_SQUARE = (_chi_square_degrees, _chi_square)
+_F = (partial(_f_degrees, 0), partial(_f_degrees, 1), _f)
+_STUDENT = (_student_degrees, _student)
+_GAMMA = (
+    lambda a, b, x: x * gamma_density(b, a * x),
+    lambda a, b, x: gammainc_slope(b, a * x),
+    lambda a, b, x: a * gamma_density(b, a * x),
 )
-special_gdtrc_grad = special(
-    "gdtrc",
-    lambda g, out, a, b, x: -g * (x * gamma_density(b, a * x)),
-    "b",
-    lambda g, out, a, b, x: -g * (a * gamma_density(b, a * x)),
-)
+
+special_chdtr_grad = _by_all("chdtr", _CHI_SQUARE)
+special_chdtrc_grad = _by_all("chdtrc", _CHI_SQUARE, -1)
+special_chdtri_grad = _inverse_by_all("chdtri", _CHI_SQUARE, -1)
+special_fdtr_grad = _by_all("fdtr", _F)
+special_fdtrc_grad = _by_all("fdtrc", _F, -1)
+special_fdtri_grad = _inverse_by_all("fdtri", _F)
+special_stdtr_grad = _by_all("stdtr", _STUDENT)
+special_stdtrit_grad = _inverse_by_all("stdtrit", _STUDENT)
+special_gdtr_grad = _by_all("gdtr", _GAMMA)
+special_gdtrc_grad = _by_all("gdtrc", _GAMMA, -1)
+special_gdtrix_grad = _inverse_by_all("gdtrix", _GAMMA)
 special_gdtria_grad = special(
     "gdtria",
     lambda g, out, p, b, x: g / (x * gamma_density(b, out * x)),
-    "b",
+    lambda g, out, p, b, x: -g * (gammainc_slope(b, out * x) / (x * gamma_density(b, out * x))),
     lambda g, out, p, b, x: -g * (out / x),
-)
-special_gdtrix_grad = special(
-    "gdtrix",
-    lambda g, out, a, b, p: -g * (out / a),
-    "b",
-    lambda g, out, a, b, p: g / (a * gamma_density(b, a * out)),
 )
 
 
@@ -128,20 +159,20 @@ def _chi_shift(x: Any, df: Any, nc: Any) -> Any:
     return -_chi_noncentral(x, df + 2.0, nc)
 
 
-def _f_noncentral(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def f_noncentral(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     return np.exp(-0.5 * nc) * beta_density(a, b, w) * sc.hyp1f1(a + b, a, 0.5 * nc * w) * (dfn * dfd / total**2)
 
 
-def _f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     weight = np.exp(a * np.log(w) + b * np.log(dfd / total) - sc.betaln(a, b) - 0.5 * nc)
     return -0.5 * (weight / a * sc.hyp1f1(a + b, a + 1, 0.5 * nc * w))
 
 
-def _t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
+def t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
     """The mean of ``s**(order - df) normal_density(t s / sqrt(df) - nc)``, of `s` distributed by chi with `df`."""
     a, b = 1 + t * t / df, nc * t / np.sqrt(df)
     z = b * b / (2 * a)
@@ -151,12 +182,12 @@ def _t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
     return scale * (even + b * np.sqrt(2 / a) * odd)
 
 
-def _t_noncentral(df: Any, nc: Any, t: Any) -> Any:
-    return _t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
+def t_noncentral(df: Any, nc: Any, t: Any) -> Any:
+    return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
-def _t_shift(df: Any, nc: Any, t: Any) -> Any:
-    return -_t_moment(df, df, nc, t)
+def t_shift(df: Any, nc: Any, t: Any) -> Any:
+    return -t_moment(df, df, nc, t)
 
 
 special_chndtr_grad = special(
@@ -181,33 +212,33 @@ special_ncfdtr_grad = special(
     "ncfdtr",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, f: g * _f_shift(dfn, dfd, nc, f),
-    lambda g, out, dfn, dfd, nc, f: g * _f_noncentral(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * f_shift(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * f_noncentral(dfn, dfd, nc, f),
 )
 special_ncfdtri_grad = special(
     "ncfdtri",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, p: -g * (_f_shift(dfn, dfd, nc, out) / _f_noncentral(dfn, dfd, nc, out)),
-    lambda g, out, dfn, dfd, nc, p: g / _f_noncentral(dfn, dfd, nc, out),
+    lambda g, out, dfn, dfd, nc, p: -g * (f_shift(dfn, dfd, nc, out) / f_noncentral(dfn, dfd, nc, out)),
+    lambda g, out, dfn, dfd, nc, p: g / f_noncentral(dfn, dfd, nc, out),
 )
 special_nctdtr_grad = special(
     "nctdtr",
     "df",
-    lambda g, out, df, nc, t: g * _t_shift(df, nc, t),
-    lambda g, out, df, nc, t: g * _t_noncentral(df, nc, t),
+    lambda g, out, df, nc, t: g * t_shift(df, nc, t),
+    lambda g, out, df, nc, t: g * t_noncentral(df, nc, t),
 )
 special_nctdtrit_grad = special(
     "nctdtrit",
     "df",
-    lambda g, out, df, nc, p: -g * (_t_shift(df, nc, out) / _t_noncentral(df, nc, out)),
-    lambda g, out, df, nc, p: g / _t_noncentral(df, nc, out),
+    lambda g, out, df, nc, p: -g * (t_shift(df, nc, out) / t_noncentral(df, nc, out)),
+    lambda g, out, df, nc, p: g / t_noncentral(df, nc, out),
 )
 special_nctdtrinc_grad = special(
     "nctdtrinc",
     "df",
-    lambda g, out, df, p, t: g / _t_shift(df, out, t),
-    lambda g, out, df, p, t: -g * (_t_noncentral(df, out, t) / _t_shift(df, out, t)),
+    lambda g, out, df, p, t: g / t_shift(df, out, t),
+    lambda g, out, df, p, t: -g * (t_noncentral(df, out, t) / t_shift(df, out, t)),
 )
 
 

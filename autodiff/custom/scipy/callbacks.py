@@ -1,0 +1,188 @@
+"""A call of one of SciPy's functions that is given functions of the user: it is made on plain numbers, and nodes are seen."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph import INERT, Node, adopted, as_operands, leaves_of, record, to_plain
+from compgraph.graph.context import NoGraph
+from compgraph.interception import original_of
+
+from ...arguments import flatten, unflatten
+from .solution import solution
+
+# What only says where and how a solver begins: the solution does not depend on it.
+STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "initial_simplex", "tol", "xtol", "rtol", "maxiter"})
+_PLAIN = frozenset({float, int, bool, np.float64, type(None)})
+
+
+def has_node(value: Any) -> bool:
+    """Whether a node that a derivative can pass stands in a value, or in a list, dictionary or constraint of SciPy's in it."""
+    for leaf in flatten(value)[0]:
+        parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
+        if any(isinstance(part, Node) and part.__class__ not in INERT for part in (leaf, *parts)):
+            return True
+    return False
+
+
+class Callback:
+    """A function of the user as SciPy calls it: it gets further arguments, and gives plain numbers.
+
+    Attributes
+    ----------
+    met : bool
+        Whether a result was, or held, a node that a derivative can pass. From then on no graph is recorded.
+    """
+
+    def __init__(self, function: Callable[..., Any], extra: tuple[Any, ...] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.extra, self.met = function, extra, False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives, as plain numbers."""
+        if self.met:
+            with NoGraph():
+                return self._plain(self.function(*args, *self.extra, **kwargs))
+        found = self.function(*args, *self.extra, **kwargs)
+        return found if found.__class__ in _PLAIN else self._plain(found)
+
+    def _plain(self, found: Any) -> Any:
+        if found.__class__ is np.ndarray:
+            found = adopted(found)
+        if isinstance(found, Node):
+            self.met = self.met or found.__class__ not in INERT
+            return to_plain(found)
+        if isinstance(found, (list, tuple)) and not hasattr(found, "_fields"):
+            return type(found)([self._plain(part) for part in found])
+        return found
+
+
+@functools.cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+class Call:
+    """A call of one of SciPy's functions.
+
+    Parameters
+    ----------
+    function : callable
+        SciPy's.
+    args, kwargs : tuple, dict
+        What it is given.
+    callbacks : str
+        The parameters that are functions of the user, separated by spaces; the first is the one that is solved.
+    kept : str
+        Parameters that may hold nodes, and are looked after by who asks.
+
+    Attributes
+    ----------
+    given : dict
+        What SciPy is called with, by name.
+    raw : dict
+        The same as the user gave it.
+    extra : tuple
+        ``args=``.
+    """
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, kept: str = "") -> None:
+        self.name = function.__name__
+        self._own = original_of(function)
+        bound = _signature(function).bind(*args, **kwargs)
+        self._bound, self.given = bound, bound.arguments
+        self.raw = dict(self.given)
+        extra = self.given.pop("args", ())
+        self.extra = extra if isinstance(extra, tuple) else (extra,)
+        names = callbacks.split()
+        self._callbacks = [name for name in names if callable(self.given.get(name))]
+        for name in self._callbacks:
+            self.given[name] = self.wrapped(self.given[name])
+        self.others: list[Callback] = []
+        self.holds = any(has_node(self.given[name]) for name in kept.split() if name in self.given)
+        for name, value in self.given.items():
+            if name not in self._callbacks and name not in kept.split():
+                self.given[name] = self._plain(name, value)
+
+    def wrapped(self, function: Any, extra: Any = None) -> Any:
+        """A function as SciPy is to call it."""
+        return Callback(function, to_plain(self.extra) if extra is None else extra)
+
+    def _plain(self, name: str, value: Any) -> Any:
+        if name not in STARTS and has_node(value):
+            raise TypeError(f"{self.name}: {name}= cannot be a node; give node.value, or let the function use it")
+        return to_plain(value)
+
+    def __call__(self) -> Any:
+        """What SciPy gives."""
+        return self._own(*self._bound.args, **self._bound.kwargs)
+
+    @property
+    def function(self) -> Any:
+        """The function that is solved, as the user gave it; None if that is none."""
+        return self.raw[self._callbacks[0]] if self._callbacks else None
+
+    @property
+    def met(self) -> bool:
+        """Whether a node was met in a function, or is among its further arguments."""
+        if self.holds or has_node(self.extra):
+            return True
+        functions = [*[self.given[name] for name in self._callbacks], *self.others]
+        return any(f.met for f in functions)
+
+    def solution(self, x: Any, residual: Callable[..., Any], x_of: Callable[[Any], Any], verify: Any = None) -> Any:
+        """What was found, as a node; see `solution.solution`.
+
+        Parameters
+        ----------
+        x : array_like
+            What was found.
+        residual : callable
+            Of x and the further arguments.
+        x_of : callable
+            Of what SciPy gives, x.
+        verify : callable, optional
+            Of the solution itself; it may raise.
+        """
+        leaves, structure = flatten(self.extra)
+
+        def again(values: Sequence[Any]) -> Any:
+            for name in self._callbacks:
+                self.given[name] = self.wrapped(self.raw[name], unflatten(structure, values))
+            return x_of(self())
+
+        def of_list(given: Sequence[Any]) -> Any:
+            return residual(given[0], *unflatten(structure, given[1:]))
+
+        x = np.asarray(x)
+        return solution(f"scipy_optimize_{self.name}", of_list, x if x.ndim else x[()], leaves, again, verify)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a field of a result is a floating number, or an array or list of them."""
+    kinds = [getattr(leaf, "dtype", np.dtype(type(leaf) if leaf.__class__ is float else int)).kind for leaf in leaves_of(value)]
+    return any(kind in "fc" for kind in kinds)
+
+
+def _unmoved(*operands: Any, value: Any) -> Any:
+    return np.array(value)[()]
+
+
+operations.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
+
+
+def unmoved(value: Any, *operands: Any) -> Any:
+    """A value that does not change where its operands change a little, as a node of theirs."""
+    return value if isinstance(value, Node) else record(_unmoved, as_operands(operands), {"value": value})
+
+
+def with_value(value: Any, node: Any) -> Any:
+    """A node with another value, from which its own differs by rounding or by SciPy's differences."""
+    plain = to_plain(node)
+    return node if np.array_equal(plain, value) else node + (np.asarray(value) - plain)[()]

@@ -1,0 +1,163 @@
+"""Linear functionals of the user's functions: one node of the graph, whatever SciPy did to find the value.
+
+An integral is linear in what is integrated. So its derivative is the integral of the derivative, found by the same method
+with the same options (the rule of Leibniz), and a tangent of the function gives the tangent of the integral. What the function
+brings by its closure are the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, record, root_of, walk
+from compgraph.graph.context import is_recording, recording_on
+
+from ...reverse import collect, sweep
+from ..call import Opaque, has_node
+
+Function = Callable[..., Any]
+
+
+class Watch:
+    """A function of the user, for SciPy: it gives plain numbers, and takes note of the nodes that came.
+
+    Attributes
+    ----------
+    closed : dict
+        The nodes from outside that the results were computed from, as keys, in the order in which they were met.
+    top : TangentNode or None
+        A result with a tangent, of the highest level that was met.
+    seen : bool
+        Whether a result was a node.
+    """
+
+    def __init__(self, f: Function) -> None:
+        self.f, self.start = f, next_tick()
+        self.closed: dict[Any, None] = {}
+        self.top: Any = None
+        self.seen = False
+
+    def __call__(self, *x: Any) -> Any:
+        """What the function gives, without its history."""
+        found = self.f(*x)
+        if found.__class__ is float or found.__class__ is np.float64:
+            return found
+        found = gathered(found)
+        if not isinstance(found, Node):
+            return found
+        self.seen = True
+        if found.level:
+            if self.top is None or found.level > self.top.level:
+                self.top = found
+        elif is_recording():
+            self.closed.update(dict.fromkeys(closed_nodes(found, self.start)))
+        return found.plain
+
+
+def closed_nodes(result: Any, start: int) -> list[Any]:
+    """The active nodes that are not younger than a tick, from which a result was computed."""
+
+    def is_outside(node: Any) -> bool:
+        return isinstance(node, (Node, Joint)) and node.tick <= start
+
+    def inside(node: Any) -> list[Any]:
+        if is_outside(node):
+            return []
+        operands = [node.args[position] for position in node.edges]
+        memory = root_of(node).memory if isinstance(node, Node) else None
+        return operands + memory.log if memory else operands
+
+    return [n for n in walk([result], inside) if n.__class__ in ACTIVE and is_outside(n)]
+
+
+def functional(apply: Function, f: Function, known: tuple[Watch, Any] | None = None) -> Any:
+    """``apply(f)``, differentiable in what the function brings.
+
+    Parameters
+    ----------
+    apply : callable
+        Takes a function that gives plain arrays, of any shape, and returns an array of that shape; it is linear.
+    f : callable
+        The function of the user, which may give nodes.
+    known : tuple of Watch and array, optional
+        The function as it was watched, and what `apply` found.
+    """
+    if known is None:
+        watch = Watch(f)
+        value = apply(watch)
+    else:
+        watch, value = known
+    if watch.top is not None:
+        level = watch.top.level
+        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0])
+        tangent = functional(apply, lambda *x: _split(f(*x), level, watch.top)[1])
+        return watch.top.like(_array(primal), _array(tangent))
+    if not watch.closed or not is_recording():
+        return value
+    return record(_functional, tuple(watch.closed), {"call": Functional(apply, f, list(watch.closed), _array(value))})
+
+
+def _array(value: Any) -> Any:
+    return value if isinstance(value, Node) else np.asarray(value)[()]
+
+
+def _split(found: Any, level: int, top: Any) -> tuple[Any, Any]:
+    """A result without its tangent of a level, and that tangent."""
+    found = gathered(found)
+    if isinstance(found, Node) and found.level == level:
+        return found.primal, found.tangent  # type: ignore[attr-defined]
+    return found, np.zeros_like(top.tangent)
+
+
+class Functional:
+    """One value of a linear functional."""
+
+    def __init__(self, apply: Function, f: Function, closed: list[Any], value: Any) -> None:
+        self.apply, self.f, self.closed, self.value = apply, f, closed, value
+
+    def compute(self, *operands: Any) -> Any:
+        """The value that was found."""
+        self._require_same(operands)
+        return self.value
+
+    def _require_same(self, operands: tuple[Any, ...]) -> None:
+        """Raise if the operands have other numbers than the nodes that the function holds."""
+        for node, operand in zip(self.closed, operands, strict=True):
+            if operand is not node and operand is not node.plain and not np.array_equal(operand, node.plain, equal_nan=True):
+                raise ValueError(
+                    f"the {describe(node)}, which the function of an integral brings, has other numbers now, and the function "
+                    "cannot be given them; compute the integral again"
+                )
+
+    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+        """The adjoints of what the function brings: the functional of the function's own."""
+        self._require_same(operands)
+        of_number = not np.ndim(out)
+        seed = None if of_number else adjoint
+        recorded = has_node(*operands) or has_node(seed)
+        found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x))
+        parts, start = [], 0
+        for node in self.closed:
+            part = np.reshape(found[start : start + node.size], node.shape)
+            parts.append(adjoint * part if of_number else part)
+            start += node.size
+        return parts
+
+    def _slope(self, recorded: bool, seed: Any, *x: Any) -> Any:
+        """The gradient of the function at one place by all it brings, as one vector."""
+        wanted = self.closed
+        with recording_on():
+            result = gathered(self.f(*x))
+            if not isinstance(result, Node):
+                return np.zeros(sum(n.size for n in wanted))
+            seed = np.ones(result.shape, result.dtype)[()] if seed is None else seed
+            nodes = collect(result, stop=wanted)
+            found = sweep(nodes, result, seed, set(wanted), recorded, frozenset(wanted))
+            flat = [np.ravel(found[n]) if found.get(n) is not None else np.zeros(n.size) for n in wanted]
+            return np.concatenate(flat)
+
+
+_functional = Opaque("integral")

@@ -1,0 +1,6 @@
+"""Integrals and solutions of differential equations, differentiable in all that the user's function brings."""
+
+from .equations import odeint, solve_ivp
+from .quadrature import dblquad, nquad, quad, quad_vec, tplquad
+
+__all__ = ["dblquad", "nquad", "odeint", "quad", "quad_vec", "solve_ivp", "tplquad"]

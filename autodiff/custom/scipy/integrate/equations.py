@@ -1,0 +1,235 @@
+"""Solutions of differential equations: SciPy's own numbers, by recorded steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import INERT, Node, gathered, to_plain
+from compgraph.interception import original_of
+
+from ....forward import jvp
+from ..functional import Watch
+from .stepping import Solution, advanced, hold, method_of, pieces_of, pinned
+
+Function = Callable[..., Any]
+MOST_STEPS = 4000  # of the steps that stand for those of an implicit method
+NEWTON = 3  # steps to the time of an event: derivatives to order 7
+
+
+def solve_ivp(
+    fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
+    vectorized: bool = False, args: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """``scipy.integrate.solve_ivp``."""
+    given = () if args is None else tuple(args)
+    problem = Problem("solve_ivp", lambda t, y: fun(t, y, *given), y0, vectorized)
+    options = {name: to_plain(value) for name, value in options.items()}
+    if callable(options.get("jac")):
+        own_jac = options["jac"]
+        options["jac"] = lambda t, y: to_plain(gathered(own_jac(t, y, *given)))
+    asked = _as_list(events)
+    plain_events = None if asked is None else [_plain_event(event, given) for event in asked]
+    own = original_of(scipy.integrate.solve_ivp)
+
+    def run(**more: Any) -> Any:
+        options_now = {"t_eval": to_plain(gathered(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
+        options_now.update(more)
+        return own(problem.watch, to_plain(tuple(t_span)), to_plain(problem.y0), vectorized=vectorized, **options_now)
+
+    found = run(method=method)
+    times = [*t_span, *np.ravel(gathered([] if t_eval is None else t_eval))]
+    if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
+        return found
+    if not found.success:
+        return found  # its numbers end where the solver failed
+    if method_of(method) is None:
+        return _stood_for(problem, found, t_span, t_eval, bool(dense_output or asked), options)
+    if t_eval is not None or dense_output or asked:
+        whole = run(method=method, dense_output=True)
+        spans, ts = [(p.t_old, p.t) for p in whole.sol.interpolants], whole.sol.ts
+    else:
+        spans, ts = list(zip(found.t[:-1], found.t[1:], strict=True)), found.t
+    start = problem.y0
+    if _is_active(t_span[0]):
+        start = advanced(problem.rate, start, t_span[0], ts[0])
+    pieces = pieces_of(problem.rate, method_of(method), start, spans)
+    solution = Solution(ts, pieces)
+    _enter_states(found, problem, solution, t_span, t_eval)
+    if asked:
+        _enter_events(found, solution, asked, given, t_eval)
+    found.sol = solution if dense_output else None
+    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
+    return found
+
+
+def _enter_states(found: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
+    """Put nodes for the numbers of a solution."""
+    if t_eval is not None:
+        times = gathered(t_eval)
+        count = len(found.t)
+        found.y = pinned(solution(times[:count]), found.y) if count else found.y
+        found.t = times[:count] if isinstance(times, Node) else found.t
+        return
+    pieces = solution.interpolants
+    columns = [problem.y0, *[piece.y for piece in pieces]]
+    end = t_span[1]
+    if found.status == 1:
+        columns[-1] = pieces[-1](found.t[-1])
+    elif _is_active(end):
+        columns[-1] = advanced(problem.rate, columns[-1], found.t[-1], end)
+    found.y = pinned(np.stack(columns, axis=1), found.y)
+    if any(map(_is_active, t_span)):
+        ends = [end] if found.status == 0 else [found.t[-1]]
+        found.t = np.concatenate([np.reshape(t, (-1,)) for t in (t_span[0], found.t[1:-1], ends[0])])
+
+
+# ------------------------------------------------------------------------------------------ events
+
+
+def _enter_events(found: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
+    """The times at which functions of the solution are zero, by the implicit function theorem."""
+    last = to_plain(found.t)[-1] if len(found.t) else None
+    for k, event in enumerate(events):
+        times = found.t_events[k]
+        if not len(times):
+            continue
+        made = [_crossing(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
+        states = np.stack([solution(t) for t in made])
+        if t_eval is None and found.status == 1 and times[-1] == last and isinstance(made[-1], Node):
+            found.t = np.concatenate([found.t[:-1], np.reshape(made[-1], (1,))])
+            found.y = np.concatenate([found.y[:, :-1], states[-1][:, None]], axis=1)
+        found.t_events[k] = np.stack(made)
+        found.y_events[k] = pinned(states, found.y_events[k])
+
+
+def _crossing(g: Function, time: Any) -> Any:
+    """The time at which a function is zero, by Newton's steps from there, each of which doubles the order of derivatives."""
+    t: Any = time
+    for _ in range(NEWTON):
+        value, slope = jvp(lambda s: _number(g(s)), (t,), (1.0,))
+        if not np.all(np.asarray(to_plain(slope)) != 0):
+            raise ValueError(
+                f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative"
+            )
+        t = t - value / slope
+    return pinned(t, time)
+
+
+def _number(value: Any) -> Any:
+    value = gathered(value)
+    return np.reshape(value, ()) if isinstance(value, Node) else np.asarray(value, float).reshape(())[()]
+
+
+def _as_list(events: Any) -> list[Any] | None:
+    if events is None:
+        return None
+    return [events] if callable(events) else list(events)
+
+
+def _plain_event(event: Function, args: Any) -> Function:
+    """An event for SciPy, with the attributes by which users say what is to be done."""
+
+    def plain(t: Any, y: Any) -> Any:
+        return to_plain(_number(event(t, y, *args)))
+
+    for name in ("terminal", "direction"):
+        if hasattr(event, name):
+            setattr(plain, name, getattr(event, name))
+    return plain
+
+
+# ------------------------------------------------------------------------------------------ the problem
+
+
+class Problem:
+    """A rate of change, and the state that it begins with."""
+
+    def __init__(self, name: str, f: Function, y0: Any, vectorized: bool = False) -> None:
+        self.name, self.f, self.vectorized = name, f, vectorized
+        y0 = gathered(y0)
+        y0 = y0 if isinstance(y0, Node) else np.asarray(y0)
+        self.y0 = y0 if y0.dtype.kind == "c" and y0.dtype == complex else y0.astype(complex if y0.dtype.kind == "c" else float)
+        self.watch = Watch(f)
+
+    def rate(self, t: Any, y: Any) -> Any:
+        """The rate, as a vector or a node."""
+        found = gathered(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
+        found = found if isinstance(found, Node) else np.asarray(found, self.y0.dtype)
+        return np.ravel(found) if found.ndim != 1 else found
+
+
+def _is_active(value: Any) -> bool:
+    value = gathered(value)
+    return isinstance(value, Node) and value.__class__ not in INERT
+
+
+# ------------------------------------------------------------------------------------------ other methods
+
+
+def _stood_for(problem: Problem, found: Any, t_span: Any, t_eval: Any, more: bool, options: dict[str, Any]) -> Any:
+    """The solution by an implicit method: its numbers, with the derivatives of the solution by an explicit one."""
+    if more:
+        raise TypeError(
+            "scipy.integrate.solve_ivp: dense_output= and events= keep their derivatives with method='RK23', 'RK45' and "
+            "'DOP853'; choose one of them, or leave these out"
+        )
+    times = gathered(t_eval if t_eval is not None else [t_span[0], *found.t[1:-1], t_span[1]])
+    found.y = pinned(states_at(problem, t_span[0], times, options), found.y)
+    found.t = times if isinstance(times, Node) else found.t
+    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
+    return found
+
+
+def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) -> Any:
+    """The states at times, of shape ``(n, len(times))``, by steps of `DOP853` to small tolerances."""
+    plain_times, start = np.asarray(to_plain(times), float), float(to_plain(t0))
+    count = 0
+
+    def counted(t: Any, y: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count > 12 * MOST_STEPS:
+            raise RuntimeError(
+                f"scipy.integrate.{problem.name}: the equation is stiff, and a derivative by explicit steps would take more than "
+                f"{MOST_STEPS} of them; use autodiff.odeint(..., method='Radau'), whose derivatives are solutions themselves"
+            )
+        return to_plain(problem.rate(t, y))
+
+    tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
+    own = original_of(scipy.integrate.solve_ivp)
+    solved = own(counted, (start, plain_times[-1]), to_plain(problem.y0), "DOP853", dense_output=True, **tolerances)
+    if not solved.success:
+        raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {solved.message}")
+    y0 = advanced(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
+    pieces = pieces_of(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in solved.sol.interpolants])
+    states = Solution(solved.sol.ts, pieces)(plain_times)
+    if not _is_active(times):
+        return states
+    columns = [advanced(problem.rate, states[:, k], plain_times[k], times[k]) for k in range(len(plain_times))]
+    return np.stack(columns, axis=1)
+
+
+def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *given: Any, **options: Any) -> Any:  # noqa: N803
+    """``scipy.integrate.odeint``."""
+    args = args if isinstance(args, tuple) else (args,)
+    t_first = options.get("tfirst", given[16] if len(given) > 16 else False)
+    problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(gathered(y0)))
+    watch = Watch(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
+    jacobian = None if Dfun is None else (lambda *x: to_plain(gathered(Dfun(*x, *args))))
+    own = original_of(scipy.integrate.odeint)
+    options = {name: to_plain(value) for name, value in options.items()}
+    times = gathered(t)
+    found = own(watch, to_plain(gathered(y0)), to_plain(times), (), jacobian, *given, **options)
+    if not (watch.seen or any(map(_is_active, [y0, times, *args]))):
+        return found
+    full = isinstance(found, tuple)
+    value = found[0] if full else found
+    if not np.all(np.isfinite(value)) or (full and found[1]["message"] != "Integration successful."):
+        raise RuntimeError("scipy.integrate.odeint: the integration has failed, so that it has no derivative")
+    node = pinned(states_at(problem, times[0], times, options).T, value)
+    hold("the numbers for which scipy.integrate.odeint chose its steps", node)
+    return (node, found[1]) if full else node

@@ -1,0 +1,142 @@
+"""Adaptive integrals: SciPy's own numbers, and derivatives under the integral sign by the same method."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.polynomial.legendre import leggauss
+
+from compgraph.graph import INERT, Node, to_plain
+from compgraph.interception import original_of
+
+from ..functional import Watch, functional
+
+Function = Callable[..., Any]
+ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
+
+
+def quad(
+    func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None, wopts: Any = None, maxp1: int = 50,
+    limlst: int = 50, complex_func: bool = False,
+) -> Any:  # fmt: skip
+    """``scipy.integrate.quad``."""
+    args = args if isinstance(args, tuple) else (args,)
+    if complex_func:
+        return _complex(func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
+    own = original_of(scipy.integrate.quad)
+    options = {
+        "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": to_plain(points), "weight": weight, "wvar": wvar,
+        "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
+    }  # fmt: skip
+    if not callable(func):  # a LowLevelCallable
+        return own(func, a, b, args, full_output, **options)
+    if any(isinstance(v, Node) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
+        raise TypeError("scipy.integrate.quad: wvar= cannot be a node; write the weight into the function")
+    f = (lambda x: func(x, *args)) if args else func
+    watch, start, end = Watch(f), to_plain(a), to_plain(b)
+    whole = own(watch, start, end, (), full_output, **options)
+
+    def apply(g: Function) -> Any:
+        return _by_components(lambda h: own(h, start, end, **options)[0], g)
+
+    value = functional(apply, f, (watch, whole[0]))
+    value = _with_limits("quad", value, f, a, b, weight, wvar)
+    return (value, *whole[1:])
+
+
+def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any) -> Any:
+    """``scipy.integrate.quad_vec``."""
+    own = original_of(scipy.integrate.quad_vec)
+    args = args if isinstance(args, tuple) else (args,)
+    g = (lambda x: f(x, *args)) if args else f
+    start, end = float(to_plain(a)), float(to_plain(b))
+    workers = options.get("workers", given[5] if len(given) > 5 else 1)
+    if workers != 1:
+        if any(isinstance(v, Node) for v in (a, b, *args)):
+            raise TypeError("scipy.integrate.quad_vec: workers= takes the function to other processes, nodes cannot follow")
+        return own(f, a, b, *given, **({"args": args} if args else {}), **options)
+    watch = Watch(g)
+    whole = own(watch, start, end, *given, **options)
+    value = functional(lambda h: own(h, start, end, *given, **options)[0], g, (watch, whole[0]))
+    return (_with_limits("quad_vec", value, g, a, b), *whole[1:])
+
+
+def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
+    """Both parts of a complex function, one after the other."""
+    re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
+    im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
+    found = re[0] + 1j * im[0], re[1] + 1j * im[1]
+    return (*found, {"real": re[2:], "imag": im[2:]}) if full_output else found
+
+
+def _by_components(integrate: Function, g: Function) -> Any:
+    """The integral of an array, one element after the other; each place is asked once."""
+    known: dict[float, Any] = {}
+
+    def at(x: float) -> Any:
+        if x not in known:
+            known[x] = np.asarray(g(x))
+        return known[x]
+
+    def element(k: int) -> Any:
+        return integrate(lambda x: float(at(x).ravel()[k]))
+
+    first = element(0)
+    shape = next(iter(known.values())).shape
+    found = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
+    return np.reshape(found, shape)[()]
+
+
+def _nested(name: str) -> Function:
+    """SciPy's own code, which asks `quad` for each variable."""
+    return lambda *args, **kwargs: original_of(getattr(scipy.integrate, name))(*args, **kwargs)
+
+
+nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))
+
+
+# ------------------------------------------------------------------------------------------ the limits
+
+
+def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
+    """An integral between fixed limits, made to depend on the limits that are nodes."""
+    for limit, sign in ((a, -1), (b, 1)):
+        if isinstance(limit, Node) and limit.__class__ not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
+            if weight not in (None, "sin", "cos"):
+                raise TypeError(
+                    f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "
+                    "substitute, so that the limits are numbers"
+                )
+            wave = {"sin": np.sin, "cos": np.cos}.get(weight)
+            whole = f if wave is None else (lambda x, wave=wave: f(x) * wave(wvar * x))
+            value = value + sign * _edge(name, whole, limit)
+    return value
+
+
+@functools.cache
+def _rule() -> list[tuple[float, float]]:
+    """Gauss's rule on [0, 1]: places and weights."""
+    places, weights = leggauss(ORDER)
+    return [((1 + p) / 2, w / 2) for p, w in zip(places, weights, strict=True)]
+
+
+def _edge(name: str, f: Function, limit: Any) -> Any:
+    """The integral from the number that a limit is to the limit itself: 0, with the derivative f.
+
+    Gauss's rule with n points is exact to the order 2n in the length of the interval, so that all derivatives to that order
+    are those of the integral.
+    """
+    limit = np.reshape(limit, ())
+    number = limit.plain
+    way = limit - number
+    total = sum(w * f(number + p * way) for p, w in _rule())
+    if not np.all(np.isfinite(np.asarray(to_plain(total)))):
+        raise ValueError(
+            f"scipy.integrate.{name}: the function is not finite at the limit {number}, so it has no derivative there"
+        )
+    return way * total

@@ -1,0 +1,153 @@
+"""Runge and Kutta's steps, recorded: those that SciPy took, taken again on nodes.
+
+The tableaus are SciPy's own (J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", J. Comput. Appl. Math.
+6 (1980); E. Hairer, S. P. Norsett and G. Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., Springer 1993, II.4-II.6).
+Steps are as long as they were: that the solver would choose others for other numbers is no part of the derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import Node, gathered, to_plain
+from compgraph.graph.interpreter import source_lines
+from compgraph.guards import note
+
+Function = Callable[..., Any]
+METHODS = ("RK23", "RK45", "DOP853")
+
+
+def method_of(method: Any) -> Any:
+    """The class of an explicit method that is given by name or class; None for all others."""
+    known = {name: getattr(scipy.integrate, name) for name in METHODS}
+    return known.get(method) if isinstance(method, str) else method if method in known.values() else None
+
+
+def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tuple[Any, list[Any]]:
+    """The state after one step, and the slopes of its stages; the last is that at the end."""
+    slopes = [first]
+    for a, c in zip(method.A[1:], method.C[1:], strict=False):
+        s = len(slopes)
+        slopes.append(rate(t + c * h, y + np.dot(np.stack(slopes).T, a[:s]) * h))
+    after = y + h * np.dot(np.stack(slopes).T, method.B)
+    slopes.append(rate(t + h, after))
+    return after, slopes
+
+
+def advanced(rate: Function, y: Any, start: Any, end: Any) -> Any:
+    """The state at a time that is the same number as another, differentiable in both: a step of length zero.
+
+    The method has order 8, so that all derivatives to that order are those of the solution.
+    """
+    return step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
+
+
+class Piece:
+    """One step, and the polynomial that SciPy puts through it."""
+
+    def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: Any) -> None:
+        self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
+        self.y, self.slopes = step(rate, method, t_old, y_old, self.h, first)
+
+    @functools.cached_property
+    def coefficients(self) -> Any:
+        """Of the polynomial."""
+        method, h, slopes = self.method, self.h, list(self.slopes)
+        if not hasattr(method, "A_EXTRA"):
+            return np.dot(np.stack(slopes).T, method.P)
+        for a, c in zip(method.A_EXTRA, method.C_EXTRA, strict=True):
+            s = len(slopes)
+            slopes.append(self.rate(self.t_old + c * h, self.y_old + np.dot(np.stack(slopes).T, a[:s]) * h))
+        way, first, last = self.y - self.y_old, slopes[0], self.slopes[-1]
+        bent = h * np.dot(method.D, np.stack(slopes))
+        return np.concatenate([np.stack([way, h * first - way, 2 * way - h * (last + first)]), bent])
+
+    def __call__(self, t: Any) -> Any:
+        """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
+        t = t if isinstance(t, Node) else np.asarray(t)
+        x = (t - self.t_old) / self.h
+        start = self.y_old if t.ndim == 0 else self.y_old[:, None]
+        if hasattr(self.method, "A_EXTRA"):
+            total: Any = 0
+            for i, f in enumerate(self.coefficients[::-1]):  # Hairer, Norsett and Wanner, II.6 (6.12)
+                total = (total + (f if t.ndim == 0 else f[:, None])) * (1 - x if i % 2 else x)
+            return total + start
+        powers = [x]
+        for _ in range(self.coefficients.shape[1] - 1):
+            powers.append(powers[-1] * x)
+        return self.h * np.dot(self.coefficients, np.stack(powers)) + start
+
+
+class Solution:
+    """As ``scipy.integrate.OdeSolution``: the state at any time, of pieces that are nodes.
+
+    Attributes
+    ----------
+    ts : array
+        The times between the pieces.
+    interpolants : list of Piece
+        The pieces.
+    t_min, t_max : float
+        The first and the last time.
+    """
+
+    def __init__(self, ts: Any, pieces: list[Piece]) -> None:
+        self.ts, self.interpolants, self.n_segments = np.asarray(ts), pieces, len(pieces)
+        self.ascending = bool(self.ts[-1] >= self.ts[0])
+        self.t_min, self.t_max = min(self.ts[0], self.ts[-1]), max(self.ts[0], self.ts[-1])
+
+    def _segments(self, t: Any) -> Any:
+        ordered, side = (self.ts, "left") if self.ascending else (self.ts[::-1], "right")
+        found = np.clip(np.searchsorted(ordered, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
+        return found if self.ascending else self.n_segments - 1 - found
+
+    def __call__(self, t: Any) -> Any:
+        """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
+        t = gathered(t)
+        t = t if isinstance(t, Node) else np.asarray(t)
+        where = self._segments(to_plain(t))
+        if t.ndim == 0:
+            return self.interpolants[int(where)](t)
+        order = np.argsort(where, kind="stable")
+        groups = [(k, list(g)) for k, g in itertools.groupby(order.tolist(), key=lambda i: int(where[i]))]
+        found = np.concatenate([self.interpolants[k](t[np.array(g)]) for k, g in groups], axis=1)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return found[:, back]
+
+
+def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
+    """The steps between given times, one after the other."""
+    pieces: list[Piece] = []
+    y, first = y0, rate(spans[0][0], y0) if spans else None
+    for t_old, t in spans:
+        pieces.append(Piece(rate, method, t_old, t, y, first))
+        y, first = pieces[-1].y, pieces[-1].slopes[-1]
+    return pieces
+
+
+def pinned(node: Any, value: Any) -> Any:
+    """A node with numbers that were found another way, from which its own differ by less than the tolerance."""
+    if not isinstance(node, Node) or np.array_equal(node.plain, value):
+        return node
+    return node + (value - np.asarray(innermost(node)))
+
+
+def innermost(node: Any) -> Any:
+    """The numbers of a node."""
+    return to_plain(node)
+
+
+def hold(what: str, node: Any) -> None:
+    """Let a graph that is run again with other numbers say that what was chosen by the first is not chosen again."""
+    note(what, functools.partial(_close, np.array(to_plain(node))), (node,), True, source_lines.users_frame(2))
+
+
+def _close(then: Any, now: Any) -> bool:
+    return bool(np.shape(now) == then.shape and np.allclose(now, then, rtol=1e-10, atol=1e-12, equal_nan=True))

@@ -1,0 +1,152 @@
+"""The conditions that a minimiser fulfils, as equations: those of Karush, Kuhn and Tucker, with what is active at the solution.
+
+At a minimum of f under ``h(x) = 0`` and ``c(x) >= 0``, of which those in A hold as equations, the gradient of the Lagrangian
+``f - sum(lambda_i c_i)`` is zero, and so are h and the c in A (J. Nocedal and S. Wright, *Numerical Optimization*, 2nd ed., ch.
+12). Where the multipliers in A are positive, and the gradients of its constraints independent, A stays the same nearby, and the
+implicit function theorem holds for x and the multipliers together (A. V. Fiacco, 1976).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+from compgraph.graph import gathered, to_plain
+from compgraph.graph.context import NoGraph
+from compgraph.interception import original_of
+
+from ....operators import grad, jacrev
+from ..callbacks import Call
+
+Function = Callable[..., Any]
+NEAR = 1e-3  # of a constraint that may hold as an equation
+WEAK = 1e-7  # of a multiplier that may be zero
+CORNER = (
+    "a constraint or bound holds as an equation at the solution, but nothing presses against it (its multiplier is 0, "
+    "but for the tolerances): there the solution has a corner, and no derivative. Leave it out, move it, or solve more exactly"
+)
+
+
+class Constraint(NamedTuple):
+    """Numbers that are zero (`is_equation`) or not negative at the solution: ``function(x, *further)``, a vector."""
+
+    function: Function
+    is_equation: bool
+
+
+class Active(NamedTuple):
+    """A constraint, and which of its numbers are zero at the solution."""
+
+    constraint: Constraint
+    which: Any
+
+
+def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], x_of: Function) -> Any:
+    """The x that SciPy found, at which f is least, as a function of all nodes that f and the constraints use."""
+    x = np.asarray(x)
+    if not x.size:
+        return x
+    active, multipliers = _active(call, x, f, constraints)
+    count = sum(part.which.size for part in active)
+    size = x.size
+
+    def conditions(y: Any, *extra: Any) -> Any:
+        at, forces = (y[:size], y[size:]) if count else (y, None)
+        at = np.reshape(at, x.shape) if x.ndim else np.reshape(at, ())
+
+        def lagrangian(z: Any) -> Any:
+            value = _scalar(f(z, *extra))
+            return value - np.sum(forces * _holding(active, z, extra)) if count else value
+
+        slope = np.ravel(grad(lagrangian)(at))
+        return np.concatenate([slope, _holding(active, at, extra)]) if count else slope
+
+    if not count:
+        return call.solution(x, conditions, x_of, lambda at: _verify(call, at, np.zeros(0), active, constraints))
+
+    def verify(y: Any) -> None:
+        at = np.reshape(y[:size], x.shape)[()]
+        _verify(call, at, y[size:], active, constraints)
+
+    found = call.solution(
+        np.concatenate([np.ravel(x), multipliers]), conditions, lambda r: np.concatenate([np.ravel(x_of(r)), multipliers]), verify
+    )
+    return np.reshape(found[:size], x.shape) if x.ndim else found[0]
+
+
+def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
+    """Raise if what was taken for active is not what is active at the solution itself."""
+    extra = to_plain(call.extra)
+    free = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
+    wrong = bool(np.any(multipliers[~free] <= 0))
+    size = max(1.0, float(np.max(np.abs(at))))
+    for constraint in constraints:
+        wrong = wrong or bool(np.any(np.asarray(to_plain(_numbers(constraint, at, extra))) < -1e-9 * size))
+    if wrong:
+        raise ValueError(f"{call.name}: {CORNER}")
+
+
+def _scalar(value: Any) -> Any:
+    return np.reshape(gathered(value), ())
+
+
+def _numbers(constraint: Constraint, z: Any, extra: Any) -> Any:
+    return np.ravel(gathered(constraint.function(z, *extra)))
+
+
+def _holding(active: Sequence[Active], z: Any, extra: Any) -> Any:
+    """The numbers that are zero at the solution."""
+    return np.concatenate([_numbers(part.constraint, z, extra)[part.which] for part in active])
+
+
+def _active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
+    """Which constraints hold as equations at a solution, and their multipliers."""
+    if not constraints:
+        return [], np.zeros(0)
+    near: list[Active] = []
+    with NoGraph():
+        extra = to_plain(call.extra)
+        slope = np.ravel(to_plain(grad(lambda z: _scalar(f(z, *extra)))(x[()])))
+        room, rows = [], []
+        for constraint in constraints:
+            numbers = np.asarray(to_plain(_numbers(constraint, x[()], extra)))
+            which = np.arange(numbers.size)
+            if not constraint.is_equation:
+                which = np.flatnonzero(numbers <= NEAR * np.maximum(1.0, np.max(np.abs(x))))
+            if which.size:
+                near.append(Active(constraint, which))
+                room.append(numbers[which])
+                rows.append(_rows(constraint, x, extra)[which])
+    if not near:
+        return [], np.zeros(0)
+    free = np.concatenate([np.full(part.which.size, part.constraint.is_equation) for part in near])
+    return _pressing(call.name, near, slope, np.concatenate(rows), np.concatenate(room), free)
+
+
+def _rows(constraint: Constraint, x: Any, extra: Any) -> Any:
+    """The gradients of the numbers of a constraint."""
+    found = to_plain(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
+    return np.reshape(found, (-1, x.size))
+
+
+def _pressing(name: str, near: list[Active], slope: Any, rows: Any, room: Any, free: Any) -> tuple[list[Active], Any]:
+    """Of what nearly holds as equations, what has a multiplier; and the multipliers."""
+    signs = np.where(free, -1.0, 1.0)[:, None] * rows  # of an equation with either sign
+    columns = np.concatenate([rows, signs[free]]).T
+    found = original_of(scipy.optimize.nnls)(columns, slope)[0]
+    multipliers = found[: free.size].copy()
+    multipliers[free] -= found[free.size :]
+    presses = free | (multipliers > np.maximum(room, WEAK * max(1.0, float(np.max(np.abs(slope))))))
+    touching = ~presses & (room <= 1e-9)
+    if np.any(touching & (np.max(np.abs(rows), axis=1, initial=0) > 0)):
+        raise ValueError(f"{name}: {CORNER}")
+    kept, start = [], 0
+    for part in near:
+        mask = presses[start : start + part.which.size]
+        start += part.which.size
+        if np.any(mask):
+            kept.append(Active(part.constraint, part.which[mask]))
+    return kept, multipliers[presses]

@@ -1,0 +1,154 @@
+"""Least squares: what minimises a sum of squares, or of a loss of squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from compgraph.graph import Node, gathered, to_plain
+
+from ....operators import jacobian
+from ..callbacks import Call, has_node, with_value
+from . import limits
+from .extrema import minimiser
+from .results import carrying
+
+Function = Callable[..., Any]
+
+# The losses of `least_squares`, of squares.
+_LOSSES: dict[str, Function] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
+    "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.where(z <= 1, 1.0, z)) - 1),
+    "cauchy": lambda z: np.log1p(z),
+    "arctan": lambda z: np.arctan(z),
+}
+
+
+def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Function:
+    """Half the sum of the losses of the squares."""
+    rho: Function = (lambda z: loss(z)[0]) if callable(loss) else _LOSSES[loss]
+
+    def cost(x: Any, *extra: Any) -> Any:
+        return 0.5 * scale**2 * np.sum(rho((np.ravel(gathered(residuals(x, *extra))) / scale) ** 2))
+
+    return cost
+
+
+def least_squares(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.least_squares``."""
+    call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac callback", kept="bounds kwargs f_scale loss")
+    by_name = call.given.pop("kwargs", None) or {}
+    function = call.function if not by_name else _named(call.function, by_name)
+    call.given["fun"] = call.wrapped(function)
+    if callable(call.given.get("jac")) and by_name:
+        call.given["jac"] = call.wrapped(_named(call.raw["jac"], by_name))
+    bounds = call.given.get("bounds", (-np.inf, np.inf))
+    call.given["bounds"] = limits.plain_bounds(bounds)
+    scale = call.given.get("f_scale", 1.0)
+    call.given["f_scale"] = to_plain(scale)
+    loss = call.given.get("loss", "linear")
+    if callable(loss):
+        call.given["loss"] = limits.watched(call, loss, ())
+    call.holds = call.holds or has_node(by_name)
+    found = call()
+    if not call.met:
+        return found
+    cost = _cost(function, loss, scale)
+    x = minimiser(call, found.x, cost, limits.of_pair(bounds), lambda result: result.x)
+    fields = {
+        "x": x,
+        "cost": with_value(found.cost, cost(x, *call.extra)),
+        "fun": with_value(found.fun, np.atleast_1d(gathered(function(x, *call.extra)))),
+    }
+    return carrying(found, fields)
+
+
+def _named(function: Function, by_name: dict[str, Any]) -> Function:
+    return lambda *args: function(*args, **by_name)
+
+
+def leastsq(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.leastsq``."""
+    call = Call(scipy.optimize.leastsq, args, kwargs, "func Dfun")
+    found = call()
+    if not call.met:
+        return found
+    x = minimiser(call, found[0], _cost(call.function), [], lambda result: result[0])
+    if not call.given.get("full_output"):
+        return (x, *found[1:])
+    rows = _rows(lambda z: call.function(z, *call.extra), x)
+    covariance = None if found[1] is None else with_value(found[1], np.linalg.inv(rows.T @ rows))
+    values = np.ravel(gathered(call.function(x, *call.extra)))
+    return (x, covariance, carrying(found[2], {"fvec": with_value(found[2]["fvec"], values)}), *found[3:])
+
+
+def _rows(residuals: Function, x: Any) -> Any:
+    """The Jacobian of the residuals."""
+    return jacobian(lambda z: np.ravel(gathered(residuals(z))))(x)
+
+
+# --------------------------------------------------------------------------------------------- curve_fit
+
+
+def curve_fit(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.curve_fit``."""
+    call = Call(scipy.optimize.curve_fit, args, kwargs, "f jac", kept="xdata ydata sigma bounds")
+    data = {name: gathered(call.given.get(name)) for name in ("xdata", "ydata", "sigma")}
+    for name, value in data.items():
+        if name in call.given:
+            call.given[name] = to_plain(value)
+    bounds = call.given.get("bounds", (-np.inf, np.inf))
+    call.given["bounds"] = limits.plain_bounds(bounds)
+    found = call()
+    if not call.met:
+        return found
+    if call.given.get("kwargs", {}).get("loss", "linear") != "linear":
+        raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
+    residuals = _misfit(call, data)
+    popt = minimiser(call, found[0], _cost(residuals), limits.of_pair(bounds), lambda result: result[0])
+    pcov = _covariance(call, residuals, popt, found[1])
+    if len(found) == 2:
+        return popt, pcov
+    info = carrying(found[2], {"fvec": with_value(found[2]["fvec"], residuals(popt))} if "fvec" in found[2] else {})
+    return (popt, pcov, info, *found[3:])
+
+
+def _misfit(call: Call, data: dict[str, Any]) -> Function:
+    """The weighted residuals, as SciPy defines them, as a function of the parameters."""
+    x, y, sigma, f = data["xdata"], data["ydata"], data["sigma"], call.function
+    x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
+    y = y if isinstance(y, Node) else np.asarray(y, float)
+    omits = call.given.get("nan_policy") == "omit"
+    if omits and any(isinstance(v, Node) and np.isnan(to_plain(v)).any() for v in (x, y)):
+        raise TypeError("curve_fit: nan_policy='omit' cannot leave out elements of nodes; leave them out before")
+    if omits:
+        there = ~np.isnan(to_plain(y))
+        there &= ~np.any(np.isnan(to_plain(x)), axis=tuple(range(np.ndim(x) - 1)))
+        x, y = x[..., there], y[there]
+        sigma = sigma if sigma is None else sigma[there] if np.ndim(sigma) == 1 else sigma[there][:, there]
+
+    def misfit(p: Any, *extra: Any) -> Any:
+        parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Node) else p
+        off = np.ravel(gathered(f(x, *parameters))) - y
+        if sigma is None:
+            return off
+        if np.size(sigma) == 1:
+            return off / np.reshape(sigma, ())
+        return np.linalg.solve(np.linalg.cholesky(sigma), off) if np.ndim(sigma) == 2 else off / gathered(sigma)
+
+    return misfit
+
+
+def _covariance(call: Call, residuals: Function, popt: Any, found: Any) -> Any:
+    """``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
+    if not np.all(np.isfinite(found)):
+        return found
+    rows = _rows(residuals, popt)
+    covariance = np.linalg.inv(rows.T @ rows)
+    if not call.given.get("absolute_sigma"):
+        covariance = covariance * (np.sum(residuals(popt) ** 2) / (rows.shape[0] - rows.shape[1]))
+    return with_value(found, covariance)

@@ -1,0 +1,127 @@
+"""SciPy's bounds and constraints, as numbers that are not negative, and as SciPy takes them: without nodes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
+
+from compgraph.graph import gathered, to_plain
+
+from ..callbacks import Call
+from .extrema import Constraint
+
+
+def plain_bounds(bounds: Any) -> Any:
+    """Bounds without nodes."""
+    if not isinstance(bounds, Bounds):
+        return to_plain(bounds) if not isinstance(bounds, zip) else list(bounds)
+    made = copy.copy(bounds)
+    made.lb, made.ub = to_plain(bounds.lb), to_plain(bounds.ub)
+    return made
+
+
+def of_bounds(bounds: Any) -> list[Constraint]:
+    """The constraints that bounds are: pairs for each number, or an object of SciPy's."""
+    if bounds is None:
+        return []
+    if isinstance(bounds, Bounds):
+        return _of_ends(bounds.lb, bounds.ub)
+    pairs = [tuple(pair) for pair in bounds]
+    return _of_ends([low for low, _ in pairs], [high for _, high in pairs])
+
+
+def of_pair(bounds: Any) -> list[Constraint]:
+    """The constraints of ``(low, high)``, of numbers or arrays."""
+    return of_bounds(bounds) if isinstance(bounds, Bounds) else _of_ends(*bounds)
+
+
+def _of_ends(low: Any, high: Any) -> list[Constraint]:
+    """The constraints of lower and upper ends, of which those that are None or infinite say nothing."""
+    found = []
+    for ends, sign in ((low, 1.0), (high, -1.0)):
+        ends = gathered([-sign * np.inf if end is None else end for end in ends] if isinstance(ends, (list, tuple)) else ends)
+        finite = np.isfinite(np.asarray(to_plain(ends), float))
+        if not finite.any():
+            continue
+        found.append(Constraint(_distance(ends, sign, finite), False))
+    return found
+
+
+def _distance(ends: Any, sign: float, finite: Any) -> Any:
+    def distance(z: Any, *extra: Any) -> Any:
+        flat = np.ravel(z)
+        there = np.broadcast_to(finite, flat.shape)
+        return sign * (flat - np.broadcast_to(ends, flat.shape))[there]
+
+    return distance
+
+
+def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
+    """What SciPy is given for constraints, and what they are."""
+    several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    plain: list[Any] = []
+    found: list[Constraint] = []
+    for constraint in several:
+        one, those = _one(call, constraint)
+        plain.append(one)
+        found += those
+    return plain, found
+
+
+def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
+    if isinstance(constraint, dict):
+        return _dictionary(call, constraint)
+    plain = copy.copy(constraint)
+    plain.lb, plain.ub = to_plain(constraint.lb), to_plain(constraint.ub)
+    if isinstance(constraint, LinearConstraint):
+        plain.A = to_plain(constraint.A)
+        matrix = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
+        return plain, _between(lambda z, *extra: matrix @ np.ravel(z), constraint.lb, constraint.ub)
+    if not isinstance(constraint, NonlinearConstraint):
+        return constraint, of_bounds(constraint)
+    plain.fun = watched(call, constraint.fun, ())
+    if callable(constraint.jac):
+        plain.jac = watched(call, constraint.jac, ())
+    return plain, _between(lambda z, *extra: constraint.fun(z), constraint.lb, constraint.ub)
+
+
+def watched(call: Call, function: Any, extra: tuple[Any, ...] | None = None) -> Any:
+    """A function of a constraint as SciPy is to call it: with plain numbers, and seen to use nodes."""
+    wrapped = call.wrapped(function, extra)
+    call.others.append(wrapped)
+    return wrapped
+
+
+def _dictionary(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
+    further = tuple(constraint.get("args", ()))
+    plain = {**constraint, "fun": watched(call, constraint["fun"], further), "args": ()}
+    if callable(constraint.get("jac")):
+        plain["jac"] = watched(call, constraint["jac"], further)
+    is_equation = str(constraint.get("type")).lower() == "eq"
+    return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *further), is_equation)]
+
+
+def _between(function: Any, low: Any, high: Any) -> list[Constraint]:
+    """``low <= function(x) <= high``; where both are the same, an equation."""
+    ends = np.broadcast_arrays(np.asarray(to_plain(low), float), np.asarray(to_plain(high), float))
+    equal = ends[0] == ends[1]
+    found = []
+    if equal.any():
+        found.append(Constraint(_side(function, low, 1.0, equal), True))
+    for side, end, sign in ((low, ends[0], 1.0), (high, ends[1], -1.0)):
+        there = np.isfinite(end) & ~equal
+        if there.any():
+            found.append(Constraint(_side(function, side, sign, there), False))
+    return found
+
+
+def _side(function: Any, end: Any, sign: float, there: Any) -> Any:
+    def distance(z: Any, *extra: Any) -> Any:
+        numbers = np.ravel(gathered(function(z, *extra)))
+        which = np.broadcast_to(there, numbers.shape)
+        return sign * (numbers - np.broadcast_to(gathered(end), numbers.shape))[which]
+
+    return distance

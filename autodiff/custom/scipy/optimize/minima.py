@@ -1,0 +1,237 @@
+"""Minimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from compgraph.graph import gathered
+
+from ....operators import grad
+from ..callbacks import Call, with_value
+from . import limits
+from .extrema import Constraint, minimiser
+from .results import carrying
+
+Function = Callable[..., Any]
+
+
+def _objective(call: Call) -> Function:
+    """The function that is minimised; of one that gives its derivative too, the value."""
+    function = call.function
+    return (lambda *args: function(*args)[0]) if call.raw.get("jac") is True else function
+
+
+def _value(call: Call, f: Function, x: Any) -> Any:
+    return np.reshape(gathered(f(x, *call.extra)), ())
+
+
+def _result(call: Call, found: Any, constraints: Sequence[Constraint], f: Function | None = None) -> Any:
+    """A result whose x, value and gradient are nodes."""
+    f = _objective(call) if f is None else f
+    x = minimiser(call, found.x, f, constraints, lambda result: result.x)
+    fields = {"x": x, "fun": with_value(found.fun, np.reshape(_value(call, f, x), np.shape(found.fun)))}
+    for name in ("jac", "grad"):
+        value = dict.get(found, name)
+        if isinstance(value, np.ndarray) and value.shape == np.shape(x):
+            slope = grad(lambda z: _value(call, f, z))
+            fields[name] = with_value(value, slope(x))
+    return carrying(found, fields)
+
+
+def minimize(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.minimize``."""
+    call = Call(scipy.optimize.minimize, args, kwargs, "fun jac hess hessp callback", kept="bounds constraints")
+    bounds = limits.of_bounds(_bounds(call))
+    constraints: list[Constraint] = []
+    if call.given.get("constraints"):
+        call.given["constraints"], constraints = limits.constraints_of(call, call.given["constraints"])
+    found = call()
+    return _result(call, found, [*bounds, *constraints]) if call.met else found
+
+
+def _bounds(call: Call, name: str = "bounds") -> Any:
+    """The bounds a function was given; in its call they become plain."""
+    bounds = call.given.get(name)
+    if isinstance(bounds, zip):
+        bounds = list(bounds)
+    if bounds is not None:
+        call.given[name] = limits.plain_bounds(bounds)
+    return bounds
+
+
+def minimize_scalar(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.minimize_scalar``."""
+    call = Call(scipy.optimize.minimize_scalar, args, kwargs, "fun", kept="bounds")
+    bounds = _bounds(call)
+    found = call()
+    return _result(call, found, [] if bounds is None else limits.of_pair(bounds)) if call.met else found
+
+
+# ------------------------------------------------------------------------------------ the older functions
+
+
+def _fmin(name: str, callbacks: str, refused: str = "retall") -> Function:
+    """The answer of a function that gives x, and with ``full_output=True`` more: the value second, counts after it."""
+    function = getattr(scipy.optimize, name)
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        call = Call(function, args, kwargs, callbacks)
+        found = call()
+        if not call.met:
+            return found
+        _refuse(call, refused)
+        x = minimiser(call, _x(found), call.function, [], _x)
+        return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+
+    return answer
+
+
+def _x(found: Any) -> Any:
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _refuse(call: Call, names: str) -> None:
+    for name in names.split():
+        if call.given.get(name):
+            raise TypeError(
+                f"{call.name}: {name}= gives numbers that depend on nodes and carry no derivative; leave it out, or use "
+                "scipy.optimize.minimize, whose result has x and fun"
+            )
+
+
+fmin = _fmin("fmin", "func callback")
+fmin_cg = _fmin("fmin_cg", "f fprime callback")
+fmin_ncg = _fmin("fmin_ncg", "f fprime fhess_p fhess callback")
+fmin_powell = _fmin("fmin_powell", "func callback", "retall full_output")
+fmin_bfgs = _fmin("fmin_bfgs", "f fprime callback", "retall full_output")
+brent = _fmin("brent", "func")
+golden = _fmin("golden", "func")
+
+
+def fminbound(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.fminbound``."""
+    call = Call(scipy.optimize.fminbound, args, kwargs, "func", kept="x1 x2")
+    ends = call.given["x1"], call.given["x2"]
+    call.given["x1"], call.given["x2"] = limits.plain_bounds(ends)
+    found = call()
+    if not call.met:
+        return found
+    x = minimiser(call, _x(found), call.function, limits.of_pair(ends), _x)
+    return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+
+
+def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.fmin_l_bfgs_b``."""
+    call = Call(scipy.optimize.fmin_l_bfgs_b, args, kwargs, "func fprime callback", kept="bounds")
+    bounds = limits.of_bounds(_bounds(call))
+    found = call()
+    if not call.met:
+        return found
+    f = _with_slope(call)
+    x = minimiser(call, found[0], f, bounds, _x)
+    slope = with_value(found[2]["grad"], grad(lambda z: _value(call, f, z))(x))
+    return x, with_value(found[1], _value(call, f, x)), carrying(found[2], {"grad": slope})
+
+
+def _with_slope(call: Call) -> Function:
+    """The function that is minimised, where without ``fprime`` and ``approx_grad`` it gives its derivative too."""
+    function = call.function
+    gives_both = call.raw.get("fprime") is None and not call.raw.get("approx_grad")
+    return (lambda *args: function(*args)[0]) if gives_both else function
+
+
+def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.fmin_tnc``."""
+    call = Call(scipy.optimize.fmin_tnc, args, kwargs, "func fprime callback", kept="bounds")
+    bounds = limits.of_bounds(_bounds(call))
+    found = call()
+    return (minimiser(call, found[0], _with_slope(call), bounds, _x), *found[1:]) if call.met else found
+
+
+def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.fmin_slsqp``."""
+    names = "func f_eqcons f_ieqcons fprime fprime_eqcons fprime_ieqcons callback"
+    call = Call(scipy.optimize.fmin_slsqp, args, kwargs, names, kept="bounds eqcons ieqcons")
+    constraints = limits.of_bounds(_bounds(call))
+    for several, single, is_equation in (("eqcons", "f_eqcons", True), ("ieqcons", "f_ieqcons", False)):
+        functions = list(call.given.get(several, ()))
+        call.given[several] = [limits.watched(call, f) for f in functions]
+        functions += [call.raw[single]] if call.raw.get(single) is not None else []
+        constraints += [Constraint(f, is_equation) for f in functions]
+    found = call()
+    if not call.met:
+        return found
+    x = minimiser(call, _x(found), call.function, constraints, _x)
+    return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+
+
+def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.fmin_cobyla``."""
+    call = Call(scipy.optimize.fmin_cobyla, args, kwargs, "func callback", kept="cons consargs")
+    cons = call.given["cons"]
+    functions = list(cons) if isinstance(cons, (list, tuple)) else [cons]
+    further = call.given.pop("consargs", None)
+    further = call.extra if further is None else tuple(further)
+    call.given["cons"] = [limits.watched(call, f, further) for f in functions]
+    found = call()
+    if not call.met:
+        return found
+    given = [Constraint(lambda z, *extra, f=f: f(z, *further), False) for f in functions]
+    return minimiser(call, found, call.function, given, lambda x: x)
+
+
+# ------------------------------------------------------------------------------------------ of all space
+
+
+def _over_box(name: str, callbacks: str = "func callback", kept: str = "", refused: str = "") -> Function:
+    """The answer of a function that searches between bounds."""
+    function = getattr(scipy.optimize, name)
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        call = Call(function, args, kwargs, callbacks, kept=f"bounds {kept}")
+        constraints = limits.of_bounds(_bounds(call))
+        if call.given.get("constraints"):
+            call.given["constraints"], further = limits.constraints_of(call, call.given["constraints"])
+            constraints += further
+        found = call()
+        if not call.met:
+            return found
+        _refuse(call, refused)
+        return _result(call, found, constraints)
+
+    return answer
+
+
+differential_evolution = _over_box("differential_evolution", kept="constraints", refused="integrality vectorized")
+dual_annealing = _over_box("dual_annealing")
+shgo = _over_box("shgo", kept="constraints")
+direct = _over_box("direct")
+
+
+def basinhopping(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.basinhopping``."""
+    call = Call(scipy.optimize.basinhopping, args, kwargs, "func take_step accept_test callback", kept="minimizer_kwargs")
+    options = dict(call.given.get("minimizer_kwargs") or {})
+    extra = options.pop("args", ())
+    call.extra = extra if isinstance(extra, tuple) else (extra,)
+    call.given["func"] = call.wrapped(call.function)
+    constraints = limits.of_bounds(options.get("bounds"))
+    if "bounds" in options:
+        options["bounds"] = limits.plain_bounds(options["bounds"])
+    if options.get("constraints"):
+        options["constraints"], further = limits.constraints_of(call, options["constraints"])
+        constraints += further
+    for name in ("jac", "hess", "hessp"):
+        if callable(options.get(name)):
+            options[name] = limits.watched(call, options[name], call.extra)
+    if "minimizer_kwargs" in call.given:
+        call.given["minimizer_kwargs"] = options
+    found = call()
+    if not call.met:
+        return found
+    function = call.function
+    return _result(call, found, constraints, (lambda *a: function(*a)[0]) if options.get("jac") is True else function)

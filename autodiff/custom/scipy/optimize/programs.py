@@ -1,0 +1,212 @@
+"""Linear programs and least squares under bounds: what is free at the solution solves linear equations, recorded as such.
+
+Which constraints hold as equations does not change nearby, where the solution is not degenerate; see `extrema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from compgraph.graph import gathered, to_plain
+from compgraph.interception import original_of
+
+from ..callbacks import Call, has_node, unmoved, with_value
+from .results import carrying
+
+Function = Callable[..., Any]
+SMALL = 1e-9  # relative to the size of what it is compared with
+
+
+def _degenerate(name: str, what: str) -> ValueError:
+    return ValueError(
+        f"{name}: {what}: there the solution has a corner or is one of many, and has no derivative. Move the data away from that"
+    )
+
+
+# ------------------------------------------------------------------------------------------ least squares
+
+
+def nnls(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.nnls``."""
+    call = Call(scipy.optimize.nnls, args, kwargs, "", kept="A b")
+    a, b = (gathered(call.raw[name]) for name in "Ab")
+    call.given.update(A=to_plain(a), b=to_plain(b))
+    x, norm = call()
+    node = _bounded("nnls", a, b, x, np.zeros(x.size), np.full(x.size, np.inf))
+    off = gathered(a) @ node - b
+    return node, with_value(norm, np.sqrt(np.sum(off**2))) if norm > 0 else norm
+
+
+def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
+    """The x between bounds at which ``norm(a @ x - b)`` is least; of what is free the normal equations.
+
+    The multipliers of the bounds are the gradient, which points away from them (C. L. Lawson and R. J. Hanson, *Solving Least
+    Squares Problems*, 1974, ch. 23).
+    """
+    plain_a, plain_b = np.asarray(to_plain(a), float), np.asarray(to_plain(b), float)
+    ends = np.asarray(to_plain(low), float), np.asarray(to_plain(high), float)
+    slope = plain_a.T @ (plain_a @ x - plain_b)
+    scale = np.linalg.norm(plain_a, axis=0) * max(float(np.linalg.norm(plain_b)), 1e-300)
+    room = np.maximum(1.0, np.abs(x))
+    at_low, at_high = x - ends[0] <= SMALL * room, ends[1] - x <= SMALL * room
+    free = ~(at_low | at_high)
+    if np.any(~free & (np.where(at_low, slope, -slope) <= SMALL * scale) & (ends[0] < ends[1])):
+        raise _degenerate(name, "an element of the solution lies on its bound, and nothing presses it there")
+    if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
+        raise RuntimeError(f"{name}: what the solver found is no solution, so it has no derivative; give it smaller tolerances")
+    inside, outside = np.flatnonzero(free), np.flatnonzero(~free)
+    parts, order = [], np.concatenate([inside, outside])
+    fixed = np.where(at_low[outside], np.broadcast_to(low, x.shape)[outside], np.broadcast_to(high, x.shape)[outside])
+    if inside.size:
+        rest = b - a[:, outside] @ fixed if outside.size else b
+        columns = a[:, inside]
+        if np.linalg.matrix_rank(plain_a[:, inside]) < inside.size:
+            raise _degenerate(name, "the columns of what is free are dependent")
+        parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
+    if outside.size:
+        parts.append(fixed)
+    return unmoved(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
+
+
+def lsq_linear(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.lsq_linear``."""
+    call = Call(scipy.optimize.lsq_linear, args, kwargs, "", kept="A b bounds")
+    a, b = (gathered(call.raw[name]) for name in "Ab")
+    if not isinstance(a, (np.ndarray, list, tuple)):
+        raise TypeError("lsq_linear: beside nodes the matrix must be an array; give A.toarray()")
+    bounds = call.given.get("bounds", (-np.inf, np.inf))
+    low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(gathered, bounds)
+    call.given.update(A=to_plain(a), b=to_plain(b), bounds=(to_plain(low), to_plain(high)))
+    found = call()
+    a, b = np.atleast_2d(a), np.atleast_1d(b)
+    n = found.x.size
+    x = _bounded("lsq_linear", a, b, found.x, np.broadcast_to(low, (n,)), np.broadcast_to(high, (n,)))
+    off = a @ x - b
+    return carrying(found, {"x": x, "cost": with_value(found.cost, 0.5 * np.sum(off**2)), "fun": with_value(found.fun, off)})
+
+
+# ---------------------------------------------------------------------------------------- linear programs
+
+
+def linprog(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.linprog``."""
+    names = "c A_ub b_ub A_eq b_eq bounds"
+    call = Call(scipy.optimize.linprog, args, kwargs, "callback", kept=names)
+    given = {name: gathered(call.given.get(name)) for name in names.split()[:-1]}
+    given["bounds"] = call.given.get("bounds", (0, None))
+    for name in names.split():
+        if name in call.given:
+            call.given[name] = to_plain(given[name])
+    found = call()
+    if not call.met or found.x is None:
+        return found
+    if np.any(call.given.get("integrality")) and any(has_node(given[name]) for name in names.split()[1:]):
+        raise TypeError("linprog: with integrality= only c= can be a node; fix the integers it found, and solve for the rest")
+    c = given["c"]
+    if not any(has_node(given[name]) for name in names.split()[1:]):  # a vertex stays where it is
+        _require_unique(call, found)
+        fields: dict[str, Any] = {name: unmoved(found[name], c) for name in ("x", "slack", "con")}
+        return carrying(found, {**fields, "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
+    x = _vertex(given, found)
+    fields = {"x": x, "fun": with_value(found.fun, np.sum(np.ravel(c) * x))}
+    for field, a, b in (("slack", "A_ub", "b_ub"), ("con", "A_eq", "b_eq")):
+        value = found[field]
+        fields[field] = value if given[a] is None else with_value(value, np.ravel(given[b]) - _dense(given[a]) @ x)
+    return carrying(found, fields)
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.atleast_2d(matrix)
+
+
+def _require_unique(call: Call, found: Any) -> None:
+    """Nothing to ask: at any vertex ``fun`` has x for its derivative by c; where several are optimal it has a corner."""
+    marginals = [np.ravel(found[name].marginals) for name in ("lower", "upper", "ineqlin") if name in found]
+    room = [np.ravel(found[name].residual) for name in ("lower", "upper", "ineqlin") if name in found]
+    if not marginals or np.any(call.given.get("integrality")):
+        return  # another method, which gives no marginals; integers have none
+    pressing = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + found.con.size
+    if pressing < found.x.size and np.sum(np.concatenate(room) <= SMALL) + found.con.size >= found.x.size:
+        raise _degenerate("linprog", "several vertices are optimal")
+
+
+def _vertex(given: dict[str, Any], found: Any) -> Any:
+    """The solution by the constraints that hold as equations: as many as there are unknowns, each with a multiplier."""
+    n = found.x.size
+    low, high = _ends(given["bounds"], n)
+    groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
+    if given["A_ub"] is not None:
+        groups.append((_dense(given["A_ub"]), np.ravel(given["b_ub"]), "ineqlin"))
+    rows, ends, plain_rows = [], [], []
+    for matrix, end, name in groups:
+        pressing = np.abs(np.ravel(found[name].marginals)) > SMALL
+        touching = np.ravel(found[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(found.x)))
+        if name == "upper":  # where both ends are the same, one equation says so
+            equal = np.asarray(to_plain(low) == to_plain(high))
+            touching, pressing = touching & ~equal, pressing & ~equal
+        if name == "lower":
+            pressing = pressing | np.asarray(to_plain(low) == to_plain(high))
+        if np.any(touching & ~pressing):
+            raise _degenerate("linprog", "a constraint holds as an equation without a multiplier")
+        if pressing.any():
+            rows.append(matrix[pressing])
+            ends.append(end[pressing])
+    if given["A_eq"] is not None:
+        rows.append(_dense(given["A_eq"]))
+        ends.append(np.ravel(given["b_eq"]))
+    plain_rows = [np.asarray(to_plain(r)) for r in rows]
+    if sum(len(r) for r in plain_rows) != n or np.linalg.matrix_rank(np.concatenate(plain_rows)) < n:
+        raise _degenerate("linprog", "the solution is no vertex where as many constraints as unknowns hold as equations")
+    return with_value(found.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
+
+
+def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
+    """The lower and the upper bounds, infinite where there is none."""
+    if isinstance(bounds, np.ndarray):
+        both: Any = np.broadcast_to(bounds, (n, 2))
+        return both[:, 0], both[:, 1]
+    if bounds is None:
+        bounds = (0, None)
+    flat = len(bounds) == 2 and not any(isinstance(b, (list, tuple)) for b in bounds)
+    pairs = [tuple(bounds)] * n if flat else [tuple(b) for b in bounds]
+    if len(pairs) == 1:
+        pairs = pairs * n
+    low = [-np.inf if a is None else a for a, _ in pairs]
+    high = [np.inf if b is None else b for _, b in pairs]
+    both = [gathered(end) if has_node(end) else np.asarray(end) for end in (low, high)]
+    return both[0], both[1]
+
+
+def milp(*args: Any, **kwargs: Any) -> Any:
+    """``scipy.optimize.milp``: by the cost, of which the solution is piecewise constant."""
+    call = Call(scipy.optimize.milp, args, kwargs, "", kept="c")
+    c = gathered(call.raw["c"])
+    call.given["c"] = to_plain(c)
+    if has_node(call.raw.get("bounds")) or has_node(call.raw.get("constraints")):
+        raise TypeError("milp: bounds= and constraints= cannot hold nodes; fix the integers, and use scipy.optimize.linprog")
+    found = call()
+    if not has_node(c) or found.x is None:
+        return found
+    return carrying(found, {"x": unmoved(found.x, c), "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
+
+
+def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
+    """``scipy.optimize.isotonic_regression``: the mean of each block."""
+    y, weights = np.atleast_1d(gathered(y)), None if weights is None else np.atleast_1d(gathered(weights))
+    own = original_of(scipy.optimize.isotonic_regression)
+    found = own(to_plain(y), weights=to_plain(weights), increasing=increasing)
+    starts = found.blocks[:-1]
+    w = np.ones(y.shape[0]) if weights is None else weights
+    excess = np.cumsum(to_plain(w) * (to_plain(y) - found.x))  # zero at the end of each block, and within it nowhere
+    inside = np.delete(excess, found.blocks[1:] - 1)
+    small = SMALL * float(np.sum(np.abs(to_plain(w) * to_plain(y))))
+    if np.any(np.diff(found.x[starts]) == 0) or np.any(np.abs(inside) <= small):
+        raise _degenerate("isotonic_regression", "blocks of the same height are neighbours")
+    totals = np.add.reduceat(w, starts)
+    means = np.add.reduceat(w * y, starts) / totals
+    x = np.repeat(means, np.diff(found.blocks))
+    return carrying(found, {"x": with_value(found.x, x), "weights": with_value(found.weights, totals), "blocks": found.blocks})

@@ -1,0 +1,197 @@
+"""The implicit function theorem for functions that use nodes from outside: what a solver found, as a node.
+
+If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``, where p are the arguments that are nodes
+and all nodes that the function uses without being given them. Both modes and all orders (A. Griewank and A. Walther,
+*Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 15).
+
+A solver ends near the solution: the value is what it found, and derivatives are those at the solution itself, to which a few
+steps of Newton's lead. Where they lead away there is no solution, and no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import INERT, Node, attach, describe, gathered, memory_of, to_plain
+from compgraph.graph.context import NoGraph, is_recording, recording_on
+
+from ...forward import TangentNode
+from ...reverse import collect, connected_zeros, owned, sweep
+from ..call import Opaque, has_node
+from ..closure import Closure
+from ..implicit import jacobian_of
+
+Residual = Callable[[Sequence[Any]], Any]
+Verify = Callable[[Any], object]
+STEPS = 6  # of Newton's, each of which doubles the digits
+FAR = 1e-2  # how far from what a solver found, relative to its size, the solution may be
+
+_functions: dict[str, Opaque] = {}
+
+
+def solution(
+    name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Callable[[list[Any]], Any], verify: Verify | None = None
+) -> Any:
+    """What a solver found, as a function of all that it depends on.
+
+    Parameters
+    ----------
+    name : str
+        The function that solved, for messages and as the name of the operation.
+    residual : callable
+        Of a list, x and the leaves: an array of as many numbers as x has, which are zero at the solution.
+    x : array
+        What was found.
+    leaves : sequence
+        Arguments of the user's function, of which some may be nodes.
+    again : callable
+        What solves for other leaves.
+    verify : callable, optional
+        Looks at the solution itself, and raises where it has no derivative.
+
+    Returns
+    -------
+    array or Node
+        With the value of `x`; `x` itself if nothing is a node.
+    """
+    if not np.size(x):
+        return x
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Node) and leaf.__class__ not in INERT]
+    flat = _flat(residual)
+    closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
+    if closure.level:
+        return _with_tangents(name, residual, x, leaves, again, verify, closure.results[0])
+    operands = (*[leaves[i] for i in positions], *closure.closed)
+    if not operands or not is_recording():
+        return x
+    for node in closure.closed:
+        if memory_of(node):
+            raise TypeError(
+                f"{name}: the function uses the {describe(node)} from outside, which was written into; pass it by args=, or use "
+                "a copy (np.copy)"
+            )
+    if name not in _functions:
+        _functions[name] = Opaque(name)
+    call = Solution(name, flat, x, leaves, positions, closure.closed, again, verify)
+    return attach(x, _functions[name], operands, {"call": call})
+
+
+def _flat(residual: Residual) -> Residual:
+    return lambda given: np.ravel(gathered(residual(given)))
+
+
+def _with_tangents(name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Any, verify: Any, like: Any) -> Any:
+    """The same one level down, and its tangent: ``-(dg/dx)^-1`` times that of the residual where x stands still."""
+    level = like.level
+
+    def lower(given: Sequence[Any]) -> Any:
+        return _primal(_flat(residual)(given), level)
+
+    below = [_primal(leaf, level) for leaf in leaves]
+    base = solution(name, lower, x, below, again, verify)
+    at = base + polishing(name, lower, x, list(map(to_plain, below)), verify)
+    moved = _flat(residual)([at, *leaves]).tangent
+    matrix = regular(name, jacobian_of(lambda z: lower([z, *below]), at, ()))
+    tangent = np.linalg.solve(matrix, -np.expand_dims(moved, -1))[..., 0]
+    return like.like(base, np.reshape(tangent, (*moved.shape[:-1], *x.shape)) if x.ndim or moved.ndim > 1 else tangent[0])
+
+
+def _primal(value: Any, level: int) -> Any:
+    return value.primal if isinstance(value, TangentNode) and value.level == level else value
+
+
+def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None) -> Any:
+    """What leads from what a solver found to the solution: Newton's steps, on plain numbers."""
+    with NoGraph():
+        at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
+        floor = 4 * np.finfo(np.result_type(at.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
+        last = np.inf
+        for _ in range(STEPS):
+            value = np.asarray(to_plain(residual([at[()], *leaves])))
+            matrix = regular(name, to_plain(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
+            step = np.linalg.solve(matrix, -value)
+            length = float(np.max(np.abs(step)))
+            if not length <= FAR * size:
+                raise RuntimeError(
+                    f"{name}: what the solver found is no solution (Newton's next step has length {length:.3g}), so it has "
+                    "no derivative; give it smaller tolerances, more iterations or another start"
+                )
+            if length >= last:
+                break  # no more than rounding
+            at, last = at + np.reshape(step, at.shape), length
+            if length <= floor:
+                break
+        if verify is not None:
+            verify(at[()])
+        return (at - x)[()]
+
+
+def regular(name: str, matrix: Any) -> Any:
+    """A Jacobian with respect to the unknowns that can be inverted."""
+    plain = np.asarray(to_plain(matrix))
+    if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 0.1 / np.finfo(plain.dtype).eps:
+        raise np.linalg.LinAlgError(f"{name}: the Jacobian is singular at the solution, which has no derivative there")
+    return matrix
+
+
+class Solution:
+    """One solution: what its derivative takes."""
+
+    def __init__(
+        self, name: str, residual: Residual, x: Any, leaves: Any, positions: list[int], closed: list[Any], again: Any, verify: Any
+    ) -> None:
+        self.name, self.residual, self.closed, self.again, self.positions = name, residual, closed, again, positions
+        self.verify = verify
+        self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
+        self.dtype, self.shape = x.dtype, x.shape
+        self._kept: Any = None
+
+    def _given(self, operands: Sequence[Any]) -> list[Any]:
+        """The leaves, with operands in their places."""
+        given = list(self.leaves)
+        for i, operand in zip(self.positions, operands, strict=False):
+            given[i] = operand
+        for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
+            if operand is not node and operand is not node.plain:
+                np.asarray(operand)  # raises if it is a variable that was updated, and says so
+                raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
+        return given
+
+    def compute(self, *operands: Any) -> Any:
+        """The solution for other operands."""
+        given = operands if self.closed else [np.asarray(operand)[()] for operand in operands]
+        found = np.asarray(self.again(self._given(given)))
+        return found.astype(self.dtype, copy=False).reshape(self.shape)[()]
+
+    def _there(self, out: Any, given: list[Any]) -> Any:
+        """The solution itself, of which `out` has the derivatives."""
+        plain = to_plain([out, *given])
+        key = [*plain, *self.closed]
+        before = [] if self._kept is None else self._kept[0]
+        if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
+            self._kept = key, polishing(self.name, self.residual, plain[0], plain[1:], self.verify)
+        return out + self._kept[1]
+
+    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+        """The adjoints of the operands: those that ``-(dg/dx)^-T adjoint`` has through the residual."""
+        given = self._given(operands)
+        live = has_node(adjoint, out, *operands)
+        with nullcontext() if live else NoGraph():
+            at = self._there(out, given)
+            matrix = regular(self.name, jacobian_of(lambda z: self.residual([z, *given]), at, ()))
+            weights = np.linalg.solve(np.transpose(matrix), -np.ravel(adjoint))
+            closure = Closure(self.name, self.residual, [at, *given], [0, *[i + 1 for i in self.positions]])
+        (result,) = closure.results
+        wanted = [*closure.inputs[1:], *self.closed]
+        nodes = collect(result, stop=[*closure.inputs, *self.closed])
+        if not live:
+            weights = to_plain(weights)
+            found = owned(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
+            return [found[x] for x in wanted]
+        with recording_on():
+            found = sweep(nodes, result, np.ones_like(result) * weights, set(wanted), True, frozenset(wanted))
+            return [found[x] if x in found else connected_zeros(x, weights) for x in wanted]

@@ -1,0 +1,91 @@
+"""Rules of ``scipy.signal``'s filters: each derivative is a filter again.
+
+``A y = B x``, of which the derivatives are ``dy = (B / A) dx``, ``dy = (dB / A) x`` and, from ``dA y + A dy = 0``,
+``dy = -(dA / A) y``. The transpose of a filter runs backwards in time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ....rules import general
+
+_MANY = 64  # more lags than these are computed by a Fourier transform
+
+
+def _backwards(b: Any, a: Any, g: Any, axis: int) -> Any:
+    """The transpose of a filter."""
+    return np.flip(scipy.signal.lfilter(b, a, np.flip(g, axis), axis), axis)
+
+
+def _lagged(g: Any, u: Any, count: int) -> Any:
+    """``sum over n of g[n] u[n - k]`` along the last axis, and over all others, for k from 0 on."""
+    length = g.shape[-1]
+    if count <= _MANY:
+        return np.stack([np.sum(g[..., k:] * u[..., : max(length - k, 0)]) for k in range(count)])
+    found = scipy.signal.fftconvolve(g, np.flip(u, -1), axes=-1)[..., length - 1 : length - 1 + count]
+    summed = np.sum(found, axis=tuple(range(found.ndim - 1)))
+    return np.pad(summed, (0, count - summed.shape[0]))
+
+
+def _recursive(g: Any, a: Any, signal: Any, count: int, axis: int) -> Any:
+    """The adjoint of coefficients that meet a signal before the recursive part does."""
+    through = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
+    return _lagged(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
+
+
+scipy_signal_lfilter_grad = (
+    general(
+        "scipy_signal_lfilter",
+        lambda g, out, b, a, x, axis=-1: _recursive(g, np.asanyarray(a), x, len(b), axis),
+        lambda g, out, b, a, x, axis=-1: -_recursive(g, np.asanyarray(a), out, len(a), axis),
+        lambda g, out, b, a, x, axis=-1: _backwards(b, a, g, axis),
+    )
+    .tangent(
+        lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(t, a, x, axis),
+        lambda t, out, b, a, x, axis=-1: -scipy.signal.lfilter(t, a, out, axis),
+        lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(b, a, t, axis),
+    )
+    .batched(lambda position, g, out, b, a, x, axis=-1: _pull(position, g, b, a, x, axis))
+)
+
+
+def _pull(position: int, g: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
+    """A signal has one more axis; of coefficients nothing is said here."""
+    return NotImplemented if position < 2 else _backwards(b, a, g, axis % np.ndim(x) - np.ndim(x))
+
+
+def _of_length(x: Any, length: int) -> Any:
+    """Cut, or padded with zeros, along the last axis."""
+    missing = length - x.shape[-1]
+    return x[..., :length] if missing <= 0 else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+
+
+def _spread(x: Any, up: int, length: int) -> Any:
+    """With ``up - 1`` zeros after each element of the last axis, and of a length."""
+    apart = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
+    return _of_length(np.reshape(apart, (*x.shape[:-1], -1)), length)
+
+
+def _upfirdn_x(g: Any, out: Any, h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, **_: Any) -> Any:
+    """The kernel turned around, up and down exchanged; zeros before it bring the first result to the first element."""
+    late = len(h) - 1
+    before = -late % up
+    turned = np.pad(np.flip(h), (before, 0))
+    found = np.moveaxis(scipy.signal.upfirdn(turned, g, down, up, axis), axis, -1)[..., (late + before) // up :]
+    return np.moveaxis(_of_length(found, x.shape[axis]), -1, axis)
+
+
+def _upfirdn_h(g: Any, out: Any, h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, **_: Any) -> Any:
+    length = max(g.shape[axis] * down, x.shape[axis] * up)
+    spread = _spread(np.moveaxis(g, axis, -1), down, length), _spread(np.moveaxis(x, axis, -1), up, length)
+    return _lagged(*spread, len(h))
+
+
+scipy_signal_upfirdn_grad = general("scipy_signal_upfirdn", _upfirdn_h, _upfirdn_x).tangent(
+    lambda t, out, h, x, **options: scipy.signal.upfirdn(t, x, **options),
+    lambda t, out, h, x, **options: scipy.signal.upfirdn(h, t, **options),
+)

@@ -1,0 +1,142 @@
+"""Rules of ufuncs that SciPy keeps for its distributions: densities and quantiles with their parameters behind."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .entering import sc, special
+from .gamma import beta_density
+from .parameters import betainc_slopes
+from .statistics import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
+
+special_beta_pdf_grad = special(
+    "_beta_pdf",
+    lambda g, out, x, a, b: g * (out * ((a - 1) / x - (b - 1) / (1 - x))),
+    lambda g, out, x, a, b: g * (out * (np.log(x) - sc.psi(a) + sc.psi(a + b))),
+    lambda g, out, x, a, b: g * (out * (np.log1p(-x) - sc.psi(b) + sc.psi(a + b))),
+)
+special_beta_ppf_grad = special(
+    "_beta_ppf",
+    lambda g, out, p, a, b: g / beta_density(a, b, out),
+    lambda g, out, p, a, b: -g * (betainc_slopes(a, b, out)[0] / beta_density(a, b, out)),
+    lambda g, out, p, a, b: -g * (betainc_slopes(a, b, out)[1] / beta_density(a, b, out)),
+)
+special_cauchy_ppf_grad = special(
+    "_cauchy_ppf",
+    lambda g, out, p, loc, scale: g * (math.pi * (scale + (out - loc) ** 2 / scale)),
+    lambda g, out, p, loc, scale: g,
+    lambda g, out, p, loc, scale: g * ((out - loc) / scale),
+)
+special_cauchy_isf_grad = special(
+    "_cauchy_isf",
+    lambda g, out, p, loc, scale: -g * (math.pi * (scale + (out - loc) ** 2 / scale)),
+    lambda g, out, p, loc, scale: g,
+    lambda g, out, p, loc, scale: g * ((out - loc) / scale),
+)
+special_log1mexp_grad = special("_log1mexp", lambda g, out, x: -g * np.exp(x - out))
+
+
+# The noncentral chi square distribution is a mixture, by Poisson's weights, of chi square ones of 2 degrees of freedom more each,
+# so that its derivative by the noncentrality is half the difference to that of 2 more.
+special_ncx2_pdf_grad = special(
+    "_ncx2_pdf",
+    lambda g, out, x, df, nc: g * (out * ((0.5 * df - 1) / x - 0.5) + 0.5 * nc / x * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc)),
+    "df",
+    lambda g, out, x, df, nc: g * (0.5 * (sc._ufuncs._ncx2_pdf(x, df + 2.0, nc) - out)),
+)
+special_ncx2_sf_grad = special(
+    "_ncx2_sf",
+    lambda g, out, x, df, nc: -g * sc._ufuncs._ncx2_pdf(x, df, nc),
+    "df",
+    lambda g, out, x, df, nc: g * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc),
+)
+special_ncx2_isf_grad = special(
+    "_ncx2_isf",
+    lambda g, out, p, df, nc: -g / sc._ufuncs._ncx2_pdf(out, df, nc),
+    "df",
+    lambda g, out, p, df, nc: g * (sc._ufuncs._ncx2_pdf(out, df + 2.0, nc) / sc._ufuncs._ncx2_pdf(out, df, nc)),
+)
+
+# Of the counts no derivative is known; the real parameter of the negative binomial distribution has one.
+special_binom_pmf_grad = special("_binom_pmf", "k", "n", lambda g, out, k, n, p: g * (out * ((k - n * p) / (p * (1 - p)))))
+special_binom_cdf_grad = special("_binom_cdf", "k", "n", lambda g, out, k, n, p: -g * beta_density(k + 1.0, n - k * 1.0, p))
+special_binom_sf_grad = special("_binom_sf", "k", "n", lambda g, out, k, n, p: g * beta_density(k + 1.0, n - k * 1.0, p))
+special_nbinom_pmf_grad = special(
+    "_nbinom_pmf",
+    "k",
+    lambda g, out, k, n, p: g * (out * (sc.psi(n + k) - sc.psi(n) + np.log(p))),
+    lambda g, out, k, n, p: g * (out * (n / p - k / (1 - p))),
+)
+special_nbinom_cdf_grad = special(
+    "_nbinom_cdf",
+    "k",
+    lambda g, out, k, n, p: g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: g * beta_density(n, k + 1.0, p),
+)
+special_nbinom_sf_grad = special(
+    "_nbinom_sf",
+    "k",
+    lambda g, out, k, n, p: -g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: -g * beta_density(n, k + 1.0, p),
+)
+
+
+# The noncentral t and F distributions, by the argument and the noncentrality
+def _t_slope(t: Any, df: Any, nc: Any) -> Any:
+    """The derivative of the density, by moments of the distribution of chi."""
+    root = np.sqrt(df)
+    return (nc / root * t_moment(df + 2.0, df, nc, t) - t / df * t_moment(df + 3.0, df, nc, t)) / root
+
+
+def _f_tilted(x: Any, dfn: Any, dfd: Any, nc: Any) -> tuple[Any, Any, Any]:
+    """The share w of beta, its derivative, and the density with the derivative of its confluent function in place of that."""
+    a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
+    w, slope = dfn * x / total, dfn * dfd / total**2
+    tilted = np.exp(-0.5 * nc) * beta_density(a, b, w) * slope * ((a + b) / a) * sc.hyp1f1(a + b + 1, a + 1, 0.5 * nc * w)
+    return w, slope, tilted
+
+
+def _f_slope(g: Any, out: Any, x: Any, dfn: Any, dfd: Any, nc: Any) -> Any:
+    w, slope, tilted = _f_tilted(x, dfn, dfd, nc)
+    bend = (0.5 * dfn - 1) / w - (0.5 * dfd - 1) / (1 - w)
+    return g * (out * (bend * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * tilted)
+
+
+def _f_by_nc(g: Any, out: Any, x: Any, dfn: Any, dfd: Any, nc: Any) -> Any:
+    w, _, tilted = _f_tilted(x, dfn, dfd, nc)
+    return g * (0.5 * (w * tilted - out))
+
+
+special_nct_pdf_grad = special(
+    "_nct_pdf",
+    lambda g, out, x, df, nc: g * _t_slope(x, df, nc),
+    "df",
+    lambda g, out, x, df, nc: g * (x / df * t_moment(df + 2.0, df, nc, x) - nc * out),
+)
+special_nct_sf_grad = special(
+    "_nct_sf", lambda g, out, x, df, nc: -g * t_noncentral(df, nc, x), "df", lambda g, out, x, df, nc: -g * t_shift(df, nc, x)
+)
+special_nct_isf_grad = special(
+    "_nct_isf",
+    lambda g, out, p, df, nc: -g / t_noncentral(df, nc, out),
+    "df",
+    lambda g, out, p, df, nc: -g * (t_shift(df, nc, out) / t_noncentral(df, nc, out)),
+)
+special_ncf_pdf_grad = special("_ncf_pdf", _f_slope, "dfn", "dfd", _f_by_nc)
+special_ncf_sf_grad = special(
+    "_ncf_sf",
+    lambda g, out, x, dfn, dfd, nc: -g * f_noncentral(dfn, dfd, nc, x),
+    "dfn",
+    "dfd",
+    lambda g, out, x, dfn, dfd, nc: -g * f_shift(dfn, dfd, nc, x),
+)
+special_ncf_isf_grad = special(
+    "_ncf_isf",
+    lambda g, out, p, dfn, dfd, nc: -g / f_noncentral(dfn, dfd, nc, out),
+    "dfn",
+    "dfd",
+    lambda g, out, p, dfn, dfd, nc: -g * (f_shift(dfn, dfd, nc, out) / f_noncentral(dfn, dfd, nc, out)),
+)

@@ -1,0 +1,95 @@
+"""Rules of what ``scipy.special`` writes in Python: sums of exponentials, spherical Bessel functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....rules import Rule, elementwise, general, spread
+from .entering import sc
+
+# -------------------------------------------------------------------------------------------- sums of exponentials
+
+
+def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
+    """The share of each term in the sum, without its weight."""
+    if return_sign and np.result_type(a).kind == "c":
+        raise TypeError("scipy.special.logsumexp: of complex numbers, return_sign=True is not analytic; leave it out")
+    log, sign = out if return_sign else (out, None)
+    log = spread(log, a, axis, keepdims)
+    share = np.exp(a - np.where(log == -np.inf, 0, log))
+    return share if sign is None else share * spread(sign, a, axis, keepdims)
+
+
+def _passed(g: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
+    return spread(g[0] if return_sign else g, a, axis, keepdims)
+
+
+def _signed(return_sign: Any, log: Any) -> Any:
+    return (log, np.zeros_like(log)) if return_sign else log
+
+
+def _term(g: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+    if return_sign and g[0] is None:
+        return None
+    share = _weights(out, a, axis, keepdims, return_sign)
+    share = share if b is None else np.where(b == 0, 0, b * share)
+    return _passed(g, share, axis, keepdims, return_sign) * share
+
+
+def _weight(g: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+    if return_sign and g[0] is None:
+        return None
+    share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
+    return _passed(g, share, axis, keepdims, return_sign) * share
+
+
+def _term_tangent(
+    t: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False
+) -> Any:
+    share = _weights(out, a, axis, keepdims, return_sign)
+    share = share if b is None else np.where(b == 0, 0, b * share)
+    return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
+
+
+def _weight_tangent(t: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+    share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
+    return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
+
+
+scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _term, _weight).tangent(_term_tangent, _weight_tangent)
+
+
+def _softmax(g: Any, out: Any, x: Any, axis: Any = None) -> Any:
+    """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
+    return out * (g - np.sum(g * out, axis=axis, keepdims=True))
+
+
+scipy_special_softmax_grad = general("scipy_special_softmax", _softmax).tangent(_softmax)
+scipy_special_log_softmax_grad = general(
+    "scipy_special_log_softmax", lambda g, out, x, axis=None: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
+).tangent(lambda t, out, x, axis=None: t - np.sum(np.exp(out) * t, axis=axis, keepdims=True))
+
+
+# -------------------------------------------------------------------------------------------- spherical Bessel functions
+
+
+def _spherical(name: str, below: int, above: int) -> Rule:
+    """``(2 n + 1) f_n' = below n f_(n-1) + above (n + 1) f_(n+1)``, DLMF 10.51.2 and 10.51.5, which divides by no argument."""
+
+    def formula(g: Any, out: Any, z: Any, n: Any, derivative: bool = False) -> Any:
+        function = getattr(sc, name)
+        if not derivative:
+            return g * function(n, z, True)
+        n = np.asarray(n)
+        lower, upper = function(np.maximum(n - 1, 0), z, True), function(n + 1, z, True)
+        return g * ((below * n * lower + above * (n + 1) * upper) / (2 * n + 1))
+
+    return elementwise(f"scipy_special_{name}", formula)
+
+
+scipy_special_spherical_jn_grad = _spherical("spherical_jn", 1, -1)
+scipy_special_spherical_yn_grad = _spherical("spherical_yn", 1, -1)
+scipy_special_spherical_in_grad = _spherical("spherical_in", 1, 1)
+scipy_special_spherical_kn_grad = _spherical("spherical_kn", -1, -1)

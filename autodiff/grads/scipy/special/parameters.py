@@ -1,0 +1,122 @@
+"""Derivatives of the incomplete gamma and beta functions, and of zeta functions, with respect to their parameters.
+
+No closed form is known of the first two; as integrals they are smooth, and a double exponential rule takes the integrals to
+about rounding (H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ. RIMS 9, 1974). Its points
+do not depend on the function, so that the sum can be differentiated again, as often as one likes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph.protocols import stop_gradient
+
+from .entering import sc
+
+# y = exp(s - exp(-s)), for what decays exponentially: of 250 steps in s the sum is exact to rounding, also where the rate of
+# the decay is known within a factor of some hundreds only.
+_STEP = 0.04
+_S = np.arange(-3.8, 6.2, _STEP)
+_POINTS = np.exp(_S - np.exp(-_S))
+_WEIGHTS = _STEP * _POINTS * (1 + np.exp(-_S))
+
+
+def _column(x: Any) -> Any:
+    """With a last axis of length one, for the points of the integral."""
+    return np.expand_dims(x, -1)
+
+
+def half_line(integrand: Callable[[Any], Any], rate: Any) -> Any:
+    """The integral from 0 to infinity of a function that decays as ``exp(-rate * y)``, of an array with a last axis for `y`."""
+    rate = stop_gradient(rate)
+    return np.sum(integrand(_POINTS / _column(rate)) * _WEIGHTS, axis=-1) / rate
+
+
+def gammainc_slope(a: Any, x: Any) -> Any:
+    """The derivative of the regularised lower incomplete gamma function with respect to `a`.
+
+    The integral of the derivative of its density, ``t**a exp(-t) (log(t) - psi(a)) / Gamma(a)`` over ``log(t)``, from `x` to
+    the side where less of the distribution lies: that over both is 0.
+    """
+    outside = (x <= 0) | (x == np.inf)
+    x = np.where(outside, 1.0, x)
+    lower = stop_gradient(x) < np.maximum(stop_gradient(a), 1)
+    side = np.where(lower, -1.0, 1.0)
+    spread = np.minimum(np.where(lower, a, x), np.sqrt(np.where(lower, a, x)))
+    rate = np.maximum(np.abs(a - x) * (lower == (x < a)), spread)
+    cap = _column(stop_gradient(np.log(x + 50 * np.sqrt(x) + 800)))  # past it is less than the smallest number
+
+    def density(y: Any) -> Any:
+        log = _column(np.log(x)) + _column(side) * y
+        log = np.where(log < cap, log, cap)
+        return np.exp(_column(a) * log - np.exp(log) - _column(sc.gammaln(a))) * (log - _column(sc.psi(a)))
+
+    return np.where(outside, 0, -side * half_line(density, rate))
+
+
+def betainc_slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """The derivatives of the regularised incomplete beta function with respect to `a` and to `b`."""
+    outside = (x <= 0) | (x >= 1)
+    x = np.where(outside, 0.5, x)
+    logit = np.log(x) - np.log1p(-x)
+    return np.where(outside, 0, _beta_slope(a, b, x, logit)), np.where(outside, 0, -_beta_slope(b, a, 1 - x, -logit))
+
+
+def _beta_slope(a: Any, b: Any, x: Any, logit: Any) -> Any:
+    """As for the gamma distribution, over ``log(t / (1 - t))``."""
+    drift = a - (a + b) * x
+    side = np.where(stop_gradient(drift) > 0, -1.0, 1.0)
+    size = a * b / (a + b)
+    rate = np.maximum(np.abs(drift), np.minimum(size, np.sqrt(size)))
+    mean = sc.psi(a) - sc.psi(a + b)
+
+    def density(y: Any) -> Any:
+        w = _column(logit) + _column(side) * y
+        below, above = sc.log_expit(w), sc.log_expit(-w)
+        power = _column(a) * below + _column(b) * above - _column(sc.betaln(a, b))
+        return np.exp(power) * (below - _column(mean))
+
+    return -side * half_line(density, rate)
+
+
+# -------------------------------------------------------------------------------------------- zeta functions
+
+_TERMS = 24
+_BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+
+
+def hurwitz_slope(s: Any, q: Any) -> Any:
+    """The derivative of Hurwitz's zeta function with respect to `s`: Euler's and Maclaurin's sum, DLMF 25.11.28."""
+    n = np.arange(float(_TERMS))
+    base = _column(q) + n
+    first = -np.sum(np.log(base) * base ** -_column(s), axis=-1)
+    w = q + float(_TERMS)
+    log, power = np.log(w), w**-s
+    total = first - w * power * (log / (s - 1) + 1 / (s - 1) ** 2) - 0.5 * log * power
+    product, slope = s * 1.0, 1.0  # s (s + 1) ... (s + 2 k - 2), and its derivative
+    for k, bernoulli in enumerate(_BERNOULLI, 1):
+        weight = bernoulli / math.factorial(2 * k) * w ** (1 - 2 * k)
+        total = total + weight * power * (slope - log * product)
+        for step in (2 * k - 1, 2 * k):
+            product, slope = product * (s + step), slope * (s + step) + product
+    return total
+
+
+def riemann_slope(s: Any) -> Any:
+    """The derivative of Riemann's zeta function, below 0 by its functional equation, DLMF 25.4.1."""
+    if s.dtype.kind == "c":
+        raise TypeError("scipy.special.zeta: the derivative by a complex number is not known; give it a plain value")
+    left = s < 0
+    right = np.where(left, 1 - s, s)
+    slope = hurwitz_slope(right, np.ones(()))
+    t = np.where(left, s, -0.5)
+    log = math.log(2 * math.pi)
+    factor = 2 * (2 * math.pi) ** (t - 1) * sc.gamma(1 - t)
+    sine, cosine = np.sin(math.pi / 2 * t), np.cos(math.pi / 2 * t)
+    value = sc.zeta(np.where(left, right, 2.0))
+    reflected = factor * (value * (sine * (log - sc.psi(1 - t)) + math.pi / 2 * cosine) - sine * slope)
+    return np.where(left, reflected, slope)

@@ -1,0 +1,33 @@
+"""What nodes have in memory: the slots of all kinds, so that an array made in time can become a node where it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Layout(np.ndarray):
+    """An array with room for what a node knows; see `Node` for what each is."""
+
+    __slots__ = (
+        "_name",
+        "_operands",
+        "_scope",
+        "args",
+        "code",
+        "edges",
+        "function",
+        "instruction",
+        "lineage",
+        "memory",
+        "options",
+        "origin",
+        "plain",
+        "taken",
+        "tick",
+    )  # fmt: skip
+
+
+class TangentLayout(Layout):
+    """The same, with room for what a node with a tangent knows beside; see `autodiff.forward`."""
+
+    __slots__ = ("_primal", "_shadow", "_tangent", "inputs", "is_scalar", "level", "root")

@@ -1,0 +1,265 @@
+"""Plain arrays made while a function is differentiated: NumPy's own in all respects, but nodes once a node is written into them.
+
+A program fills ``np.zeros(n)`` and cannot know beforehand whether with numbers or with nodes. A `Promotable` is an array over
+real memory, of which NumPy, C code and SciPy see nothing but that. It has room for what a node knows, so that it can become one
+where it stands, with all its views, when a node is written into it or into one of these. What is computed or copied from it is
+promotable too.
+
+An array that was there before the function was called belongs to the caller. Within the function it is seen as `Given`: the same
+memory; what is computed from it is promotable, and a node written into it raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .aliasing import place_in, window
+from .context import is_recording, wrappers
+from .history import hollow_out
+from .layout import Layout, TangentLayout
+from .node import InertNode, Node, fill, new_view
+from .operands import to_plain
+from .record import record
+
+ndarray = np.ndarray
+
+
+class Promotable(Layout):
+    """A plain array that becomes a node once a node is written into it or into a view of it."""
+
+    __slots__ = ()
+    is_given = False
+
+    def __array_finalize__(self, source: Any) -> None:
+        base = self.base
+        if isinstance(base, Promotable):
+            _remember(base, self)
+        elif isinstance(source, Promotable) and source.is_given:  # a copy: memory of its own
+            self.__class__ = _FRESH[self.__class__]
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if return_scalar:
+            return array[()]
+        if array.__class__ is ndarray and array.dtype.kind in "fc":
+            return new_view(array, _FRESH[self.__class__])
+        return array
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        for kind in types:
+            if issubclass(kind, Node):
+                return NotImplemented
+        return ndarray.__array_function__(self, function, types, args, kwargs)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if value.__class__ in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
+            ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
+        elif not _is_followed(value):
+            ndarray.__setitem__(self, index, to_plain(value))
+        else:
+            promote(self)
+            self[index] = value
+
+    def fill(self, value: Any) -> None:
+        """As ``ndarray.fill``."""
+        self[...] = value
+
+    def numbers_now(self) -> Any:
+        """A plain array of the numbers as they are, which nobody changes: an operand as the graph keeps it.
+
+        While nothing has changed it is the same one for all operations.
+        """
+        if self.is_given:
+            return new_view(self, ndarray)
+        kept = getattr(self, "_operands", None)
+        if kept is None or not _same_bits(kept, self):
+            kept = self._operands = np.array(self, subok=False, order="K")
+        return kept
+
+    def __reduce__(self) -> Any:
+        return new_view(self, ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return new_view(self, ndarray).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+
+class TangentPromotable(TangentLayout, Promotable):
+    """The same within a function through which tangents are pushed."""
+
+    __slots__ = ()
+
+
+class Given(Promotable):
+    """An array that was there before the function that is differentiated was called."""
+
+    __slots__ = ()
+    is_given = True
+
+
+class TangentGiven(TangentPromotable):
+    """The same within a function through which tangents are pushed."""
+
+    __slots__ = ()
+    is_given = True
+
+
+_FRESH: dict[type, type] = {
+    Promotable: Promotable, Given: Promotable, TangentPromotable: TangentPromotable, TangentGiven: TangentPromotable,
+}  # fmt: skip
+PROMOTABLE = frozenset(_FRESH)
+_NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
+_PRUNED = 16  # views that are remembered before the dead are looked for
+
+
+def promotable(array: Any) -> Any:
+    """A fresh plain array, as one that becomes a node once a node is written into it."""
+    return new_view(array, TangentPromotable if wrappers.get() else Promotable)
+
+
+def given(array: Any) -> Any:
+    """A plain array of the caller's, as the function that is differentiated sees it."""
+    return new_view(array, TangentGiven if wrappers.get() else Given)
+
+
+def plainly(value: Any) -> Any:
+    """What a user outside is given for an array of these kinds: NumPy's own."""
+    return new_view(value, ndarray) if value.__class__ in _FRESH else value
+
+
+def holds_node(value: Any) -> bool:
+    """Whether a value is a node, or a list or tuple with one in it."""
+    if value.__class__ is list or value.__class__ is tuple:
+        return any(map(holds_node, value))
+    return isinstance(value, Node)
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype.kind == "f" and one.dtype.itemsize == 8:
+        one, other = np.ndarray.view(one, np.int64), np.ndarray.view(new_view(other, ndarray), np.int64)
+        return bool((one == other).all())
+    return bool(np.array_equal(one, new_view(other, ndarray)))
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether something of a node, or of nodes in a list, is to be kept beside its numbers."""
+    if isinstance(value, Node):
+        return is_recording() or bool(value.level)
+    return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
+
+
+def _remember(root: Any, view: Any) -> None:
+    """Let an array know its views."""
+    views = getattr(root, "memory", None)
+    if views is None:
+        views = root.memory = []
+    views.append(weakref.ref(view))
+    if len(views) >= _PRUNED and not len(views) & (len(views) - 1):  # at powers of two
+        views[:] = [reference for reference in views if reference() is not None]
+
+
+def promote(array: Any) -> None:
+    """Let an array, what it is a view of, and all views of that, become nodes where they stand."""
+    if array.is_given:
+        raise TypeError(
+            f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
+            "function was called; it belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
+        )
+    base = array.base
+    if isinstance(base, Node):  # the rest was promoted before
+        _become(array, record(window, (base,), place_in(base.plain, array)))
+        return
+    root = base if isinstance(base, Promotable) else array
+    views = [view for reference in getattr(root, "memory", None) or () if (view := reference()) is not None]
+    places = [place_in(root, view) for view in views]
+    _promote_root(root)
+    for view, place in zip(views, places, strict=True):
+        if isinstance(view, Promotable) and view.dtype.kind in "fc":
+            _become(view, record(window, (root,), place))
+
+
+def _promote_root(root: Any) -> None:
+    base = root.base
+    if base is None:  # it has the memory itself, and would hold a view that holds it
+        plain = np.array(root, subok=False, order="K")
+    elif base.__class__ is ndarray:
+        plain = window(base, **place_in(base, root))
+    else:
+        plain = new_view(root, ndarray)
+    made: Any = plain
+    if isinstance(root, TangentLayout):
+        for wrap in wrappers.get():
+            made = wrap(made)
+        if not isinstance(made, TangentLayout):
+            raise TypeError(
+                f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
+                "were pushed, after that returned; copy it first (np.copy)"
+            )
+        _become(root, made)
+        return
+    root.__class__ = InertNode  # a write makes it what it has to be
+    root.plain = plain
+    root._operands = None
+    fill(root, None, (), ())
+
+
+def _become(array: Any, made: Any) -> None:
+    """Let an array be the node that was made for it."""
+    for kind in type(made).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if hasattr(made, slot):
+                setattr(array, slot, getattr(made, slot))
+    array.__class__ = made.__class__
+    if new_view(made, ndarray).dtype != made.dtype:
+        hollow_out(array)
+
+
+def promoted(value: Any) -> Any:
+    """What a function writes into: an array that can be, as a node."""
+    if isinstance(value, Promotable) and value.dtype.kind in "fc":
+        promote(value)
+    return value
+
+
+def _asking(name: str) -> Any:
+    """A method that takes arrays, which NumPy's own would take for plain ones."""
+    by_numpy = getattr(ndarray, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
+            return getattr(np, name)(self, *args, **kwargs)
+        return by_numpy(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _part(name: str) -> property:
+    """``z.real``, ``z.imag``, ``a.flat``, into which nodes may be written."""
+    by_numpy = getattr(ndarray, name)
+
+    def write(self: Any, value: Any) -> None:
+        if holds_node(value) and _is_followed(value) and self.dtype.kind in "fc":
+            promote(self)
+            setattr(self, name, value)
+        else:
+            by_numpy.__set__(self, value)
+
+    def read(self: Any) -> Any:
+        if name == "flat" and self.flags.c_contiguous:
+            return self.reshape(-1)  # which nodes can be written into
+        return by_numpy.__get__(self)
+
+    return property(read, write)
+
+
+for _name in ("dot", "clip", "choose", "searchsorted", "put"):
+    setattr(Promotable, _name, _asking(_name))
+for _name in ("real", "imag", "flat"):
+    setattr(Promotable, _name, _part(_name))

@@ -1,0 +1,120 @@
+"""Random numbers whose parameters are nodes: the same draw, as a function of its parameters.
+
+A draw of a location-scale family is ``loc + scale * z`` with z drawn from the standard one, so its derivatives are plain to see
+(Kingma and Welling, "Auto-encoding variational Bayes", 2014). NumPy draws with the plain numbers, and z is found from what it
+drew; so the numbers, and the state of the generator, are NumPy's own. Families that do not follow their parameters by such a
+formula refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph import gathered, holds_node, to_plain
+
+Formula = Callable[..., Any]
+
+
+def _moved(drawn: Any, loc: Any, scale: Any) -> Any:
+    """``loc + scale * z``, of which `drawn` is the value."""
+    standard = _safe(drawn - to_plain(loc), to_plain(scale))
+    return loc + scale * standard
+
+
+def _safe(numerator: Any, scale: Any) -> Any:
+    """``numerator / scale``; 0 where the scale is 0, and nothing can be told of the standard draw."""
+    if np.any(np.equal(scale, 0)):
+        raise TypeError(
+            "a draw of scale 0 does not tell the standard draw, by which it follows its scale; draw that: rng.normal()"
+        )
+    return numerator / scale
+
+
+def _scaled(drawn: Any, scale: Any) -> Any:
+    return scale * _safe(drawn, to_plain(scale))
+
+
+def _powered(drawn: Any, a: Any) -> Any:
+    """``z ** (1 / a)``, of which `drawn` is the value."""
+    return (drawn ** to_plain(a)) ** (1 / a)
+
+
+def _triangular(drawn: Any, left: Any, mode: Any, right: Any) -> Any:
+    """By the inverse of the distribution function at the same probability."""
+    a, c, b = map(to_plain, (left, mode, right))
+    rises = drawn < c
+    with np.errstate(all="ignore"):
+        u = np.where(rises, (drawn - a) ** 2 / ((b - a) * (c - a)), 1 - (b - drawn) ** 2 / ((b - a) * (b - c)))
+    low = left + np.sqrt(np.where(rises, u, 0.25) * (right - left) * np.where(rises, mode - left, 1.0))
+    high = right - np.sqrt(np.where(rises, 0.25, 1 - u) * (right - left) * np.where(rises, 1.0, right - mode))
+    return np.where(rises, low, high)
+
+
+# For each family its parameters, with the values they have by themselves, and the draw as a function of them.
+FAMILIES: dict[str, tuple[dict[str, Any], Formula]] = {
+    **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ({"loc": 0.0, "scale": 1.0}, _moved)),
+    "uniform": ({"low": 0.0, "high": 1.0}, lambda v, low, high: _moved(v, low, high - low)),
+    "exponential": ({"scale": 1.0}, _scaled),
+    "rayleigh": ({"scale": 1.0}, _scaled),
+    "lognormal": ({"mean": 0.0, "sigma": 1.0}, lambda v, mean, sigma: np.exp(_moved(np.log(v), mean, sigma))),
+    "weibull": ({"a": None}, _powered),
+    "power": ({"a": None}, _powered),
+    "pareto": ({"a": None}, lambda v, a: _powered(v + 1, a) - 1),
+    "triangular": ({"left": None, "mode": None, "right": None}, _triangular),
+}
+
+REFUSED = (
+    "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "geometric", "hypergeometric", "logseries", "multinomial",
+    "multivariate_hypergeometric", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f", "poisson",
+    "standard_gamma", "standard_t", "vonmises", "wald", "zipf", "shuffle", "permutation", "permuted", "choice",
+)  # fmt: skip
+
+
+def drawing(name: str, original: Any) -> Any:
+    """A drawing function that takes nodes for parameters."""
+    parameters, formula = FAMILIES[name]
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if not (any(map(holds_node, args)) or any(map(holds_node, kwargs.values()))):
+            return original(*args, **kwargs)
+        drawn = original(*to_plain(args), **to_plain(kwargs))
+        given = dict(zip(parameters, args, strict=False)) | kwargs
+        return formula(drawn, *[gathered(given.get(key, default)) for key, default in parameters.items()])
+
+    return draw
+
+
+def refusing(name: str, original: Any) -> Any:
+    """A drawing function that refuses nodes."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
+            raise TypeError(
+                f"random numbers by {name} do not follow their parameters by a formula that has a derivative; draw standard "
+                "ones and move them (mean + L @ rng.standard_normal(n)), or give plain parameters (node.value)"
+            )
+        return original(*args, **kwargs)
+
+    return draw
+
+
+ANSWERS: dict[str, Callable[[str, Any], Any]] = {**dict.fromkeys(FAMILIES, drawing), **dict.fromkeys(REFUSED, refusing)}
+
+
+class Generator(np.random.Generator):
+    """A generator over the same bits, whose draws follow their parameters."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = np.random.Generator.__getattribute__(self, name)
+        return ANSWERS[name](name, found) if name in ANSWERS else found
+
+    def __reduce__(self) -> Any:
+        return np.random.Generator(self.bit_generator).__reduce__()
+
+
+def following(generator: np.random.Generator) -> Generator:
+    """A generator that draws what another would have drawn, and leaves that in the same state."""
+    return Generator(generator.bit_generator)

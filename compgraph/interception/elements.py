@@ -1,0 +1,93 @@
+"""Python's own loops over elements: ``np.vectorize``, ``np.ndenumerate``, ``np.fromiter``, ``np.r_`` of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..graph import Node, gathered, holds_node, promotable
+from ..graph.hollow import bodies
+
+
+def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``np.vectorize(f)(*args)``: f called on the elements of nodes, and its results in an array of nodes."""
+    self, *given = args
+    if self.signature is not None:
+        raise TypeError("np.vectorize with a signature is not supported on nodes; write the loop, and np.stack its results")
+    named = {name: value for name, value in kwargs.items() if name not in self.excluded}
+    positions = [k for k in range(len(given)) if k not in self.excluded]
+    operands = np.broadcast_arrays(*[_as_array(given[k]) for k in positions], *map(_as_array, named.values()))
+    shape = operands[0].shape
+    results = []
+    for index in np.ndindex(shape):
+        parts = [operand[index] for operand in operands]
+        call = list(given)
+        for k, part in zip(positions, parts, strict=False):
+            call[k] = part
+        keywords = {**kwargs, **dict(zip(named, parts[len(positions) :], strict=True))}
+        results.append(self.pyfunc(*call, **keywords))
+    if not results:
+        return original(*args, **kwargs)
+    if isinstance(results[0], tuple):
+        return tuple([_shaped(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
+    return _shaped(results, shape, self.otypes, 0)
+
+
+def _as_array(value: Any) -> Any:
+    value = gathered(value)
+    return value if isinstance(value, Node) else np.asarray(value)
+
+
+def _shaped(results: list[Any], shape: tuple[int, ...], otypes: Any, position: int) -> Any:
+    found = np.reshape(arrays.asarray(results), shape)
+    return found if otypes is None else found.astype(otypes[position])
+
+
+def enumerated(array: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """``np.ndenumerate(array)``."""
+    for index in np.ndindex(array.shape):
+        yield index, array[index]
+
+
+def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    """``np.fromiter``, of nodes too."""
+    items = list(iterable)
+    if not any(map(holds_node, items)):
+        made = np.fromiter(items, dtype, count, **options)
+        return promotable(made) if made.dtype.kind in "fc" else made
+    if count >= 0:
+        if len(items) < count:
+            raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
+        items = items[:count]
+    return arrays.asarray(items, dtype)
+
+
+class Joining:
+    """``np.r_`` or ``np.c_``, which keeps the graph of nodes."""
+
+    def __init__(self, original: Any, ours: Any) -> None:
+        self._original, self._ours = original, ours
+
+    def __getitem__(self, key: Any) -> Any:
+        if bodies() is None:
+            return self._original[key]
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(map(_holds, parts)):
+            return self._ours[key]
+        made = self._original[key]
+        return promotable(made) if type(made) is np.ndarray and made.dtype.kind in "fc" and made.base is None else made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _holds(part: Any) -> bool:
+    if isinstance(part, slice):
+        return holds_node([part.start, part.stop, part.step])
+    return holds_node(part)

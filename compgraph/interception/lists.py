@@ -1,0 +1,28 @@
+"""Functions of NumPy's that are given nodes in a list: ``np.sum([x[0], x[1]])``, ``np.dot([x[0], 1.0], b)``.
+
+NumPy asks the arrays among the arguments, as a dispatcher of each function names them, and looks into no list. The dispatchers
+name nodes in lists too, within a function that is differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import operations
+from ..graph import Node, leaves_of
+from ..graph.hollow import bodies
+from .exchanged import exchange
+
+
+def look_into_lists() -> None:
+    """Let NumPy ask nodes in lists."""
+    for dispatcher in operations.dispatchers():
+        exchange(dispatcher, _relevant)
+
+
+def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    relevant = original(*args, **kwargs)
+    if bodies() is None or relevant.__class__ is not tuple:
+        return relevant
+    lists = [value for value in relevant if value.__class__ in (list, tuple)]
+    return (*relevant, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)])

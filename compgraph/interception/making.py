@@ -1,0 +1,190 @@
+"""NumPy's functions that make arrays or take lists, and those of `math`, as a function that is differentiated sees them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable
+from ..graph.hollow import bodies
+from ..graph.interpreter import frame_up, is_internal
+from .draws import ANSWERS, Generator, following
+from .elements import Joining, enumerated, from_iterable
+from .records import Records
+
+ndarray = np.ndarray
+Function = Callable[..., Any]
+_IDLE = frozenset({"subok", "device", "like"})  # they say nothing about a node
+
+
+class _Users(dict[str, bool]):
+    """Whether a file's own calls are answered: all but ours and NumPy's, of which the polynomials work on nodes."""
+
+    def __missing__(self, filename: str) -> bool:
+        own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
+        self[filename] = answer = not own
+        return answer
+
+
+_users = _Users()
+
+
+def _arange(*args: Any, **kwargs: Any) -> Any:
+    """``numpy.arange`` of nodes: as many numbers as there are, from the first in equal steps."""
+    given = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
+    if "stop" not in given:
+        given = {**given, "start": 0, "stop": given.get("start", 0)}
+    start, step = given.get("start", 0), given.get("step", 1)
+    numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
+    count = np.arange(len(np.arange(*numbers)))
+    found = start + count * step
+    return found if given.get("dtype") is None else found.astype(given["dtype"])
+
+
+# Of these, the ones that are given arrays in a list.
+_PACKED = frozenset({"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
+
+# Functions that make arrays: of nodes, by these. None: NumPy asks the nodes itself.
+MAKING: dict[str, Function | None] = {
+    **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
+    **{name: getattr(arrays, name) for name in ("ascontiguousarray", "asfortranarray")},
+    "arange": _arange,
+    **dict.fromkeys(
+        (
+            "zeros", "ones", "empty", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like",
+            "empty_like", "full_like", "copy", "diag", "diagflat", "tile", "repeat", "outer", "where", "concatenate", "stack",
+            "hstack", "vstack", "dstack", "column_stack", "kron", "cumsum", "cumprod", "meshgrid", "vander", "loadtxt",
+            "genfromtxt", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
+        )
+    ),
+}  # fmt: skip
+
+
+def _making(original: Function, ours: Function | None) -> Function:
+    """A function that makes arrays, for users within a function that is differentiated."""
+
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
+            return original(*args, **kwargs)
+        for value in (*args, *kwargs.values()):
+            if holds_node(value):
+                if ours is None:
+                    return original(*(_each(args) if original.__name__ in _PACKED else map(gathered, args)), **kwargs)
+                return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
+        return fresh(original(*args, **kwargs), args)
+
+    return make
+
+
+def _each(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments, of which the first is a list of arrays, each perhaps a list with nodes."""
+    return [list(map(gathered, args[0])), *args[1:]] if args and args[0].__class__ in (list, tuple) else list(args)
+
+
+def fresh(made: Any, args: tuple[Any, ...]) -> Any:
+    """A new array as one that can become a node; of the memory of an argument, as that is."""
+    if made.__class__ is not ndarray:
+        return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
+    if made.dtype.names is not None and made.base is None:
+        return new_view(made, Records)
+    if made.dtype.kind not in "fc":
+        return made
+    owner = owner_of(made)
+    for value in args:
+        if isinstance(value, ndarray) and owner_of(value) is owner:
+            is_whole = isinstance(value, Promotable) and made.shape == value.shape and made.strides == value.strides
+            return value if is_whole else made
+    return promotable(made)
+
+
+_MATH: dict[str, Function] = {
+    **{
+        name: getattr(np, name)
+        for name in (
+            "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "exp2", "log2", "log10", "log1p", "sqrt", "cbrt", "fabs",
+            "hypot", "degrees", "radians", "copysign", "fmod", "pow",
+        )
+    },
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
+    "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
+    "fsum": lambda xs: np.sum(gathered(list(xs))),
+    "sumprod": lambda p, q: np.sum(np.multiply(gathered(list(p)), gathered(list(q)))),
+    "prod": lambda xs, *, start=1: start * np.prod(gathered(list(xs))),
+    "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(gathered(list(p)), gathered(list(q)))))),
+    **{name: lambda x, special=special: _special(special)(x) for name, special in (
+        ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
+}  # fmt: skip
+
+
+def _special(name: str) -> Function:
+    import scipy.special
+
+    function: Function = getattr(scipy.special, name)
+    return function
+
+
+def _mathematical(original: Function, ours: Function) -> Function:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if bodies() is not None and any(map(holds_node, args)):
+            return ours(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _enumerating(original: Function) -> Function:
+    @functools.wraps(original, updated=())
+    def enumerate_array(array: Any) -> Any:
+        array = gathered(array) if bodies() is not None else array
+        return enumerated(array) if isinstance(array, Node) else original(array)
+
+    return enumerate_array
+
+
+def _from_iterable(original: Function) -> Function:
+    @functools.wraps(original)
+    def fromiter(*args: Any, **kwargs: Any) -> Any:
+        if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
+            return original(*args, **kwargs)
+        return from_iterable(*args, **kwargs)
+
+    return fromiter
+
+
+def _seeding(original: Function) -> Function:
+    @functools.wraps(original)
+    def default_rng(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        return made if bodies() is None or isinstance(made, Generator) else following(made)
+
+    return default_rng
+
+
+def answers() -> list[tuple[dict[str, Any], str, Any]]:
+    """For each name: the namespace where it stands, and what it means to a function that is differentiated."""
+    numpy, mathematics, random = vars(np), vars(math), vars(np.random)
+    found: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+
+    def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
+        if name in space:
+            found[id(space), name] = space, name, answer(space[name])
+
+    for name, ours in MAKING.items():
+        enter(numpy, name, functools.partial(_making, ours=ours))
+    enter(numpy, "ndenumerate", _enumerating)
+    enter(numpy, "fromiter", _from_iterable)
+    enter(numpy, "r_", lambda original: Joining(original, arrays.r_))
+    enter(numpy, "c_", lambda original: Joining(original, arrays.c_))
+    for name, ours in _MATH.items():
+        enter(mathematics, name, functools.partial(_mathematical, ours=ours))
+    enter(random, "default_rng", _seeding)
+    for name, answer in ANSWERS.items():
+        enter(random, name, functools.partial(answer, name))
+    return list(found.values())

@@ -1,0 +1,224 @@
+"""Names that mean something else while a function is differentiated, in the whole process; others fall through to the originals.
+
+``np.zeros`` asks nobody, and no protocol reaches it. So while a function is differentiated, and only then, the names by which
+arrays are made mean functions that look whether the caller is that function. Threads that differentiate nothing get NumPy's own
+from them. Names are counted in and out under a lock, and what an interrupt keeps from being left goes when it is dropped.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterable
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..graph import given
+from ..graph.context import renewed
+from ..graph.hollow import bodies
+from .draws import following
+from .elements import vectorized
+from .exchanged import exchange
+from .lists import look_into_lists
+from .making import answers
+from .reach import cells_of, content_of, function_of, is_closed, namespace_of, reach_of
+
+ndarray = np.ndarray
+_lock = renewed(threading.RLock())
+_open: set[weakref.ref[Any]] = set()
+_spaces: dict[int, _Namespace] = {}
+_wrapped: dict[int, tuple[Any, Any]] = {}  # what a name means to a function that is differentiated, by the original's id
+_given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are seen as given: where, name, as it was, as it is
+_modules = 0
+_is_on = True
+_has_asked = False
+
+
+class _Namespace:
+    """The names of one namespace that are exchanged."""
+
+    __slots__ = ("is_ours", "length", "ours", "space", "theirs")
+
+    def __init__(self, space: dict[str, Any]) -> None:
+        self.space, self.length, self.is_ours = space, -1, False
+        self.look()
+
+    def look(self) -> None:
+        """Find the names, anew if there are more than before."""
+        if self.length != len(self.space) and not self.is_ours:
+            self.length = len(self.space)
+            self.theirs = {name: value for name, value in self.space.items() if _is_wrapped(value)}
+            self.ours = {name: _wrapped[id(value)][1] for name, value in self.theirs.items()}
+
+    def exchange(self) -> None:
+        """Let the names be ours."""
+        if not self.is_ours:
+            self.is_ours = True
+            self._mean(self.ours, self.theirs)
+
+    def restore(self) -> None:
+        """Let the names be theirs."""
+        if self.is_ours:
+            self._mean(self.theirs, self.ours)
+            self.is_ours = False
+
+    def _mean(self, now: dict[str, Any], before: dict[str, Any]) -> None:
+        space = self.space
+        if [*map(space.get, before)] == [*before.values()]:
+            space.update(now)
+            return
+        for name, value in before.items():  # somebody gave a name another meaning, which stays
+            if space.get(name) is value:
+                space[name] = now[name]
+
+
+def _is_wrapped(value: Any) -> bool:
+    found = _wrapped.get(id(value))
+    return found is not None and found[0] is value
+
+
+class Interception:
+    """While it lives, names mean what they mean to a function that is differentiated. Made by `intercepted`."""
+
+    __slots__ = ("__weakref__",)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        for reference in weakref.getweakrefs(self):
+            _close(reference)
+
+
+def intercepted(f: Any) -> Interception:
+    """A context in which `f` is called: arrays that it makes, and those that it reaches, may meet nodes."""
+    opened = Interception()
+    if not _is_on:
+        return opened
+    function = function_of(f)
+    if not isinstance(function, FunctionType):
+        function = None
+    with _lock:
+        if not _has_asked:
+            _ask_functions()
+        _open.add(weakref.ref(opened, _close))
+        if function is None:
+            _exchange(())
+            return opened
+        cells, functions = cells_of(function)
+        reached = [reach_of(known) for known in functions]
+        if not is_closed(cells, reached):
+            _exchange(known.__globals__ for known in functions)
+        for known, reach in zip(functions, reached, strict=True):
+            for home, name in reach.variables:
+                namespace = namespace_of(home, known.__globals__)
+                _give(namespace, name, namespace.get(name))
+        for cell in cells:
+            _give_cell(cell)
+    return opened
+
+
+def _ask_functions() -> None:
+    """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
+    global _has_asked
+    look_into_lists()
+    exchange(np.vectorize.__call__, vectorized)
+    _has_asked = True
+
+
+def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:
+    """Let the names be ours everywhere, in namespaces of the user's too."""
+    if not _wrapped:
+        _prepare()
+    if len(sys.modules) != _modules:
+        _scan()
+    for namespace in namespaces:
+        _space(namespace).look()
+    for space in _spaces.values():
+        space.exchange()
+
+
+def _close(reference: weakref.ref[Any]) -> None:
+    with _lock:
+        if reference not in _open:
+            return
+        _open.discard(reference)
+        if _open:
+            return
+        for space in _spaces.values():
+            space.restore()
+        while _given:
+            place, name, before, seen = _given[-1]
+            if name is None:
+                if content_of(place) is seen:
+                    place.cell_contents = before
+            elif place.get(name) is seen:
+                place[name] = before
+            _given.pop()
+
+
+def lent(value: Any) -> Any:
+    """A value of the caller's, as a function that is differentiated sees it: an array as given, a generator that follows."""
+    if value.__class__ is ndarray and value.dtype.kind in "biufc" and _is_on and bodies() is not None:
+        return given(value)
+    if value.__class__ is np.random.Generator and _is_on and bodies() is not None:
+        return following(value)
+    return value
+
+
+def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
+    seen = lent(value)
+    if seen is not value:
+        _given.append((namespace, name, value, seen))
+        namespace[name] = seen
+
+
+def _give_cell(cell: CellType) -> None:
+    value = content_of(cell)
+    seen = lent(value)
+    if seen is not value:
+        _given.append((cell, None, value, seen))
+        cell.cell_contents = seen
+
+
+def _prepare() -> None:
+    for space, name, ours in answers():
+        _wrapped[id(space[name])] = space[name], ours
+        _space(space)
+    for known in _spaces.values():
+        known.length = -1
+        known.look()
+
+
+def _space(space: dict[str, Any]) -> _Namespace:
+    found = _spaces.get(id(space))
+    if found is None:
+        found = _spaces[id(space)] = _Namespace(space)
+    return found
+
+
+def _scan() -> None:
+    """Look for the names in modules that were imported since."""
+    global _modules
+    modules = list(sys.modules.items())
+    for name, module in modules:
+        top = name.partition(".")[0]
+        namespace = getattr(module, "__dict__", None)
+        if top in ("numpy", "compgraph", "autodiff") or name.startswith("scipy._lib") or namespace is None:
+            continue
+        if id(namespace) in _spaces:
+            continue
+        if top in sys.stdlib_module_names and top != "__main__":
+            continue
+        if any(map(_is_wrapped, list(namespace.values()))):
+            _space(namespace)
+    _modules = len(modules)
+
+
+def turn(is_on: bool) -> None:
+    """Let names be exchanged from now on, or not."""
+    global _is_on
+    _is_on = is_on

@@ -1,0 +1,171 @@
+"""Which variables outside a function its code reaches by their names: globals, and cells of the functions around."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import sysconfig
+import weakref
+from collections.abc import Iterator
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..graph.interpreter import is_internal
+from .making import MAKING
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
+_known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the code, which may go
+Home = str | None  # the name of a module; None for that of the function itself
+
+
+class Reach:
+    """What the code of a function, and of those of the same program that it calls by their names, reaches: by names alone.
+
+    Attributes
+    ----------
+    variables : list of (str or None, str)
+        Names in the user's modules, whose values may be arrays.
+    functions : list of (str or None, str, weakref)
+        The functions that were followed; they may be defined anew.
+    is_closed : bool
+        Whether all that is called is NumPy, Python's own and these functions, and NumPy makes no array by a name.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.variables: list[tuple[Home, str]] = []
+        self.functions: list[tuple[Home, str, weakref.ref[Any]]] = []
+        self.is_closed = True
+        self._own, self._seen = function.__globals__, set[int]()
+        self._follow(function)
+        del self._own, self._seen
+
+    def is_current(self, own: dict[str, Any]) -> bool:
+        """Whether the names of functions still mean what they did."""
+        for home, name, function in self.functions:  # noqa: SIM110 (for every derivative)
+            if namespace_of(home, own).get(name) is not function():
+                return False
+        return True
+
+    def _follow(self, function: Any) -> None:
+        """Look at the names in the code of a function."""
+        code, namespace = function.__code__, function.__globals__
+        if id(code) in self._seen:
+            return
+        self._seen.add(id(code))
+        home = None if namespace is self._own else str(namespace.get("__name__"))
+        if is_library(code.co_filename) or namespace_of(home, self._own) is not namespace:
+            self.is_closed = False
+            return
+        names = {name for inner in codes(code) for name in inner.co_names}
+        self._look(home, namespace, names)
+        self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
+        for module in [namespace[name] for name in names if isinstance(namespace.get(name), ModuleType)]:
+            if not is_library(getattr(module, "__file__", None) or "") and sys.modules.get(module.__name__) is module:
+                self._look(module.__name__, vars(module), names)
+
+    def _look(self, home: Home, namespace: dict[str, Any], names: set[str]) -> None:
+        for name in sorted(names & namespace.keys()):
+            value = namespace[name]
+            if isinstance(function_of(value), FunctionType):
+                self.functions.append((home, name, weakref.ref(value)))
+                self._meet(value)
+            elif not isinstance(value, _SKIPPED):
+                self.variables.append((home, name))
+
+    def _meet(self, value: Any) -> None:
+        found = function_of(value)
+        if isinstance(found, FunctionType):
+            self._follow(found)
+
+
+def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
+    """The namespace of a module, or the function's own."""
+    return own if home is None else getattr(sys.modules.get(home), "__dict__", {})
+
+
+# Attributes by which no array is made: of arrays, and NumPy's functions but those that make one.
+_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
+_HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
+
+
+def _is_known(value: Any) -> bool:
+    """Whether nothing can be called through a value but NumPy and functions that are followed."""
+    return isinstance(value, (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc))
+
+
+def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
+    """Whether a name in a code, of a global or an attribute, makes no array."""
+    if name in namespace:
+        value = namespace[name]
+        return value is np or _is_known(value)
+    return name in _HARMLESS or hasattr(builtins, name)
+
+
+def reach_of(function: FunctionType) -> Reach:
+    """What a function reaches."""
+    code = function.__code__
+    known = _known.get(id(code))
+    if known is not None and known[0]() is code and known[1].is_current(function.__globals__):
+        return known[1]
+    found = Reach(function)
+    _known[id(code)] = weakref.ref(code, functools.partial(_forget, id(code))), found
+    return found
+
+
+def _forget(number: int, _: Any) -> None:
+    _known.pop(number, None)
+
+
+def cells_of(function: FunctionType) -> tuple[list[CellType], list[FunctionType]]:
+    """The variables of the functions around that a function uses, and the functions among them, with what these use."""
+    cells: list[CellType] = []
+    functions = [function]
+    for known in functions:  # which grows
+        for cell in known.__closure__ or ():
+            cells.append(cell)
+            inner = function_of(content_of(cell))
+            if isinstance(inner, FunctionType) and all(inner is not other for other in functions):
+                functions.append(inner)
+    return cells, functions
+
+
+def is_closed(cells: list[CellType], reached: list[Reach]) -> bool:
+    """Whether all that functions call is known."""
+    return all(reach.is_closed for reach in reached) and all(_is_known(content_of(cell)) for cell in cells)
+
+
+def function_of(f: Any) -> Any:
+    """The Python function behind a callable."""
+    while f.__class__ is not FunctionType:
+        if isinstance(f, functools.partial):
+            f = f.func
+        elif hasattr(f, "__func__"):
+            f = f.__func__
+        else:
+            return f
+    return f.__wrapped__ if hasattr(f, "__wrapped__") and is_internal(f.__code__.co_filename) else f
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A code and those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+@functools.cache
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to Python or to what is installed."""
+    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names
+
+
+def content_of(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

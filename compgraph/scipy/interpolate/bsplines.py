@@ -1,0 +1,323 @@
+"""B-splines: their values, their derivatives, and those through or near points.
+
+All is one matrix, of the basis at places: the recurrence of Cox and de Boor, run for all places at once (C. de Boor, *A Practical
+Guide to Splines*, revised ed., Springer 2001, ch. IX and X). Interpolation solves a system with that matrix, which is banded;
+least squares the normal equations.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .. import bands
+from ..steps import array, column, floating, hold_nodes, holding_nodes, plain
+from .pieces import along_axis, folded
+
+# ------------------------------------------------------------------------------------------ the basis
+
+
+def interval_of(t: Any, k: int, x: Any) -> Any:
+    """The interval of knots in which a place lies, within the base interval."""
+    t = plain(t)
+    return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last(t, k))
+
+
+def _last(t: Any, k: int) -> int:
+    """The last interval of the base that is not empty."""
+    n = len(t) - k - 1
+    return int(np.searchsorted(t, t[n], side="left")) - 1
+
+
+def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
+    """The ``k + 1`` B-splines that are not zero at each place, or their derivatives: an array of shape ``(len(x), k + 1)``."""
+
+    def knot(offset: int) -> Any:
+        return t[where + offset]
+
+    found: list[Any] = [np.ones(len(where))]
+    for p in range(1, k - nu + 1):  # de Boor, X (5)
+        raised: list[Any] = [0.0] * (p + 1)
+        for j in range(p):
+            part = found[j] / (knot(j + 1) - knot(j + 1 - p))
+            raised[j] = raised[j] + (knot(j + 1) - x) * part
+            raised[j + 1] = raised[j + 1] + (x - knot(j + 1 - p)) * part
+        found = raised
+    for p in range(k - nu + 1, k + 1):  # de Boor, X (12)
+        raised = [0.0] * (p + 1)
+        for j in range(p):
+            part = p * found[j] / (knot(j + 1) - knot(j + 1 - p))
+            raised[j] = raised[j] - part
+            raised[j + 1] = raised[j + 1] + part
+        found = raised
+    return np.stack([f * np.ones(len(where)) for f in found], axis=-1)
+
+
+def value(t: Any, c: Any, k: int, x: Any, nu: int, extrapolate: Any) -> Any:
+    """A spline at a vector of places, or its derivative; beyond the base interval nan, unless extrapolated."""
+    n = len(t) - k - 1
+    if isinstance(extrapolate, str):
+        x, extrapolate = folded(x, t[k], t[n]), False
+    where = interval_of(t, k, x)
+    if nu > k:
+        found: Any = np.zeros((len(where), *c.shape[1:]), c.dtype)
+    else:
+        near = c[where[:, None] + np.arange(-k, 1)]
+        found = np.einsum("xj,xj...->x...", basis(t, k, x, where, nu), near)
+    ends, numbers = plain(t), plain(x)
+    beyond = ~((numbers >= ends[k]) & (numbers <= ends[n]))
+    return found if extrapolate or not np.any(beyond) else np.where(column(beyond, c.ndim), np.nan, found)
+
+
+# ------------------------------------------------------------------------------------------ objects
+
+
+def call(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    """``BSpline.__call__``."""
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    x = floating(x)
+    found = value(self.t, self.c, self.k, np.ravel(x), nu, extrapolate)
+    return along_axis(np.reshape(found, x.shape + self.c.shape[1:]), x.ndim, self.axis)
+
+
+def _padded(t: Any, c: Any) -> Any:
+    missing = len(t) - len(c)
+    return np.concatenate([c, np.zeros((missing, *c.shape[1:]))]) if missing > 0 else c
+
+
+def slopes(tck: Any, n: int = 1) -> Any:
+    """Knots, coefficients and degree of a derivative: ``scipy.interpolate.splder`` of three."""
+    t, c, k = tck
+    if n < 0:
+        return sums(tck, -n)
+    if n > k:
+        raise ValueError(f"Order of derivative (n = {n!r}) must be <= order of spline (k = {k!r})")
+    for _ in range(n):
+        width = t[k + 1 : -1] - t[1 : -k - 1]
+        if np.any(plain(width) == 0):
+            raise ValueError(f"The spline has internal repeated knots and is not differentiable {n} times")
+        inner = (c[1 : -1 - k] - c[: -2 - k]) * k / column(width, c.ndim)
+        c = np.concatenate([inner, np.zeros((k, *c.shape[1:]))])
+        t, k = t[1:-1], k - 1
+    return t, c, k
+
+
+def sums(tck: Any, n: int = 1) -> Any:
+    """Knots, coefficients and degree of an antiderivative: ``scipy.interpolate.splantider`` of three."""
+    t, c, k = tck
+    if n < 0:
+        return slopes(tck, -n)
+    for _ in range(n):
+        width = column(t[k + 1 :] - t[: -k - 1], c.ndim)
+        inner = np.cumsum(c[: -k - 1] * width, axis=0) / (k + 1)
+        c = np.concatenate([np.zeros((1, *c.shape[1:])), inner, *[inner[-1:]] * (k + 2)])
+        t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
+    return t, c, k
+
+
+def derivative(self: Any, nu: int = 1) -> Any:
+    """``BSpline.derivative``."""
+    return made(*slopes((self.t, _padded(self.t, self.c), self.k), nu), self.extrapolate, self.axis)
+
+
+def antiderivative(self: Any, nu: int = 1) -> Any:
+    """``BSpline.antiderivative``."""
+    extrapolate = False if isinstance(self.extrapolate, str) else self.extrapolate
+    return made(*sums((self.t, _padded(self.t, self.c), self.k), nu), extrapolate, self.axis)
+
+
+def integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
+    """``BSpline.integrate``: beyond the base interval the spline is extrapolated, or taken to be zero."""
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    t, c, k = sums((self.t, _padded(self.t, self.c), self.k))
+    first, last = self.t[self.k], self.t[len(self.t) - self.k - 1]
+    a, b = floating(a), floating(b)
+
+    def at(x: Any) -> Any:
+        return value(t, c, k, np.reshape(x, (1,)), 0, True)[0]
+
+    if not isinstance(extrapolate, str):
+        bound = (lambda x: x) if extrapolate else (lambda x: np.clip(x, first, last))
+        return at(bound(b)) - at(bound(a))
+
+    def up_to(x: Any) -> Any:
+        turns = np.floor((plain(x) - plain(first)) / (plain(last) - plain(first)))
+        return at(x - turns * (last - first)) + turns * (at(last) - at(first))
+
+    return up_to(b) - up_to(a)
+
+
+class Spline:
+    """The methods of a B-spline that is made of nodes."""
+
+    t = property(lambda self: self._t, lambda self, t: setattr(self, "_t", array(t)))
+    c = property(lambda self: self._c, lambda self, c: setattr(self, "_c", array(c)))
+    tck = property(lambda self: (self._t, self._c, self.k))
+    __call__, integrate, derivative, antiderivative = call, integrate, derivative, antiderivative
+
+    def insert_knot(self, x: Any, m: int = 1) -> Any:
+        """Not written."""
+        raise TypeError("BSpline.insert_knot does not record nodes; begin with the knots, and make the spline of nodes with them")
+
+
+def _set(self: Any, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
+    hold_nodes(self, Spline)
+    self._t, self._c, self.k, self.extrapolate, self.axis, self._asarray = t, c, k, extrapolate, axis, array
+
+
+def made(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
+    """A B-spline of nodes."""
+    found = object.__new__(holding_nodes(Spline, scipy.interpolate.BSpline))
+    _set(found, t, c, k, extrapolate, axis)
+    return found
+
+
+def begin(self: Any, t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> None:
+    """The making of a ``BSpline``."""
+    k, t, c = operator.index(k), floating(t), floating(c)
+    scipy.interpolate.BSpline(plain(t), plain(c), k, extrapolate, axis)  # raises where SciPy does
+    axis = axis % c.ndim
+    keep = extrapolate if isinstance(extrapolate, str) else bool(extrapolate)
+    _set(self, t, np.moveaxis(c, axis, 0), k, keep, axis)
+
+
+# ------------------------------------------------------------------------------------------ through points
+
+
+def interpolating(
+    x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
+) -> Any:
+    """``scipy.interpolate.make_interp_spline``."""
+    x, y, k = floating(x), floating(y), operator.index(k)
+    plain_bc = bc_type if bc_type is None or isinstance(bc_type, str) else tuple(map(_plain_end, bc_type))
+    known = None if t is None else plain(t)
+    model = scipy.interpolate.make_interp_spline(plain(x), plain(y), k, known, plain_bc, axis, check_finite)
+    axis = axis % y.ndim
+    y = np.moveaxis(y, axis, 0)
+    ends = (None, None) if bc_type in (None, "not-a-knot", "periodic") else bc_type
+    ends = (ends, ends) if isinstance(ends, str) else ends
+    t = _knots(x, k, model, ends, bc_type) if t is None else floating(t)
+    if k == 0 or (k == 1 and known is None):
+        return made(t, y, k, axis=axis)
+    if bc_type == "periodic":
+        return made(t, _closed(x, y, t, k), k, "periodic", axis)
+    left, right = (_end_values(end, y.shape[1:]) for end in ends)
+    matrix = _collocation(t, k, x, [order for order, _ in left], [order for order, _ in right])
+    both = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
+    rows = np.concatenate(both) if len(both) > 1 else y
+    solved = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rows, (rows.shape[0], -1)), check_finite=check_finite)
+    return made(t, np.reshape(solved, rows.shape), k, axis=axis)
+
+
+def _plain_end(end: Any) -> Any:
+    return end if end is None or isinstance(end, str) else [(order, plain(v)) for order, v in end]
+
+
+def _end_values(end: Any, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
+    """The derivatives that are known at an end."""
+    if end is None:
+        return []
+    if isinstance(end, str):
+        return [({"clamped": 1, "natural": 2}[end], np.zeros(shape))]
+    return [(order, np.reshape(array(v), shape)) for order, v in end]
+
+
+def _knots(x: Any, k: int, model: Any, ends: Any, bc_type: Any) -> Any:
+    """The knots that SciPy chooses, which are points, or between points."""
+    if k == 0:
+        return np.concatenate([x, x[-1:]])
+    if bc_type == "periodic":
+        if np.array_equal(model.t, plain(model.t)) and x.__class__ is np.ndarray:
+            return model.t
+        raise TypeError(
+            "scipy.interpolate.make_interp_spline: with bc_type='periodic' the points cannot be nodes; use "
+            "CubicSpline(..., bc_type='periodic')"
+        )
+    first, last = [x[:1]] * (k + 1), [x[-1:]] * (k + 1)
+    if k == 1:
+        return np.concatenate([x[:1], x, x[-1:]])
+    if ends != (None, None):
+        return np.concatenate([*first[:-1], x, *last[:-1]])
+    if k % 2:
+        inner = x[(k + 1) // 2 : -((k + 1) // 2)]
+    else:
+        inner = ((x[1:] + x[:-1]) / 2)[k // 2 : -(k // 2)]
+    return np.concatenate([*first, inner, *last])
+
+
+def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> Any:
+    """The matrix of the basis at points, and of its derivatives at both ends, by its diagonals."""
+    n = len(t) - k - 1
+    parts, firsts = [], []
+    for order in left:
+        where = interval_of(t, k, x[:1])
+        parts.append(basis(t, k, x[:1], where, order))
+        firsts.append(where - k)
+    where = interval_of(t, k, x)
+    parts.append(basis(t, k, x, where))
+    firsts.append(where - k)
+    for order in right:
+        where = interval_of(t, k, x[-1:])
+        parts.append(basis(t, k, x[-1:], where, order))
+        firsts.append(where - k)
+    rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return _bands(rows, np.concatenate(firsts), n, k, k)
+
+
+def _bands(rows: Any, firsts: Any, n: int, lower: int, upper: int) -> Any:
+    """A square matrix by its diagonals, from the elements of each row, which begin at a column."""
+    width = rows.shape[1]
+    j = np.arange(n)
+    i = np.arange(lower + upper + 1)[:, None] - upper + j  # bands[upper + i - j, j] = a[i, j]
+    inside = (i >= 0) & (i < n)
+    i = np.clip(i, 0, n - 1)
+    offset = j - firsts[i]
+    inside &= (offset >= 0) & (offset < width)
+    return np.where(inside, rows[i, np.clip(offset, 0, width - 1)], 0.0)
+
+
+def _closed(x: Any, y: Any, t: Any, k: int) -> Any:
+    """The coefficients of a closed spline: as many derivatives agree at both ends as the degree allows."""
+    n = len(t) - k - 1
+    rows = []
+    for order in range(1, k):
+        starts = _dense(basis(t, k, x[:1], interval_of(t, k, x[:1]), order), interval_of(t, k, x[:1]) - k, n)
+        ends = _dense(basis(t, k, x[-1:], interval_of(t, k, x[-1:]), order), interval_of(t, k, x[-1:]) - k, n)
+        rows.append(starts - ends)
+    where = interval_of(t, k, x)
+    rows.append(_dense(basis(t, k, x, where), where - k, n))
+    right = np.concatenate([np.zeros((k - 1, *y.shape[1:])), y])
+    solved = np.linalg.solve(np.concatenate(rows), np.reshape(right, (n, -1)))
+    return np.reshape(solved, right.shape)
+
+
+def _dense(rows: Any, firsts: Any, n: int) -> Any:
+    offset = np.arange(n) - firsts[:, None]
+    inside = (offset >= 0) & (offset < rows.shape[1])
+    return np.where(inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)
+
+
+# ------------------------------------------------------------------------------------------ near points
+
+
+def least_squares(
+    x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
+) -> Any:
+    """``scipy.interpolate.make_lsq_spline``, by the normal equations, and one step that takes their rounding back."""
+    x, y, t, k = floating(x), floating(y), floating(t), operator.index(k)
+    w = np.ones(len(x)) if w is None else floating(w)
+    scipy.interpolate.make_lsq_spline(plain(x), plain(y), plain(t), k, plain(w), axis, check_finite, method=method)
+    axis = axis % y.ndim
+    y = np.moveaxis(y, axis, 0)
+    where = interval_of(t, k, x)
+    rows = basis(t, k, x, where) * w[:, None]
+    right = np.reshape(y, (y.shape[0], -1)) * w[:, None]
+    n = len(t) - k - 1
+    matrix = _dense(rows, where - k, n)
+    normal = bands.banded(np.transpose(matrix) @ matrix, k, k)
+    solved = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
+    solved = solved + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solved))
+    return made(t, np.reshape(solved, (n, *y.shape[1:])), k, axis=axis)

@@ -1,0 +1,80 @@
+"""Recursive filters with a state, in steps: filters without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.signal
+
+from ... import operations
+from ...graph import as_operand, record
+
+operations.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
+
+
+def arrays(*values: Any) -> tuple[Any, ...]:
+    """Nodes, and arrays of all else."""
+    return tuple([np.asanyarray(as_operand(value)) for value in values])
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """As ``scipy.signal.lfilter``. An initial state is an input to the recursive part alone, ``A y = B x + zi``."""
+    b, a, x = arrays(b, a, x)
+    found = record(scipy.signal.lfilter, (b, a, x), {"axis": axis})
+    if zi is None:
+        return found
+    state = _state(zi, b, a, x, axis)
+    count = x.shape[axis]
+    length = state.shape[-1]
+    first = a[:1]
+    entering = _of_length(state, count)
+    y = np.moveaxis(found, axis, -1) + record(scipy.signal.lfilter, (first, a, entering), {"axis": -1})
+    left = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
+    left = left + _of_length(state[..., count:], length)
+    return np.moveaxis(y, -1, axis), np.moveaxis(left, -1, axis)
+
+
+def _state(zi: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
+    """The state along the last axis, with axes of length one repeated, as SciPy repeats them."""
+    shape = list(x.shape)
+    shape[axis] = max(len(a), len(b)) - 1
+    (zi,) = arrays(zi)
+    if np.ndim(zi) != x.ndim or np.shape(zi)[axis] != shape[axis]:
+        raise ValueError(f"scipy.signal.lfilter: zi has shape {np.shape(zi)}, and the state {tuple(shape)}")
+    return np.moveaxis(np.broadcast_to(zi, shape), axis, -1)
+
+
+def _of_length(x: Any, length: int) -> Any:
+    """Cut, or padded with zeros, along the last axis."""
+    missing = length - x.shape[-1]
+    return x[..., :length] if missing <= 0 else np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)
+
+
+def _tail(coefficients: Any, x: Any, length: int) -> Any:
+    """What a convolution gives after the end of the signal, ``sum over k of c[k] x[n + m - k]`` for m from 0 on."""
+    c = _of_length(coefficients, 2 * length + 1)
+    m, j = np.ogrid[:length, :length]
+    last = np.flip(_of_length(np.flip(x, -1), length), -1)
+    return np.matmul(last, np.transpose(c[m + length - j]))
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """As ``scipy.signal.sosfilt``: one section after the other."""
+    sos, x = arrays(sos, x)
+    if np.ndim(sos) != 2 or np.shape(sos)[1] != 6:
+        raise ValueError(f"scipy.signal.sosfilt: sos has shape {np.shape(sos)}; it takes sections of 6 coefficients each")
+    if zi is None:
+        for section in range(len(sos)):
+            x = lfilter(sos[section, :3], sos[section, 3:], x, axis)
+        return x
+    shape = list(np.shape(x))
+    shape[axis] = 2
+    (zi,) = arrays(zi)
+    if np.shape(zi) != (len(sos), *shape):
+        raise ValueError(f"scipy.signal.sosfilt: zi has shape {np.shape(zi)}, and the state {(len(sos), *shape)}")
+    left = []
+    for section in range(len(sos)):
+        x, state = lfilter(sos[section, :3], sos[section, 3:], x, axis, zi[section])
+        left.append(state)
+    return x, np.stack(left)

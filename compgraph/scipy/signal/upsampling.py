@@ -1,0 +1,23 @@
+"""Filters between sampling rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.signal
+
+from ... import operations
+from ...graph import record
+from .filters import arrays
+
+operations.enter(scipy.signal.upfirdn, "scipy_signal_upfirdn")
+
+
+def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:
+    """As ``scipy.signal.upfirdn``, with zeros around the signal."""
+    if mode != "constant" or cval:
+        raise TypeError(
+            f"scipy.signal.upfirdn on nodes: mode={mode!r}, cval={cval!r} has no derivative; leave them out (zeros stand around "
+            "the signal then), or put what is to stand there into the signal, with np.pad"
+        )
+    return record(scipy.signal.upfirdn, arrays(h, x), {"up": up, "down": down, "axis": axis})

@@ -1,0 +1,24 @@
+"""``scipy.signal.windows``: windows with a parameter are SciPy's own code."""
+
+from __future__ import annotations
+
+from ..own_code import own_code
+from ..policy import Policy
+
+_COUNTS = "counts for what is not a parameter of the window's form; a window is made of plain numbers here"
+
+POLICY = Policy(
+    module="scipy.signal.windows",
+    instead=own_code(
+        "scipy.signal.windows",
+        *("kaiser", "gaussian", "general_gaussian", "exponential", "general_hamming", "general_cosine", "get_window"),
+        *("chebwin", "kaiser_bessel_derived"),
+    ),
+    plain=frozenset({"boxcar", "triang", "parzen", "bohman", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett"})
+    | {"barthann", "hamming", "cosine", "hann", "lanczos"},
+    refused={
+        "tukey": "a plain alpha: how many samples its ends have depends on it",
+        "taylor": _COUNTS,
+        "dpss": "a plain half bandwidth: the windows are eigenvectors, and have no derivative here",
+    },
+)

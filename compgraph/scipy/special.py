@@ -1,0 +1,172 @@
+"""``scipy.special``: what is written in Python there; the ufuncs are recorded as they are, and have their own rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+
+from ..graph import INERT, Node, as_operand
+from .policy import Policy
+
+
+def _plain(name: str, value: Any, function: str) -> Any:
+    """A count, which has no derivative."""
+    if isinstance(value, Node) and value.__class__ not in INERT:
+        raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
+    return value if isinstance(value, Node) else np.asarray(value)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """``(-1)**(n + 1) gamma(n + 1) zeta(n + 1, x)``, DLMF 5.15.2."""
+    n, x = _plain("n", n, "polygamma"), as_operand(x)
+    return np.where(n == 0, sc.psi(x), (-1.0) ** (n + 1) * sc.gamma(n + 1.0) * sc.zeta(n + 1, x))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """A sum of the logarithms of `d` gamma functions, a half apart; DLMF 35.3.4."""
+    a, d = as_operand(a), _plain("d", d, "multigammaln")
+    if d.ndim or np.floor(d) != d:
+        raise ValueError("d should be a positive integer (dimension)")
+    if np.any(a <= 0.5 * (d - 1)):
+        raise ValueError(f"condition a ({a}) > 0.5 * (d-1) ({0.5 * (d - 1)}) not met")
+    constant = d * (d - 1) * 0.25 * math.log(math.pi)
+    return constant + sum(sc.gammaln(a - (j - 1.0) / 2) for j in range(1, int(d) + 1))
+
+
+def _no_integers(exact: Any, function: str) -> None:
+    if exact:
+        raise TypeError(f"scipy.special.{function}: exact=True counts in integers, which no derivative passes; leave it out")
+
+
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
+    """A binomial coefficient, 0 where nothing can be chosen."""
+    _no_integers(exact, "comb")
+    N, k = as_operand(N), as_operand(k)  # noqa: N806
+    if repetition:
+        trivial = (k == 0) & (N >= 0)
+        return np.where(trivial, 1.0, sc.binom(np.where(trivial, 1.0, N + k - 1), k))
+    possible = (k <= N) & (N >= 0) & (k >= 0)
+    return np.where(possible, sc.binom(np.where(possible, N, 1.0), np.where(possible, k, 1.0)), 0.0)
+
+
+def perm(N: Any, k: Any, exact: bool = False) -> Any:  # noqa: N803 - SciPy's name
+    """A falling factorial, 0 where nothing can be chosen."""
+    _no_integers(exact, "perm")
+    N, k = as_operand(N), as_operand(k)  # noqa: N806
+    possible = (k <= N) & (N >= 0) & (k >= 0)
+    N, k = np.where(possible, N, 1.0), np.where(possible, k, 1.0)  # noqa: N806
+    return np.where(possible, sc.poch(N - k + 1, k), 0.0)
+
+
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+    """The gamma function one further on; with extend="zero" 0 for negative numbers."""
+    _no_integers(exact, "factorial")
+    n = as_operand(n)
+    if extend == "complex":
+        return sc.gamma(n + 1.0)
+    if extend != "zero":
+        raise ValueError(f"argument `extend` must be either 'zero' or 'complex', received: {extend}")
+    if n.dtype.kind == "c":
+        raise ValueError("In order to use non-integer arguments, you must opt into this by passing extend='complex'.")
+    return np.where(n >= 0, sc.gamma(np.where(n >= 0, n, 0) + 1.0), 0.0)
+
+
+def diric(x: Any, n: Any) -> Any:
+    """A ratio of two cardinal sines about the nearest multiple of pi, which is smooth there."""
+    x, n = as_operand(x), _plain("n", n, "diric")
+    half = x / 2
+    turns = np.round(half / math.pi)
+    rest = half / math.pi - turns
+    sign = 1 - 2 * np.mod(turns * (n - 1), 2)
+    whole = (n > 0) & (n == np.floor(n))
+    return np.where(whole, sign * np.sinc(np.where(whole, n, 1) * rest) / np.sinc(rest), np.nan)
+
+
+def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+    """Riemann's and Hurwitz's, which are two ufuncs."""
+    if out is not None:
+        raise TypeError("scipy.special.zeta: out= is not written to where nodes are; assign the result: y[:] = zeta(x, q)")
+    return sc._ufuncs._riemann_zeta(x) if q is None else sc._ufuncs._zeta(x, q)
+
+
+_COUNTS = "a plain count; the zeros themselves are constants"
+_EVALUATED = "the plain numbers of its parameters: x.value; polynomials at nodes are {}, their parameters nodes too"
+_QUADRATURE = "plain parameters (x.value): the nodes and weights of a quadrature have no rule; functions at them do"
+_SEQUENCE = "the function itself, for each order: {}"
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+_ZEROS = _names("""
+    ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros fresnels_zeros jn_zeros
+    jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros y0_zeros y1_zeros y1p_zeros
+    yn_zeros ynp_zeros bernoulli euler stirling2
+""")
+_POLYNOMIALS = _names("""
+    legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
+    sh_chebyu sh_jacobi
+""")
+_ROOTS = [f"roots_{name}" for name in _POLYNOMIALS]
+_ROOTS += [f"{letters}_roots" for letters in _names("p t u c s j l la h he cg ps ts us js")]
+_ARRAYS = {
+    "legendre_p": "eval_legendre",
+    "legendre_p_all": "eval_legendre for each degree",
+    "assoc_legendre_p": "a polynomial of yours in steps of NumPy's",
+    "assoc_legendre_p_all": "a polynomial of yours in steps of NumPy's",
+    "sph_legendre_p": "a polynomial of yours in steps of NumPy's",
+    "sph_legendre_p_all": "a polynomial of yours in steps of NumPy's",
+    "sph_harm_y": "a polynomial of yours in steps of NumPy's",
+    "sph_harm_y_all": "a polynomial of yours in steps of NumPy's",
+}  # what these are in SciPy: objects that choose a ufunc
+
+POLICY = Policy(
+    module="scipy.special",
+    smooth={
+        "logsumexp": "a b",
+        "softmax": "x",
+        "log_softmax": "x",
+        "spherical_jn": "z",
+        "spherical_yn": "z",
+        "spherical_in": "z",
+        "spherical_kn": "z",
+    },
+    instead={
+        "polygamma": polygamma,
+        "multigammaln": multigammaln,
+        "comb": comb,
+        "perm": perm,
+        "factorial": factorial,
+        "diric": diric,
+        "zeta": zeta,
+    },
+    composed=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
+    plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"})
+    | {name for name in sc.__all__ if isinstance(getattr(sc, name), np.ufunc)},
+    refused={
+        **dict.fromkeys(_ZEROS, _COUNTS),
+        **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},
+        **dict.fromkeys(_ROOTS, _QUADRATURE),
+        **_ARRAYS,
+        **dict.fromkeys(("factorial2", "factorialk"), "scipy.special.gamma, of which it is a product of powers"),
+        "riccati_jn": _SEQUENCE.format("x * scipy.special.spherical_jn(k, x)"),
+        "riccati_yn": _SEQUENCE.format("x * scipy.special.spherical_yn(k, x)"),
+        "lmbda": _SEQUENCE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),
+        "lqmn": _SEQUENCE.format("Legendre's of the second kind by their recurrences, in steps of NumPy's"),
+        "lqn": _SEQUENCE.format("Legendre's of the second kind by their recurrences, in steps of NumPy's"),
+        "pbdv_seq": _SEQUENCE.format("scipy.special.pbdv"),
+        "pbvv_seq": _SEQUENCE.format("scipy.special.pbvv"),
+        "pbdn_seq": _SEQUENCE.format("scipy.special.pbdv"),
+        "pro_cv_seq": "a plain number for c: no derivative of characteristic values is known",
+        "obl_cv_seq": "a plain number for c: no derivative of characteristic values is known",
+        "mathieu_even_coef": "a plain number for q: no derivative of the coefficients is known",
+        "mathieu_odd_coef": "a plain number for q: no derivative of the coefficients is known",
+        "ellip_harm": "cg.primitive with a rule of your own, or a plain argument",
+        "ellip_harm_2": "cg.primitive with a rule of your own, or a plain argument",
+        "ellip_normal": "cg.primitive with a rule of your own, or a plain argument",
+    },
+)

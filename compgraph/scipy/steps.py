@@ -1,0 +1,44 @@
+"""What functions that are written in steps begin with: the arrays that users gave, and the objects that hold nodes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, as_operand, gathered, to_plain
+
+
+def array(x: Any) -> Any:
+    """An array or a node, of what the user gave."""
+    x = gathered(x)
+    return x if isinstance(x, Node) else np.asarray(as_operand(x))
+
+
+def floating(x: Any) -> Any:
+    """An array or a node of float64 or complex128."""
+    x = array(x)
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    return x if x.dtype == wide else x.astype(wide)
+
+
+def plain(x: Any) -> Any:
+    """The numbers of an array or a node."""
+    return np.asarray(to_plain(x))
+
+
+def column(x: Any, ndim: int) -> Any:
+    """A vector whose axis comes first among `ndim`."""
+    return np.reshape(x, (-1,) + (1,) * (ndim - 1))
+
+
+@functools.cache
+def holding_nodes(mixin: type, kind: type) -> type:
+    """The class of an object that holds nodes: that of the user, with methods that record."""
+    return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
+
+
+def hold_nodes(self: Any, mixin: type) -> None:
+    """Let an object's methods be those that record."""
+    self.__class__ = holding_nodes(mixin, type(self))

@@ -1,0 +1,166 @@
+"""Derivatives of ``scipy.fft``, and who answers for its functions."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.fft
+from arguments import complexes, real
+from scipy_checks import cases, checked
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.interception import behind, restore
+from compgraph.scipy import entering, policy_of
+
+NORMS = (None, "ortho", "forward")
+ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+SEVERAL = ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn")
+REAL_ONLY = ("rfft", "ihfft", "rfft2", "ihfft2", "rfftn", "ihfftn")
+COSINES = ("dct", "idct", "dst", "idst")
+
+
+def numbers(name: str, *shape: int) -> Any:
+    return real(*shape) if name in REAL_ONLY else complexes(*shape)
+
+
+def alone(name: str) -> list[tuple[Any, ...]]:
+    """Along one axis."""
+    function = getattr(scipy.fft, name)
+    found: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 5)) for norm in NORMS]
+    found += [("real", function, real(6)), ("even", partial(function, n=6), numbers(name, 4))]
+    found += [("cut", partial(function, n=3), numbers(name, 5)), ("axis", partial(function, axis=0), numbers(name, 3, 2))]
+    return [*found, ("padded, axis, workers", partial(function, n=7, axis=-2, workers=2), numbers(name, 3, 2))]
+
+
+def together(name: str) -> list[tuple[Any, ...]]:
+    """Along several axes."""
+    function = getattr(scipy.fft, name)
+    found: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 3, 4)) for norm in NORMS]
+    found += [("real", function, real(2, 3)), ("lengths", partial(function, s=(5, 2)), numbers(name, 3, 4))]
+    return [*found, ("axes", partial(function, s=(3, 5), axes=(2, 0)), numbers(name, 4, 2, 3))]
+
+
+def trigonometric(name: str, kind: int) -> list[tuple[Any, ...]]:
+    one, several = partial(getattr(scipy.fft, name), type=kind), partial(getattr(scipy.fft, f"{name}n"), type=kind)
+    found: list[tuple[Any, ...]] = [
+        (f"{kind}, norm {norm}, {flag}", partial(one, norm=norm, orthogonalize=flag), real(5))
+        for norm in NORMS
+        for flag in (None, True, False)
+    ]
+    found += [(f"{kind}, complex", one, complexes(4)), (f"{kind}, axis", partial(one, n=5, axis=0), real(3, 2))]
+    found += [(f"{kind}, several", several, real(3, 4)), (f"{kind}, two elements", one, real(2))]
+    found += [(f"{kind}, one element", one, real(1))] if kind != 1 or "s" in name else []
+    return [*found, (f"{kind}, lengths", partial(several, s=(5, 2), axes=(2, 0), norm="forward"), real(3, 2, 2))]
+
+
+CASES: dict[str, list[tuple[Any, ...]]] = {
+    **{name: alone(name) for name in ONE},
+    **{name: together(name) for name in SEVERAL},
+    **{f"{name} {kind}": trigonometric(name, kind) for name in COSINES for kind in (1, 2, 3, 4)},
+    **{
+        name: [
+            ("vector", getattr(scipy.fft, name), real(5)),
+            ("complex, axes", partial(getattr(scipy.fft, name), axes=(0, 2)), complexes(2, 2, 3)),
+            ("one axis", partial(getattr(scipy.fft, name), axes=1), real(2, 4)),
+        ]
+        for name in ("fftshift", "ifftshift")
+    },
+    **{
+        name: [
+            ("odd", partial(hankel, dln=0.1, mu=0.5), real(5)),
+            ("even, biased", partial(hankel, dln=0.2, mu=1.0, offset=0.3, bias=0.2), real(2, 6)),
+        ]
+        for name, hankel in (("fht", scipy.fft.fht), ("ifht", scipy.fft.ifht))
+    },
+}
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
+def test_derivatives(function: Any, arguments: Any) -> None:
+    checked(function, arguments)
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases({k: v[-1:] for k, v in CASES.items() if not k.startswith("d")}))
+def test_jacobians(function: Any, arguments: Any) -> None:
+    x = np.real(arguments[0])
+
+    def f(x: Any) -> Any:
+        y = function(x)
+        return np.stack([np.real(y), np.imag(y)]) ** 2
+
+    np.testing.assert_allclose(ad.jacobian(f)(x), ad.jacfwd(f)(x), atol=1e-10)
+
+
+def test_a_program_that_lowpasses_a_signal() -> None:
+    signal = real(32)
+
+    def energy(gain: Any, x: Any) -> Any:
+        kept = scipy.fft.irfft(scipy.fft.rfft(gain * x)[:5], 32)
+        return np.sum(kept**2) + np.sum(scipy.fft.dct(x, norm="ortho") ** 2)
+
+    gain, x = ad.grad(energy, (0, 1))(1.5, signal)
+    lowpassed = np.fft.irfft(np.fft.rfft(signal)[:5], 32)
+    np.testing.assert_allclose(gain, 2 * 1.5 * np.sum(lowpassed**2))
+    np.testing.assert_allclose(x, 2 * 1.5**2 * lowpassed + 2 * signal, atol=1e-12)
+
+
+def test_other_threads_are_served() -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3))))
+    thread.start()
+    thread.join()
+    np.testing.assert_allclose(found[0], ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3)))
+
+
+def test_lists_with_nodes_in_them_and_named_arguments() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.abs(scipy.fft.fft(x=[x, 2 * x, 1.0], norm="ortho")) ** 2)
+
+    assert ad.grad(f)(3.0) == pytest.approx(2 * 5 * 3.0)
+
+
+def test_the_recorded_function_is_the_public_one() -> None:
+    node = scipy.fft.fft(cg.variable(np.ones(3)))
+    assert node.opname == "scipy_fft_fft"
+    assert pickle.loads(pickle.dumps(node)).function is scipy.fft.fft
+    assert scipy.fft.fft(np.ones(3)).__class__ is np.ndarray
+
+
+def test_a_backend_of_a_user_is_asked_as_ever() -> None:
+    class Own:
+        __ua_domain__ = "numpy.scipy.fft"
+
+        @staticmethod
+        def __ua_function__(method: Any, args: Any, kwargs: Any) -> Any:
+            return "own"
+
+    with scipy.fft.set_backend(Own):
+        assert scipy.fft.fft([1.0]) == "own"
+    with scipy.fft.set_backend("scipy"):
+        assert ad.grad(lambda x: np.sum(scipy.fft.idct(x)))(np.ones(3)).shape == (3,)
+
+
+def test_restored_functions_know_nothing_of_nodes() -> None:
+    function = behind(scipy.fft.fft)
+    exchanged = function.__code__
+    try:
+        restore()
+        assert function.__code__ is not exchanged
+        np.testing.assert_array_equal(scipy.fft.fft([1.0, 2.0]), [3.0, -1.0])
+    finally:
+        for family in ("fft", "linalg"):
+            entering.enter(policy_of(family))
+    assert ad.grad(lambda x: np.real(scipy.fft.fft(x)[0]))(np.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_counts_that_are_nodes_are_refused() -> None:
+    with pytest.raises(TypeError, match="mu= cannot be a node"):
+        ad.grad(lambda mu: np.sum(scipy.fft.fht(np.ones(4), 0.1, mu)))(0.5)
+    with pytest.raises(TypeError, match=r"scipy\.fft\.fftfreq"):
+        ad.grad(lambda d: np.sum(scipy.fft.fftfreq(4, d)))(0.5)

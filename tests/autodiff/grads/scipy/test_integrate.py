@@ -1,0 +1,248 @@
+"""Derivatives of ``scipy.integrate``: integrals of samples and of functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+from arguments import real
+from scipy.integrate import (
+    cumulative_simpson,
+    cumulative_trapezoid,
+    dblquad,
+    fixed_quad,
+    nquad,
+    quad,
+    quad_vec,
+    romb,
+    simpson,
+    tplquad,
+    trapezoid,
+)
+from scipy_checks import cases, checked
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.interception import original_of
+
+COARSE = {"epsabs": 1e-7, "epsrel": 1e-7}
+WRONG = "shape|operands|length|initial|increasing|power of 2"
+
+
+def places(*shape: int) -> Any:
+    """Samples at unequal distances, along the last axis."""
+    return np.cumsum(0.5 + np.abs(real(*shape, seed=5)), axis=-1)
+
+
+SAMPLES: dict[str, list[tuple[Any, ...]]] = {
+    "trapezoid": [
+        ("samples", trapezoid, real(5)),
+        ("places", trapezoid, real(2, 5), places(5)),
+        ("places of each", lambda y, x: trapezoid(y, x), real(2, 5), places(2, 5)),
+        ("an axis", lambda y: trapezoid(y, dx=0.3, axis=0), real(4, 2)),
+        ("a distance", lambda y, d: trapezoid(y, dx=d), real(4), real(1)[0]),
+        ("complex", trapezoid, real(4) + 1j * real(4, seed=2)),
+        ("a list", lambda y: trapezoid([y[0], y[1] * y[0], 2.0], x=[0.0, y[1] ** 2, 9.0]), real(2)),
+        ("two samples", trapezoid, real(2)),
+    ],
+    "cumulative_trapezoid": [
+        ("samples", cumulative_trapezoid, real(5)),
+        ("places", lambda y, x: cumulative_trapezoid(y, x, initial=0), real(2, 5), places(5)),
+        ("an axis", lambda y: cumulative_trapezoid(y, dx=0.3, axis=0), real(4, 2)),
+        ("places of each", lambda y, x: cumulative_trapezoid(y, x), real(2, 5), places(2, 5)),
+    ],
+    "simpson": [
+        ("odd", simpson, real(5)),
+        ("even", simpson, real(6)),
+        ("two", simpson, real(2)),
+        ("odd, places", lambda y, x: simpson(y, x=x), real(2, 5), places(5)),
+        ("even, places", lambda y, x: simpson(y, x=x), real(2, 6), places(6)),
+        ("two, places", lambda y, x: simpson(y, x=x), real(2, 2), places(2)),
+        ("places of each", lambda y, x: simpson(y, x), real(2, 6), places(2, 6)),
+        ("an axis", lambda y, d: simpson(y, dx=d, axis=0), real(6, 2), real(1)[0]),
+    ],
+    "cumulative_simpson": [
+        ("odd", cumulative_simpson, real(5)),
+        ("even", lambda y: cumulative_simpson(y, dx=0.5, initial=0.0), real(6)),
+        ("three", cumulative_simpson, real(3)),
+        ("two", cumulative_simpson, real(2)),
+        ("places", lambda y, x: cumulative_simpson(y, x=x), real(2, 6), places(6)),
+        ("places of each", lambda y, x: cumulative_simpson(y, x=x, initial=1.0), real(2, 5), places(2, 5)),
+        ("an axis", lambda y, d: cumulative_simpson(y, dx=d, axis=0), real(5, 2), real(1)[0]),
+    ],
+    "romb": [
+        ("samples", romb, real(9)),
+        ("an axis", lambda y, d: romb(y, dx=d, axis=0), real(5, 2), real(1)[0]),
+        ("two", romb, real(2)),
+    ],
+}
+
+FUNCTIONS: dict[str, list[tuple[Any, ...]]] = {
+    "fixed_quad": [
+        ("limits and closure", lambda p, a, b: fixed_quad(lambda x: np.sin(x * p), a, b)[0], 1.1, 0.2, 1.4),
+        ("args", lambda p, q: fixed_quad(lambda x, p, q: np.sin(x * p) * q[0], 0, 1, args=(p, q), n=3)[0], 1.1, real(2)),
+    ],
+    "quad": [
+        ("closure", lambda p: quad(lambda x: np.exp(-p * x), 0, 1)[0], 1.3),
+        ("args", lambda p, q: quad(lambda x, p, q: np.exp(-p * x) * q[1], 0, 1, args=(p, q))[0], 1.3, real(2)),
+        ("one for args", lambda p: quad(lambda x, p: np.exp(-p * x), 0, 1, p)[0], 1.3),
+        ("infinite", lambda p: quad(lambda x: np.exp(-p * x * x), -np.inf, np.inf)[0], 1.3),
+        ("half infinite", lambda p, a: quad(lambda x: np.exp(-p * x), a, np.inf)[0], 1.3, 0.4),
+        ("a singular end", lambda p: quad(lambda x: x ** (p - 1.0), 0, 1)[0], 0.6),
+        ("limits", lambda a, b, p: quad(lambda x: np.sin(p * x) / x, a, b)[0], 0.6, 2.0, 1.3),
+        ("limits the other way", lambda a, b: quad(lambda x: np.sin(x) / x, b, a)[0], 0.6, 2.0),
+        ("a jump", lambda b: quad(lambda x: (x > 0.3) * np.cos(x), 0, b, points=[0.3])[0] * b, 0.9),
+        ("an oscillating weight", lambda b, p: quad(lambda x: p * x * x, 0.2, b, weight="sin", wvar=3.0)[0], 2.0, 1.3),
+        ("an algebraic weight", lambda p: quad(lambda x: np.exp(p * x), 0, 1, weight="alg", wvar=(-0.5, 0.2))[0], 1.3),
+        ("a principal value", lambda p: quad(lambda x: np.exp(p * x), -1, 2, weight="cauchy", wvar=0.5)[0], 1.3),
+        ("complex", lambda p: quad(lambda x: np.exp(1j * p * x), 0, 2, complex_func=True)[0], 1.0),
+        ("a vector", lambda p: quad(lambda x: np.sum(np.sin(x * p)), 0, p[0])[0], np.array([1.0, 2.0, 0.5])),
+        ("one branch", lambda p: quad(lambda x: p * x if x > 0.5 else 1.0, 0, 1, points=[0.5])[0], 1.3),
+    ],
+    "quad_vec": [
+        ("closure and limit", lambda p, b: quad_vec(lambda x: np.sin(x * p), 0, b)[0], np.array([1.0, 2.0]), 1.2),
+        ("a matrix", lambda p: quad_vec(lambda x: np.outer(p, np.cos(x * p)), 0, 1)[0], np.array([1.0, 2.0])),
+        ("a number, args", lambda p: quad_vec(lambda x, p: np.exp(-p * x), 0, np.inf, args=(p,))[0], 1.3),
+    ],
+}
+
+
+NESTED: dict[str, list[tuple[Any, ...]]] = {
+    "nquad": [
+        ("dblquad", lambda p, b: dblquad(lambda y, x: np.sin(x * y * p), 0, b, 0, lambda x: x * p, **COARSE)[0], 1.0, 1.2),
+        ("nquad", lambda p, q: nquad(lambda x, y, q: np.sin(x * y * q), [[0, 1], [0, p]], args=(q,))[0], 1.0, 1.4),
+    ],
+}
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(NESTED))
+def test_nested(function: Any, arguments: Any) -> None:
+    """Of the first order: each place of one integral is an integral, and each slope is one too."""
+    checked(function, arguments, order=1)
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(SAMPLES))
+def test_samples(function: Any, arguments: Any) -> None:
+    checked(function, arguments)
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(FUNCTIONS))
+def test_functions(function: Any, arguments: Any) -> None:
+    checked(function, arguments)
+
+
+def test_three_integrals() -> None:
+    """Of x y z p over a box the derivative by p is that of the volume."""
+
+    def f(p: Any) -> Any:
+        return tplquad(lambda z, y, x: p * p * x * y * z, 0, 1, 0, 1, 0, lambda x, y: 2.0, epsabs=1e-6)[0]
+
+    assert ad.grad(f)(3.0) == pytest.approx(2 * 3.0 / 2)
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"])
+@pytest.mark.parametrize("y", [np.arange(5), real(3, 5), real(5, 3).T, real(2, 3).astype(np.float32)], ids=str)
+def test_values_of_samples(name: str, y: Any) -> None:
+    """In the graph there are SciPy's own numbers, of its shapes and dtypes."""
+    function = getattr(scipy.integrate, name)
+    ad.grad(lambda x: trapezoid(x * np.ones(3)))(1.0)  # the family is entered
+    wanted = original_of(function)(y)
+    found = function(cg.constant(y))
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found.value, wanted, rtol=3 * np.finfo(wanted.dtype).eps, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda y: trapezoid(y, x=np.arange(3.0)),
+        lambda y: cumulative_trapezoid(y, x=np.arange(3.0)),
+        lambda y: cumulative_trapezoid(y, initial=1.0),
+        lambda y: simpson(y, x=np.arange(3.0)),
+        lambda y: cumulative_simpson(y, x=np.zeros(6)),
+        lambda y: cumulative_simpson(y, x=np.arange(3.0)),
+        lambda y: romb(y),
+    ],
+)
+def test_errors_of_samples(wrong: Any) -> None:
+    """What SciPy refuses is refused."""
+    with pytest.raises(ValueError, match=WRONG):
+        wrong(np.ones(6))
+    with pytest.raises(ValueError, match=WRONG):
+        ad.grad(lambda y: np.sum(wrong(y)))(np.ones(6))
+
+
+def test_jacobians_agree() -> None:
+    p = np.array([1.0, 2.0, 0.5])
+
+    def f(p: Any) -> Any:
+        return quad_vec(lambda x: np.sin(x * p) * p[0], 0, p[1])[0]
+
+    def g(p: Any) -> Any:
+        return quad(lambda x: np.sum(np.sin(x * p)), 0, p[0])[0]
+
+    rows = ad.jacrev(f)(p)
+    np.testing.assert_allclose(ad.jacfwd(f)(p), rows, atol=1e-12)
+    np.testing.assert_allclose(ad.jacobian(f)(p), rows, atol=1e-12)
+    np.testing.assert_allclose(ad.hessian(g)(p), ad.jacfwd(ad.grad(g))(p), atol=1e-10)
+    np.testing.assert_allclose(ad.hessian(g)(p), ad.jacrev(ad.jacfwd(g))(p), atol=1e-10)
+
+
+def test_third_derivative() -> None:
+    """Of the integral of exp(-p x) from 0 to infinity, 1 / p, and of that of exp from 0 to p."""
+    third = ad.grad(ad.grad(ad.grad(lambda p: quad(lambda x: np.exp(-p * x), 0, np.inf)[0])))
+    assert third(2.0) == pytest.approx(-6 / 2.0**4)
+    third = ad.grad(ad.grad(ad.grad(lambda p: quad(lambda x: np.exp(p * x), 0, p)[0])))
+    whole = ad.grad(ad.grad(ad.grad(lambda p: (np.exp(p * p) - 1) / p)))
+    assert third(0.7) == pytest.approx(whole(0.7), rel=1e-7)
+
+
+def test_everything_else_quad_returns() -> None:
+    """The error estimate and the report are SciPy's."""
+    kept: list[Any] = []
+
+    def f(p: Any) -> Any:
+        kept.append(quad(lambda x: np.exp(-p * x), 0, 1, full_output=1))
+        return kept[-1][0]
+
+    ad.grad(f)(1.3)
+    wanted = original_of(quad)(lambda x: np.exp(-1.3 * x), 0, 1, full_output=1)
+    assert kept[0][1] == wanted[1]
+    assert kept[0][2]["neval"] == wanted[2]["neval"]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(TypeError, match="wvar"):
+        ad.grad(lambda w: quad(np.exp, 0, 1, weight="sin", wvar=w)[0])(1.0)
+    with pytest.raises(TypeError, match="alg"):
+        ad.grad(lambda b: quad(np.exp, 0, b, weight="alg", wvar=(0.5, 0.5))[0])(1.0)
+    with pytest.raises(ValueError, match="not finite"), np.errstate(divide="ignore", invalid="ignore"):
+        ad.grad(lambda a: quad(lambda x: x**-0.5, a, 1.0)[0])(0.0)
+    with pytest.raises(TypeError, match="show"):
+        ad.grad(lambda y: romb(y, show=True))(np.ones(5))
+    with pytest.raises(TypeError, match="workers"):
+        ad.grad(lambda b: quad_vec(np.exp, 0, b, workers=2)[0])(1.0)
+
+
+def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
+    p = cg.placeholder((), example=1.3)
+    value = quad(lambda x: np.exp(-p * x), 0, 1)[0]
+    run = cg.Executor(value)
+    np.testing.assert_allclose(run.run({p: np.float64(1.3)}), value.value)
+    with pytest.raises(ValueError, match="other numbers"):
+        run.run({p: np.float64(2.0)})
+
+
+def test_a_program_beside_another_term() -> None:
+    """The arc length of an ellipse, and a penalty."""
+
+    def length(a: Any, b: Any) -> Any:
+        speed = quad(lambda t: np.sqrt((a * np.sin(t)) ** 2 + (b * np.cos(t)) ** 2), 0, 2 * np.pi)[0]
+        return speed + 0.5 * a * a
+
+    found = ad.grad(length, (0, 1))(2.0, 2.0)
+    assert found[0] == pytest.approx(np.pi + 2.0)
+    assert found[1] == pytest.approx(np.pi)

@@ -1,0 +1,204 @@
+"""Derivatives of ``scipy.integrate``: solutions of differential equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import ODEintWarning, odeint, solve_bvp, solve_ivp
+from scipy_checks import cases, checked
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.interception import original_of
+
+FINE = {"rtol": 1e-11, "atol": 1e-12}
+SMALL = {"rtol": 1e-6, "atol": 1e-6, "max_step": 0.02}
+Y0 = np.array([1.0, 2.0])
+
+
+def predators(t: Any, z: Any, a: Any, b: Any) -> Any:
+    """The rates of Lotka and Volterra."""
+    x, y = z
+    return [a * x - b * x * y, -y + x * y * 0.5]
+
+
+def end(method: str, **options: Any) -> Any:
+    return lambda y0, a: solve_ivp(predators, (0, 1.0), y0, method=method, args=(a, 1.1), **options).y[:, -1]
+
+
+def at_times(method: str, **options: Any) -> Any:
+    return lambda y0, a: (
+        solve_ivp(lambda t, z: predators(t, z, a, 1.1), (0, 1.0), y0, method=method, t_eval=[0, 0.3, 0.5, 1.0], **options).y
+    )
+
+
+def between(t: Any, method: str = "RK45", span: Any = (0, 1.0)) -> Any:
+    return lambda y0, a: solve_ivp(lambda t, z: predators(t, z, a, 1.1), span, y0, dense_output=True, method=method, **FINE).sol(
+        t if t is not None else a
+    )
+
+
+def fallen(t: Any, y: Any) -> Any:
+    """Zero on the ground."""
+    return y[0]
+
+
+fallen.terminal = True  # type: ignore[attr-defined]
+fallen.direction = -1  # type: ignore[attr-defined]
+
+
+def thrown(v: Any, **options: Any) -> Any:
+    return solve_ivp(lambda t, y: [y[1], -9.8 - 0.1 * y[1]], (0, 100), [0.0, v], events=fallen, max_step=1.0, **FINE, **options)
+
+
+CASES: dict[str, list[tuple[Any, ...]]] = {
+    "solve_ivp": [
+        ("RK45", end("RK45", **FINE), Y0, 0.7),
+        ("DOP853", end("DOP853", **FINE), Y0, 0.7),
+        ("RK23", end("RK23", **SMALL), Y0, 0.7),
+        ("vectorized", lambda y0, a: solve_ivp(lambda t, y: -a * y, (0, 1), y0, vectorized=True, **FINE).y[:, -1], Y0, 0.7),
+        ("complex", lambda y0: solve_ivp(lambda t, y: 1j * y * y, (0, 1), y0, **FINE).y[:, -1], np.array([0.3 + 0.2j])),
+        ("dense", between(None), Y0, 0.7),
+        ("dense, backwards", between([0.3, 0.2, 0.9], "DOP853", (1.0, 0)), Y0, 0.7),
+        ("the times", lambda a, b: solve_ivp(lambda t, z: predators(t, z, t, 1.1), (a, b), Y0, **FINE).y[:, -1], 0.2, 0.7),
+        ("an event", lambda v: thrown(v).t_events[0], 3.0),
+        ("the state at an event", lambda v: (thrown(v).y[:, -1], thrown(v).y_events[0], thrown(v).t[-1]), 3.0),
+        (
+            "events that end nothing",
+            lambda v: solve_ivp(
+                lambda t, y: [y[1], -y[0]], (0, 10), [v * 0, v], events=lambda t, y: y[0] - 0.5, method="DOP853", **FINE
+            ).t_events[0],
+            3.0,
+        ),
+    ],
+    "odeint": [
+        (
+            "args",
+            lambda y0, a: odeint(lambda z, t, a: predators(t, z, a, 1.1), y0, np.linspace(0, 1, 4), args=(a,), **FINE),
+            Y0,
+            0.7,
+        ),
+    ],
+}
+FIRST: dict[str, list[tuple[Any, ...]]] = {
+    "solve_ivp": [
+        ("RK45", at_times("RK45", **FINE), Y0, 0.7),
+        ("DOP853", at_times("DOP853", **FINE), Y0, 0.7),
+        ("RK23", at_times("RK23", **SMALL), Y0, 0.7),
+        ("Radau", at_times("Radau", rtol=1e-10, atol=1e-12), Y0, 0.7),
+        ("BDF", at_times("BDF", rtol=1e-10, atol=1e-12), Y0, 0.7),
+        ("LSODA", at_times("LSODA", rtol=1e-11, atol=1e-12), Y0, 0.7),
+        (
+            "times between times",
+            lambda a, b: solve_ivp(
+                lambda t, z: predators(t, z, t, 1.1), (a, b), Y0, t_eval=np.linspace(a, b, 5), method="DOP853", **FINE
+            ).y[:, 1:],
+            0.2,
+            0.7,
+        ),
+    ],
+    "odeint": [
+        (
+            "times",
+            lambda y0, a, t: odeint(lambda t, z: predators(t, z, a, 1.1), y0, t, tfirst=True, **FINE),
+            Y0,
+            0.7,
+            np.linspace(0, 1, 4),
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
+def test_derivatives(function: Any, arguments: Any) -> None:
+    checked(function, arguments, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(FIRST))
+def test_first_derivatives(function: Any, arguments: Any) -> None:
+    """Differences of second order would show the noise of steps that are chosen anew."""
+    checked(function, arguments, order=1, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
+def test_values_are_scipys(method: str) -> None:
+    """To the last bit, with the tolerances that are usual, and the derivative by one state is that of a shorter way."""
+    kept: list[Any] = []
+
+    def f(y0: Any) -> Any:
+        kept.append(solve_ivp(predators, (0, 1.5), y0, method, args=(0.7, 1.1)))
+        return np.sum(kept[-1].y)
+
+    ad.grad(f)(Y0)
+    wanted = original_of(solve_ivp)(predators, (0, 1.5), Y0, method, args=(0.7, 1.1))
+    found = kept[0]
+    np.testing.assert_array_equal(found.t, wanted.t)
+    np.testing.assert_allclose(found.y.value, wanted.y, rtol=4e-16)
+    assert (found.nfev, found.njev, found.status, found.message) == (wanted.nfev, wanted.njev, wanted.status, wanted.message)
+
+
+def test_a_decay_by_its_formula() -> None:
+    """Of y0 exp(-k t), by all three, and twice by k."""
+
+    def f(y0: Any, k: Any, t: Any) -> Any:
+        return solve_ivp(lambda s, y: -k * y, (0.0, t), [y0], method="DOP853", **FINE).y[0, -1]
+
+    found = ad.grad(f, (0, 1, 2))(2.0, 0.5, 1.5)
+    decay = np.exp(-0.75)
+    np.testing.assert_allclose(found, [decay, -1.5 * 2 * decay, -0.5 * 2 * decay], rtol=1e-9)
+    assert ad.grad(ad.grad(f, 1), 1)(2.0, 0.5, 1.5) == pytest.approx(1.5**2 * 2 * decay, rel=1e-8)
+
+
+def test_jacobians_agree() -> None:
+    p = np.array([1.0, 2.0])
+
+    def f(p: Any) -> Any:
+        return solve_ivp(lambda t, z: predators(t, z, p[0], p[1]), (0, 1.0), p, **FINE).y[:, -1]
+
+    rows = ad.jacrev(f)(p)
+    np.testing.assert_allclose(ad.jacfwd(f)(p), rows, atol=1e-12)
+    np.testing.assert_allclose(ad.jacobian(f)(p), rows, atol=1e-12)
+    whole = ad.hessian(lambda p: f(p)[0])(p)
+    np.testing.assert_allclose(ad.jacfwd(ad.grad(lambda p: f(p)[0]))(p), whole, atol=1e-10)
+
+
+def test_a_fit_beside_a_penalty() -> None:
+    """The rate of growth that data were made with is where the gradient vanishes."""
+    times = np.linspace(0, 2, 9)
+    data = original_of(odeint)(lambda y, t: 0.8 * y * (1 - y), 0.1, times)[:, 0]
+
+    def loss(p: Any) -> Any:
+        path = odeint(lambda y, t, r: r * y * (1 - y), 0.1, times, args=(p,), **FINE)[:, 0]
+        return np.sum((path - data) ** 2) + (p - 0.8) ** 2
+
+    assert ad.grad(loss)(0.8) == pytest.approx(0.0, abs=1e-6)
+    assert ad.grad(loss)(0.9) > 0.1
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(TypeError, match="dense_output"):
+        ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0], method="Radau", dense_output=True).y[0, -1])(1.0)
+    with pytest.raises(RuntimeError, match="stiff"):
+        ad.grad(lambda k: solve_ivp(lambda t, y: -k * (y - np.cos(t)), (0, 1), [0.0], method="Radau").y[0, -1])(1e7)
+    with pytest.raises(ValueError, match="touches"):
+        ad.grad(lambda v: solve_ivp(lambda t, y: [v + 0 * y[0]], (0, 1), [0.0], events=lambda t, y: np.sign(t - 0.5) + 0 * y[0])
+                .t_events[0][0])(1.0)  # fmt: skip
+
+
+def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
+    ad.grad(lambda x: x * x)(1.0)  # the family is entered
+    k = cg.placeholder((), example=1.3)
+    value = solve_ivp(lambda t, y: -k * y, (0, 1), [1.0]).y[0, -1]
+    run = cg.Executor(value)
+    np.testing.assert_allclose(run.run({k: np.float64(1.3)}), value.value)
+    with pytest.raises(cg.GuardError):
+        run.run({k: np.float64(2.0)})
+
+
+def test_failures_are_told() -> None:
+    with pytest.raises(RuntimeError, match="odeint"), pytest.warns(ODEintWarning):
+        ad.grad(lambda a: odeint(lambda y, t: a * y * y, 1.0, [0.0, 2.0])[-1, 0])(1.0)
+    with pytest.raises(TypeError):
+        ad.grad(lambda a: np.sum(solve_bvp(lambda x, y: y * a, lambda u, v: u - a, [0, 1.0], a * np.ones((1, 2))).y))(1.0)

@@ -1,0 +1,41 @@
+"""Programs in plain NumPy differentiate as they stand, alone and beside a term that keeps its graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from textbook import PROGRAMS
+
+import autodiff as ad
+
+POINT = np.array([0.83, 1.37, 0.61, 1.12, 0.44, 1.58])
+DIRECTION = np.array([0.3, -0.7, 0.2, 0.9, -0.4, 0.5])
+
+
+def difference(f: Any, h: float = 1e-4) -> float:
+    def at(s: float) -> float:
+        return float(f(POINT + s * DIRECTION))
+
+    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    f = PROGRAMS[name]
+    wanted = difference(f)
+    value, found = ad.value_and_grad(f)(POINT)
+    assert value == pytest.approx(float(f(POINT)), rel=1e-12)
+    assert found @ DIRECTION == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+    beside = ad.grad(lambda x: f(x) + np.sum(x**2))(POINT)
+    np.testing.assert_allclose(beside, found + 2 * POINT, rtol=1e-9, atol=1e-12)
+    tangent = ad.jvp(f, (POINT,), (DIRECTION,))[1]
+    assert float(tangent) == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives(name: str) -> None:
+    f = PROGRAMS[name]
+    wanted = (ad.grad(f)(POINT + 1e-5 * DIRECTION) - ad.grad(f)(POINT - 1e-5 * DIRECTION)) / 2e-5
+    np.testing.assert_allclose(ad.hvp(f)(POINT, DIRECTION), wanted, rtol=1e-4, atol=1e-5)
