@@ -21,6 +21,7 @@ from ...linalg import (
     of_matrices,
     pinv,
     pinv_tangent,
+    swap,
 )
 
 scipy_linalg_det_grad = of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
@@ -83,6 +84,35 @@ def _cutoff_of_triangle(a: Any, atol: Any, rtol: Any, lower: Any) -> Any:
 
 
 scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).one_by_one()
+
+# The basis n of a null space is one of many: what does not depend on the choice has the derivative that follows from the
+# smallest turn, dn = -pinv(a) da n.
+
+
+def _null_space(g: Any, out: Any, a: Any, **_: Any) -> Any:
+    if not out.size or not a.size:
+        return 0 * a
+    if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
+        raise TypeError(
+            "scipy.linalg.null_space: where a matrix has lost rank there is no derivative, the next has a smaller one"
+        )
+    turn = np.matmul(adjoint(np.conjugate(_plain(out))), _plain(g))
+    if np.max(np.abs(turn - adjoint(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
+        raise TypeError(
+            "scipy.linalg.null_space: the basis is one of many, and what depends on the choice has no derivative; use what "
+            "does not, as the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
+        )
+    return -np.matmul(swap(np.linalg.pinv(a)), np.matmul(g, swap(out)))
+
+
+def _null_space_forth(t: Any, out: Any, a: Any, **_: Any) -> Any:
+    raise TypeError(
+        "scipy.linalg.null_space: the basis is one of many, and has no tangent; use the projection on the space, "
+        "np.eye(n) - np.linalg.pinv(a) @ a"
+    )
+
+
+scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).tangent(_null_space_forth).one_by_one()
 
 # ----------------------------------------------------------------------------------------- least squares
 

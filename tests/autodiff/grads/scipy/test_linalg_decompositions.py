@@ -110,6 +110,13 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("pivoting", lambda a: sl.qr(a, mode="economic", pivoting=True)[:2], regular(4, 3)),
         ("pivoting, r", lambda a: sl.qr(a, mode="r", pivoting=True)[0], regular(3, 3)),
     ],
+    "qr_multiply": [
+        ("right", lambda a, c: sl.qr_multiply(a, c), regular(4, 2), real(3, 4)),
+        ("left", partial(sl.qr_multiply, mode="left"), regular(4, 2), real(2, 3)),
+        ("a vector", lambda a, c: sl.qr_multiply(a, c, pivoting=True)[:2], regular(3, 3), real(3)),
+        ("complex", partial(sl.qr_multiply, conjugate=True), complex_regular(3, 2), complexes(2, 3)),
+        ("complex, left", partial(sl.qr_multiply, mode="left"), complex_regular(3, 2), complexes(2)),
+    ],
     "rq": [
         *[(f"{shape}", partial(sl.rq, mode="economic"), regular(*shape)) for shape in SHAPES],
         ("full", sl.rq, regular(3, 3)),
@@ -225,6 +232,7 @@ REFUSED: dict[str, Any] = {
     "left vectors alone": lambda a: np.sum(sl.eig(np.diag(a[:, 0] ** 2), np.eye(4), left=True, right=False)[1]),
     "eig or eigh": lambda a: np.sum(sl.schur(a[:2])[0]),
     "projection": lambda a: np.sum(sl.null_space(a.T)),
+    "lost rank": lambda a: np.sum(sl.null_space(a.T * np.array([[1.0], [0.0]])) ** 2),
     "infinite": lambda a: np.sum(sl.polar(a * np.array([1.0, 0.0]))[0]),
     "equal eigenvalues": lambda a: np.sum(sl.eigh(a.T @ a * 0 + np.eye(2))[1][0]),
 }
@@ -243,6 +251,27 @@ def test_the_columns_of_a_square_q_that_the_matrix_settles_have_their_derivative
     assert full == pytest.approx(ad.grad(lambda a: (lambda q, r: np.sum(q**3) + np.sum(r**2))(*sl.qr(a, mode="economic")))(a))
     full = ad.grad(lambda a: np.sum(sl.rq(a)[1][-2:] ** 3))(a.T)
     assert full == pytest.approx(ad.grad(lambda a: np.sum(sl.rq(a, mode="economic")[1] ** 3))(a.T))
+
+
+@pytest.mark.parametrize("a", [regular(2, 4), complex_regular(2, 3), np.stack([regular(2, 4), regular(2, 4, seed=1)])])
+def test_what_is_made_of_a_null_space_as_a_whole_has_a_derivative(a: Any) -> None:
+    weights = real(*a.shape[:-2], a.shape[-1], a.shape[-1], seed=3)
+
+    def by_basis(a: Any) -> Any:
+        n = sl.null_space(a)
+        return np.sum(np.real(np.matmul(n, np.conjugate(np.swapaxes(n, -1, -2)))) * weights)
+
+    def by_projection(a: Any) -> Any:
+        return np.sum(np.real(np.eye(a.shape[-1]) - np.matmul(np.linalg.pinv(a), a)) * weights)
+
+    np.testing.assert_allclose(ad.grad(by_basis)(a), ad.grad(by_projection)(a), atol=1e-12)
+
+    def slope(by: Any) -> Any:
+        return ad.grad(lambda a: np.sum(np.abs(ad.grad(by)(a)) ** 2))(a)
+
+    np.testing.assert_allclose(slope(by_basis), slope(by_projection), atol=1e-10)
+    with pytest.raises(TypeError, match="no tangent"):
+        ad.jvp(by_basis, (a,), (a,))
 
 
 def test_ranks_and_orders_are_known() -> None:
