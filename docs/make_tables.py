@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+import autodiff  # noqa: F401  (which answers for solvers and integrals)
 from compgraph import operations as ops
 from compgraph.operations.policies import rest
 from compgraph.scipy import FAMILIES, policy_of

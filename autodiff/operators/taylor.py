@@ -13,6 +13,7 @@ from compgraph.graph import Node, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths
+from compgraph.interception import intercepted
 
 from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatten
 from ..forward import jvp
@@ -87,7 +88,8 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
     live = is_recording()
     with recording_on(), Hollowing():
         inputs = [stand_in(p if live else to_plain(p)) for p in points]
-        result = flat(*inputs)
+        with intercepted(f):
+            result = flat(*inputs)
         outs, results = flatten(result)
         for out in outs or [result]:
             if not isinstance(out, Node):

@@ -11,6 +11,7 @@ from compgraph.graph import InputNode, Node, leaf, to_plain
 from compgraph.graph.context import apart
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes
+from compgraph.interception import intercepted
 
 from ..numeric import detached, finite_differences, require_arguments
 from .gradient import gradient
@@ -64,7 +65,7 @@ def check_gradient(
     if gradients is None:
 
         def run() -> Any:
-            with Hollowing(), collecting_escapes() as escapes:
+            with Hollowing(), intercepted(f), collecting_escapes() as escapes:
                 inputs = [leaf(a.copy(), InputNode, None) for a in args]
                 return inputs, f(*inputs), escapes
 

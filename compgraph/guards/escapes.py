@@ -234,7 +234,8 @@ def _plain_method(name: str) -> Any:
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if _passes(self):
-            if name == "item" and bodies() is not None:  # a number of a function that is differentiated keeps its derivative
+            is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
+            if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
                 return _element(self, *args)
             _take(self, what, frame_up(1))
         if hasattr(self, "plain"):

@@ -28,7 +28,7 @@ def _safe(numerator: Any, scale: Any) -> Any:
     """``numerator / scale``; 0 where the scale is 0, and nothing can be told of the standard draw."""
     if np.any(np.equal(scale, 0)):
         raise TypeError(
-            "a draw of scale 0 does not tell the standard draw, by which it follows its scale; draw that: rng.normal()"
+            "a draw of scale 0 does not tell the standard draw, by which it follows its scale. Draw that: loc + scale * rng.normal()"
         )
     return numerator / scale
 
@@ -93,8 +93,9 @@ def refusing(name: str, original: Any) -> Any:
     def draw(*args: Any, **kwargs: Any) -> Any:
         if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
             raise TypeError(
-                f"random numbers by {name} do not follow their parameters by a formula that has a derivative; draw standard "
-                "ones and move them (mean + L @ rng.standard_normal(n)), or give plain parameters (node.value)"
+                f"random numbers by {name} do not follow their parameters by a formula that has a derivative. Draw standard "
+                "ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or give plain "
+                "parameters (node.value)"
             )
         return original(*args, **kwargs)
 
