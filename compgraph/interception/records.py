@@ -43,7 +43,9 @@ class Records(np.ndarray):
         """Raise where whole records are asked for, of which a field is a node."""
         nodes = [name for name, part in (getattr(self, "_parts", None) or {}).items() if isinstance(part, Node)]
         if nodes:
-            raise TypeError(f'the field {nodes[0]!r} of these records holds nodes; take the field first: records["{nodes[0]}"][i]')
+            raise TypeError(
+                f'the field {nodes[0]!r} of these records holds nodes; take the field first: records["{nodes[0]}"][i]'
+            )
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         self._require_plain()

@@ -31,7 +31,13 @@ def test_what_is_refused_says_what_to_use(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in FAMILIES for name in policy_of(FAMILIES[module]).refused if "." not in name]
+    ("module", "name"),
+    [
+        (module, name)
+        for module in FAMILIES
+        for name in policy_of(FAMILIES[module]).refused
+        if "." not in name and hasattr(importlib.import_module(module), name)  # other versions have others
+    ],
 )
 def test_what_is_refused_is_refused(module: str, name: str) -> None:
     """A node among the arguments of what has no derivative is no node's number lost: it raises."""
