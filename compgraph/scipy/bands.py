@@ -1,6 +1,7 @@
-"""Matrices by their diagonals, as LAPACK stores them: ``bands[upper + i - j, j] = a[i, j]``.
+"""What LAPACK stores in its own way: matrices by their diagonals, and exchanges of rows.
 
-All is written in NumPy's functions of whole arrays, so that it is recorded where it meets nodes; stacks are taken as well.
+Of diagonals, ``bands[upper + i - j, j] = a[i, j]``. All is written in NumPy's functions of whole arrays, so that it is
+recorded where it meets nodes; stacks are taken as well.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+from ..guards import frozen
 
 
 def _places(n: int, lower: int, upper: int) -> tuple[Any, Any]:
@@ -59,3 +62,14 @@ def widths(bands: Any, lower: bool) -> tuple[int, int]:
     """How many diagonals below and above the main one are stored of a Hermitian matrix."""
     count = bands.shape[-2] - 1
     return (count, 0) if lower else (0, count)
+
+
+def order_of_rows(piv: Any, count: int) -> Any:
+    """The order into which LAPACK's exchanges of rows, the k-th with row ``piv[k]``, bring `count` rows."""
+    piv = np.asarray(frozen(piv, "the order of the rows of a decomposition")).astype(np.intp)
+    order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
+    for k in range(piv.shape[-1]):
+        other, mine = piv[..., k : k + 1], order[..., k : k + 1].copy()
+        order[..., k : k + 1] = np.take_along_axis(order, other, -1)
+        np.put_along_axis(order, other, mine, -1)
+    return order

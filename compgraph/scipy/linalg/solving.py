@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from ...graph import as_operand
-from ...guards import decided, frozen
+from ...guards import decided
 from .. import bands
 from . import operations
 from .operations import banded_solution, cholesky_in_place, least_squares, ranked_pinv, ranked_pinvh, recorded, toeplitz_solution
@@ -48,23 +48,11 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: Any = False, check_
     return scipy.linalg.solve_banded(*second, half, check_finite=check_finite)
 
 
-def order_of_rows(piv: Any, count: int) -> Any:
-    """The order into which LAPACK's exchanges of rows bring them."""
-    piv = np.asarray(frozen(piv, "the order of the rows of a decomposition"))
-    order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
-    for k in range(piv.shape[-1]):
-        other = piv[..., k : k + 1].astype(int)
-        taken = np.take_along_axis(order, other, -1)
-        np.put_along_axis(order, other, order[..., k : k + 1].copy(), -1)
-        order[..., k : k + 1] = taken
-    return order
-
-
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: Any = False, check_finite: Any = True) -> Any:
     """``scipy.linalg.lu_solve``, by its two triangles."""
     factors, piv = as_operand(lu_and_piv[0]), lu_and_piv[1]
     b = as_operand(b)
-    order = order_of_rows(piv, factors.shape[-1])
+    order = bands.order_of_rows(piv, factors.shape[-1])
     single = b.ndim == 1
     columns = b[:, None] if single else b
     lower = {"lower": True, "unit_diagonal": True, "check_finite": check_finite}

@@ -141,31 +141,20 @@ def _parts(both: Any) -> tuple[Any, Any]:
     return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
 
 
-def _exchanged(piv: Any, count: int) -> Any:
-    """The order into which exchanges of rows bring them."""
-    piv = _rows(piv)
-    order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
-    for k in range(piv.shape[-1]):
-        other, mine = piv[..., k : k + 1], order[..., k : k + 1].copy()
-        order[..., k : k + 1] = np.take_along_axis(order, other, -1)
-        np.put_along_axis(order, other, mine, -1)
-    return order
-
-
 def _lu_factor(g: Any, out: Any, a: Any, **_: Any) -> Any:
     both, piv = out
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
         return 0 * a
     found = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
-    return _ordered(found, np.argsort(_exchanged(piv, a.shape[-2]), axis=-1))
+    return _ordered(found, np.argsort(bands.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
 def _lu_factor_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
     both, piv = out
     if not a.size:
         return 0 * both, None
-    dl, du = _lu_tangent(_ordered(t, _exchanged(piv, a.shape[-2])), *_parts(both))
+    dl, du = _lu_tangent(_ordered(t, bands.order_of_rows(piv, a.shape[-2])), *_parts(both))
     rows, columns = a.shape[-2:]
     return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
 

@@ -228,6 +228,8 @@ def _toeplitz_solved(g: Any, c: Any, r: Any, b: Any) -> Any:
 
 
 def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
+    if not out.size:
+        return 0 * (r if position else c)
     _, y = _toeplitz_solved(g, c, r, b)
     _, (x,) = as_columns(b, out)
     outer = -np.matmul(y, swap(x))
@@ -237,12 +239,14 @@ def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) ->
 
 
 def _toeplitz_right(g: Any, out: Any, c: Any, r: Any, b: Any, **_: Any) -> Any:
-    single, y = _toeplitz_solved(g, c, r, b)
+    single, y = _toeplitz_solved(g, c, r, b) if out.size else (False, g)
     return y[..., 0] if single else y
 
 
 def _toeplitz_pushed(change: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
     single, (x,) = as_columns(b, out)
+    if not out.size:
+        return 0 * out
     moved = -scipy.linalg.solve_toeplitz((c, r), np.matmul(change, x))
     return moved[..., 0] if single else moved
 

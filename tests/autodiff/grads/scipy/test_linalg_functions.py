@@ -239,3 +239,41 @@ def test_programs_as_they_are_written() -> None:
     theta = np.array([0.8, 0.5, 0.6])
     for program in (likelihood, cost, flow):
         checked(program, (theta,), tolerance=1e-5)
+
+
+SQUARE = np.zeros((0, 0))
+EMPTY: dict[str, tuple[Any, ...]] = {
+    **{name: (getattr(sl, name), SQUARE)
+       for name in ("inv", "det", "cholesky", "eigvalsh", "eigvals", "expm", "sqrtm", "pinvh")},
+    **{name: (lambda a, name=name: getattr(sl, name)(a)[0], SQUARE)
+       for name in ("eigh", "eig", "svd", "qr", "polar", "lu_factor", "ldl")},
+    "a stack to invert": (sl.inv, np.zeros((0, 2, 2))),
+    "cho_factor": (lambda a: sl.cho_factor(a)[0], SQUARE),
+    "solve": (sl.solve, SQUARE, np.zeros(0)),
+    "solve for nothing": (sl.solve, np.eye(2), np.zeros((2, 0))),
+    "solve no systems": (sl.solve, np.zeros((0, 2, 2)), np.zeros(2)),
+    "solve_triangular": (sl.solve_triangular, np.eye(2), np.zeros((2, 0))),
+    "solve_banded": (lambda a, b: sl.solve_banded((0, 0), a, b), np.zeros((1, 0)), np.zeros(0)),
+    "solveh_banded": (sl.solveh_banded, np.zeros((1, 0)), np.zeros(0)),
+    "solve_toeplitz": (sl.solve_toeplitz, np.zeros(0), np.zeros(0)),
+    "solve_sylvester": (sl.solve_sylvester, SQUARE, SQUARE, SQUARE),
+    "solve_continuous_lyapunov": (sl.solve_continuous_lyapunov, SQUARE, SQUARE),
+    "cholesky_banded": (sl.cholesky_banded, np.zeros((1, 0))),
+    "eig_banded": (lambda a: sl.eig_banded(a)[0], np.zeros((2, 0))),
+    "svdvals": (sl.svdvals, np.zeros((2, 0))),
+    "lu": (lambda a: sl.lu(a)[2], np.zeros((0, 2))),
+    "rq": (lambda a: sl.rq(a)[0], np.zeros((0, 2))),
+    "pinv": (sl.pinv, np.zeros((0, 2))),
+    "lstsq": (lambda a, b: sl.lstsq(a, b)[0], np.zeros((0, 2)), np.zeros(0)),
+    "norm": (sl.norm, np.zeros((0, 2))),
+    "toeplitz": (sl.toeplitz, np.zeros(0)),
+    "block_diag": (sl.block_diag, SQUARE, np.eye(2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_of_nothing(name: str) -> None:
+    function, *arguments = EMPTY[name]
+    found = ad.grad(lambda *given: np.sum(np.real(function(*given))), tuple(range(len(arguments))))(*arguments)
+    assert [g.shape for g in found] == [a.shape for a in arguments]
+    assert ad.jvp(function, tuple(arguments), tuple(arguments))[1].shape == np.shape(function(*arguments))

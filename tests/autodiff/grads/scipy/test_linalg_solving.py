@@ -184,3 +184,43 @@ RICCATI: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("function", "arguments"), cases(RICCATI))
 def test_riccati(function: Any, arguments: Any) -> None:
     checked(function, arguments, tolerance=2e-5)
+
+
+def _half_complex(name: str, *arguments: Any) -> tuple[Any, ...]:
+    return (name, getattr(sl, name), *arguments)
+
+
+MIXED: dict[str, list[tuple[Any, ...]]] = {
+    "one is complex": [
+        _half_complex("solve", regular(3, 3), complexes(3)),
+        _half_complex("solve", complex_regular(3, 3), real(3, 2)),
+        _half_complex("solve_triangular", regular(3, 3), complexes(3)),
+        _half_complex("solve_triangular", complex_regular(3, 3), real(3, 2)),
+        _half_complex("solveh_banded", UPPER, complexes(5)),
+        _half_complex("solveh_banded", as_complex(UPPER), real(5)),
+        _half_complex("solve_toeplitz", COLUMN, complexes(4)),
+        _half_complex("solve_toeplitz", as_complex(COLUMN), real(4)),
+        _half_complex("matmul_toeplitz", as_complex(COLUMN), real(4)),
+        _half_complex("solve_circulant", COLUMN, complexes(4)),
+        _half_complex("solve_sylvester", regular(3, 3), complex_regular(2, 2, seed=3), real(3, 2)),
+        _half_complex("solve_continuous_lyapunov", regular(3, 3), complexes(3, 3)),
+        _half_complex("solve_continuous_lyapunov", complex_regular(3, 3), real(3, 3)),
+        _half_complex("solve_discrete_lyapunov", 0.3 * regular(3, 3), complexes(3, 3)),
+        _half_complex("expm_frechet", regular(2, 2), complexes(2, 2)),
+        _half_complex("expm_frechet", 0.5 * complex_regular(2, 2), real(2, 2)),
+        _half_complex("eigvalsh", definite(3, 3), complex_definite(3, 3, seed=3)),
+        _half_complex("eigvalsh", complex_definite(3, 3), definite(3, 3, seed=3)),
+        _half_complex("toeplitz", real(3), complexes(2)),
+        _half_complex("block_diag", real(2, 1), complexes(2)),
+        ("lstsq", lambda a, b: sl.lstsq(a, b)[0], regular(4, 2), complexes(4)),
+        ("solve_banded", lambda a, b: sl.solve_banded((2, 1), a, b), BANDS, complexes(5)),
+        ("lu_solve", lambda a, b: sl.lu_solve(sl.lu_factor(a), b), regular(3, 3), complexes(3)),
+        ("cho_solve", lambda a, b: sl.cho_solve(sl.cho_factor(a), b), complex_definite(3, 3), real(3)),
+        ("cho_solve_banded", lambda a, b: sl.cho_solve_banded((a, False), b), as_complex(UPPER), real(5)),
+    ]
+}
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(MIXED))
+def test_of_real_and_complex_arguments(function: Any, arguments: Any) -> None:
+    checked(function, arguments)
