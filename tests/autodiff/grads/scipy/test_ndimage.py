@@ -13,6 +13,7 @@ from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.reverse import gradient
 
 MODES = ("reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap")
 im, x, k, w = real(5, 6), real(9), real(3, 4, seed=5), real(4, seed=2)
@@ -178,6 +179,18 @@ def test_an_image_is_registered() -> None:
     for _ in range(60):
         shift = shift - 0.1 * ad.grad(loss)(shift)
     np.testing.assert_allclose(shift, [1.4, -0.8], atol=1e-3)
+
+
+def test_outside_of_operators() -> None:
+    """Nodes are solid there, and what C takes of them would be lost without a word."""
+    v = cg.variable(im)
+    found = gradient(np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))[v]
+    np.testing.assert_allclose(found, ad.grad(lambda v: np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))(im))
+    blank = cg.zeros((5, 6))
+    scipy.ndimage.sobel(v, output=blank)
+    assert np.any(gradient(np.sum(blank**2))[v])
+    with pytest.raises(TypeError, match="output= is a plain array"):
+        scipy.ndimage.sobel(v, output=np.zeros((5, 6)))
 
 
 def test_the_numbers_are_scipys() -> None:
