@@ -10,7 +10,7 @@ import scipy.special as sc
 import scipy.stats as st
 
 from ...graph import Node
-from ...interception.exchanged import original_of
+from ...interception import original_of
 from .samples import floating
 
 
