@@ -120,10 +120,39 @@ class _Keeping(ModuleType):
 KEEPING = _Keeping("numpy")
 vars(KEEPING).update(_OURS)
 
+
+class _At:
+    """``xpx.at(x, index).set(y)``: a write in place, as SciPy writes into arrays of other libraries too."""
+
+    def __init__(self, x: Any, index: Any = ...) -> None:
+        self.x, self.index = x, index
+
+    def __getitem__(self, index: Any) -> _At:
+        return _At(self.x, index)
+
+    def set(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+        x = np.copy(self.x) if copy or (copy is None and not self.x.flags.writeable) else self.x
+        x[self.index] = y
+        return x
+
+    def add(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+        return self.set(self.x[self.index] + y, copy)
+
+    def subtract(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+        return self.set(self.x[self.index] - y, copy)
+
+    def multiply(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+        return self.set(self.x[self.index] * y, copy)
+
+    def divide(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+        return self.set(self.x[self.index] / y, copy)
+
+
 _BY_NAME: dict[str, Any] = {  # what SciPy asks of arrays of other libraries
     "array_namespace": lambda *args, **kwargs: KEEPING,
     "_namespace": lambda xp: KEEPING,
     "is_numpy": lambda xp: True,
+    "at": _At,
 }
 _spaces: dict[int, dict[str, Any]] = {}  # by the identity of a module's names, which live as long as SciPy
 
@@ -208,7 +237,7 @@ def _is_public(function: FunctionType) -> bool:
 
 
 def _module(module: ModuleType) -> Any:
-    if module is np or module.__name__ == "scipy._lib.array_api_compat.numpy":
+    if module is np or module.__name__.endswith("array_api_compat.numpy"):
         return KEEPING
     if module.__name__ in _standing_in:
         return _standing_in[module.__name__]

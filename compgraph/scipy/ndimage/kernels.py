@@ -6,6 +6,7 @@ derivatives are in terms of the same few operations: `extended` and its transpos
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from typing import Any
@@ -62,7 +63,7 @@ def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
 def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.correlate1d``."""
     found = np.empty(x.shape, dtype)
-    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis, found, mode, cval, origin)
+    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, found, mode, cval, origin)
     return found
 
 
@@ -78,15 +79,19 @@ def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[in
 def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.uniform_filter1d``."""
     found = np.empty(x.shape, dtype)
-    in_c().uniform_filter1d(x, size, axis, found, mode, cval, origin)
+    in_c().uniform_filter1d(x, size, axis % x.ndim, found, mode, cval, origin)
     return found
 
 
 @primitive(opname="ndimage_spline_filter1d")
 def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
     """As ``scipy.ndimage.spline_filter1d``: the coefficients of the spline through the elements of each line."""
+    return _spline_filtered(x, order, axis, mode)
+
+
+def _spline_filtered(x: Any, order: int, axis: int, mode: int) -> Any:
     found = np.empty(x.shape, np.float64)
-    in_c().spline_filter1d(x, order, axis, found, mode)
+    in_c().spline_filter1d(x, order, axis % x.ndim, found, mode)
     return found
 
 
@@ -108,17 +113,24 @@ _POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing"
 def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
     """The transpose of `spline_filter1d` of a line that is reflected at its ends.
 
-    The filter would be its own transpose; but SciPy computes its first element from one that it has changed already, which
-    shows in short lines. So for these its steps are gone backwards.
+    The filter would be its own transpose; but some SciPys compute its first element from one that they have changed already,
+    which shows in short lines. So for these its steps are gone backwards.
     """
     g = np.moveaxis(np.array(g, np.float64), axis, 0)
     n = len(g)
-    if n > 1 and max(map(abs, _POLES[order])) ** (2 * n) < 1e-18:
-        return spline_filter1d.function(np.moveaxis(g, 0, axis), order=order, axis=axis, mode=mode)
+    if n > 1 and (_is_symmetric() or max(map(abs, _POLES[order])) ** (2 * n) < 1e-18):
+        return _spline_filtered(np.moveaxis(g, 0, axis), order, axis, mode)
     for z in reversed(_POLES[order] if n > 1 else ()):
         g *= (1 - z) * (1 - 1 / z)
         g = _pole_back(g, z)
     return np.moveaxis(g, 0, axis)
+
+
+@functools.cache
+def _is_symmetric() -> bool:
+    """Whether SciPy's filter of a line that is reflected is its own transpose."""
+    matrix = _spline_filtered(np.eye(3), 5, 0, REFLECT)
+    return bool(np.allclose(matrix, matrix.T, rtol=0, atol=1e-9))
 
 
 def _pole_back(g: Any, z: float) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -12,8 +13,6 @@ import numpy as np
 from ...graph import Node, to_plain
 from . import kernels
 
-FILTERED = "the mode"
-
 
 def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that fills its argument `output`; of plain arguments, SciPy's."""
@@ -21,8 +20,13 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(kernel)
     def fill(*args: Any) -> Any:
         if not any(isinstance(value, Node) for value in args):
-            return getattr(kernels.in_c(), kernel.__name__)(*args)
+            return getattr(kernels.in_c(), kernel.__name__[1:])(*args)
         output, found = kernel(*args)
+        if output.__class__ is np.ndarray and isinstance(found, Node):
+            raise TypeError(
+                "scipy.ndimage: output= is a plain array, which keeps numbers and no graph. Use the result instead, or make it "
+                "of nodes from the start (cg.zeros(shape)); where the numbers are meant, give node.value"
+            )
         output[...] = found
         return None
 
@@ -30,33 +34,31 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_filling
-def correlate1d(x: Any, weights: Any, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
+def _correlate1d(x: Any, weights: Any, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
     options = {"axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
     return output, kernels.correlate1d(x, weights, **options)
 
 
 @_filling
-def correlate(x: Any, weights: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
+def _correlate(x: Any, weights: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
     return output, kernels.correlate(x, weights, mode=mode, cval=cval, origins=tuple(origins), dtype=output.dtype)
 
 
 @_filling
-def uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
+def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
     options = {"size": size, "axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
     return output, kernels.uniform_filter1d(x, **options)
 
 
 @_filling
-def min_or_max_filter1d(
-    x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int
-) -> Any:
+def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int) -> Any:
     found = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     around = np.lib.stride_tricks.sliding_window_view(found, size, axis)
     return output, _extreme(around, minimum)
 
 
 @_filling
-def min_or_max_filter(
+def _min_or_max_filter(
     x: Any, footprint: Any, structure: Any, output: Any, mode: int, cval: float, origins: Any, minimum: int
 ) -> Any:
     around = _around(x, footprint, mode, cval, origins)
@@ -73,7 +75,7 @@ def _extreme(around: Any, minimum: int) -> Any:
 
 
 @_filling
-def rank_filter(x: Any, rank: int, footprint: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
+def _rank_filter(x: Any, rank: int, footprint: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
     return output, np.sort(_around(x, footprint, mode, cval, origins), axis=-1)[..., rank]
 
 
@@ -99,12 +101,12 @@ def _around(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any
 
 
 @_filling
-def spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> Any:
+def _spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> Any:
     return output, kernels.spline_filter1d(x, order=order, axis=axis, mode=mode)
 
 
 @_filling
-def geometric_transform(
+def _geometric_transform(
     c: Any, mapping: Any, coordinates: Any, matrix: Any, shift: Any, output: Any, order: int, mode: int, cval: float,
     padding: int, arguments: Any, keywords: Any,
 ) -> Any:  # fmt: skip
@@ -128,7 +130,7 @@ def _summed(start: Any, factors: Any, grid: Any) -> Any:
 
 
 @_filling
-def zoom_shift(
+def _zoom_shift(
     c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: Any
 ) -> Any:
     half = 0.5 if grid_mode else 0.0
@@ -141,12 +143,12 @@ def zoom_shift(
 
 
 @_filling
-def fourier_filter(x: Any, sizes: Any, n: int, axis: int, output: Any, kind: int) -> Any:
+def _fourier_filter(x: Any, sizes: Any, n: int, axis: int, output: Any, kind: int) -> Any:
     return output, x * _factor("fourier_filter", x, sizes, n, axis, output, kind)
 
 
 @_filling
-def fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
+def _fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
     return output, x * _factor("fourier_shift", x, shifts, n, axis, output)
 
 
@@ -167,17 +169,14 @@ class _StandingIn(ModuleType):
         vars(self).update(ours)
 
     def __getattr__(self, name: str) -> Any:
-        import importlib
-
         return getattr(importlib.import_module(self.__name__), name)
 
 
 _FILLING = (
-    correlate1d, correlate, uniform_filter1d, min_or_max_filter1d, min_or_max_filter, rank_filter, spline_filter1d,
-    geometric_transform, zoom_shift, fourier_filter, fourier_shift,
+    _correlate1d, _correlate, _uniform_filter1d, _min_or_max_filter1d, _min_or_max_filter, _rank_filter, _spline_filter1d,
+    _geometric_transform, _zoom_shift, _fourier_filter, _fourier_shift,
 )  # fmt: skip
-_line_rank_filter.__name__ = "rank_filter"
 MODULES = {
-    "scipy.ndimage._nd_image": _StandingIn("scipy.ndimage._nd_image", {f.__name__: f for f in _FILLING}),
+    "scipy.ndimage._nd_image": _StandingIn("scipy.ndimage._nd_image", {f.__name__[1:]: f for f in _FILLING}),
     "scipy.ndimage._rank_filter_1d": _StandingIn("scipy.ndimage._rank_filter_1d", {"rank_filter": _line_rank_filter}),
 }

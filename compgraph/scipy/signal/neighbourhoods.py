@@ -13,7 +13,7 @@ from .filters import arrays
 
 operations.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")
 
-_BOUNDARIES = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
+_BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
 
 
 def order_filter(a: Any, domain: Any, rank: int) -> Any:
@@ -52,7 +52,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
         return record(scipy.signal.convolve2d, (in1, in2), {"mode": mode})
     ends = [(n - 1, n - 1) for n in in2.shape]
     if boundary in _BOUNDARIES:
-        padded = np.pad(in1, ends, mode=_BOUNDARIES[boundary])
+        padded = np.pad(in1, ends, _BOUNDARIES[boundary])
     elif boundary in ("fill", "pad"):
         padded = np.pad(in1, ends, constant_values=fillvalue)
     else:

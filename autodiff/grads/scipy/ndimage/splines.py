@@ -19,7 +19,7 @@ from compgraph.scipy.ndimage.kernels import CONSTANT, GRID_CONSTANT, GRID_WRAP, 
 from ....rules import Formula, general, linear, scatter
 
 # The mode in which coefficients go on beyond the ends of what is within.
-_SPLINE_MODES = {CONSTANT: MIRROR, WRAP: MIRROR, NEAREST: MIRROR}
+_SPLINE_MODES = {CONSTANT: MIRROR, WRAP: MIRROR}
 
 
 def _ends(x: Any, axis: int, mode: int) -> Any:
@@ -48,9 +48,7 @@ def _along(function: Any) -> Formula:
     return push
 
 
-ndimage_spline_filter1d_grad = linear("ndimage_spline_filter1d", _spline_transposed).batched(
-    push=_along(kernels.spline_filter1d)
-)
+ndimage_spline_filter1d_grad = linear("ndimage_spline_filter1d", _spline_transposed).batched(push=_along(kernels.spline_filter1d))
 ndimage_spline_filter1d_back_grad = linear(
     "ndimage_spline_filter1d_back", lambda g, out, x, **options: kernels.spline_filter1d(g, **options)
 ).batched(push=_along(kernels.spline_filter1d_back))
@@ -60,12 +58,10 @@ def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
     """Factors and summands that bring places into a line of length n, and whether a place lies beyond it for good."""
     beyond = (x < 0) | (x > n - 1)
     one, zero = np.ones_like(x), np.zeros_like(x)
-    if mode == GRID_CONSTANT:
-        return one, zero, (x < -1) & False
-    if mode == CONSTANT:
-        return one, zero, beyond
-    if mode == NEAREST or n == 1:
-        return np.where(beyond, 0.0, 1.0), np.where(beyond, np.clip(x, 0, n - 1), 0.0), beyond & False
+    if mode in (NEAREST, GRID_CONSTANT, CONSTANT):
+        return one, zero, beyond & (mode == CONSTANT)
+    if n == 1:
+        return np.where(beyond, 0.0, 1.0), zero, beyond & False
     if mode in (WRAP, GRID_WRAP):
         period = n - 1 if mode == WRAP else n
         if mode == WRAP:

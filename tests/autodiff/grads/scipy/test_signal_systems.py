@@ -10,7 +10,6 @@ import scipy.signal
 from arguments import complexes, real
 from scipy_checks import cases, checked
 
-
 x = real(20)
 b, a = np.array([0.3, 0.5, 0.2]), np.array([1.2, -0.3, 0.1])
 sos = np.delete(scipy.signal.butter(4, 0.3, output="sos"), 3, axis=1)
@@ -40,8 +39,8 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         for m in ("constant", "nearest", "wrap")
     ],
     "cont2discrete": [
-        (m, lambda A, B, C, D, m=m: scipy.signal.cont2discrete((A, B, C, D), 0.1, m)[:4], A, B, CC, D * (m != "impulse"))
-        for m in ("zoh", "bilinear", "euler", "foh", "impulse", "backward_diff")
+        (how, lambda m, n, p, q, h=how: scipy.signal.cont2discrete((m, n, p, q), 0.1, h)[:4], A, B, CC, D)
+        for how in ("zoh", "bilinear", "euler", "foh", "backward_diff")
     ],
     "others": [
         ("filtfilt gust", lambda b, a, x: scipy.signal.filtfilt(b, a, x, method="gust"), b, a, x),
@@ -60,15 +59,16 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             lambda x: scipy.signal.welch(x, fs=3.0, nperseg=8, average="median", detrend="linear", scaling="spectrum")[1],
             real(31),
         ),
+        ("cont2discrete impulse", lambda m, n, p: scipy.signal.cont2discrete((m, n, p, 0 * D), 0.1, "impulse")[:4], A, B, CC),
         ("cont2discrete dt", lambda dt: scipy.signal.cont2discrete((A, B, CC, D), dt)[:4], real() + 3),
-        ("lsim", lambda A, B, CC, D, u: scipy.signal.lsim((A, B, CC, D), u, t)[1], A, B, CC, D, real(6)),
+        ("lsim", lambda m, n, p, q, u: scipy.signal.lsim((m, n, p, q), u, t)[1], A, B, CC, D, real(6)),
         ("lsim zoh x0", lambda u, x0: scipy.signal.lsim((A, B, CC, D), u, t, x0, interp=False)[1:], real(6), real(2)),
         ("lsim tf", lambda b, a, u: scipy.signal.lsim((b, a), u, t)[1], b[:2], a, real(6)),
-        ("impulse", lambda A, B, CC: scipy.signal.impulse((A, B, CC, D), T=t)[1], A, B, CC),
-        ("step", lambda A, B, CC: scipy.signal.step((A, B, CC, D), T=t)[1], A, B, CC),
-        ("dlsim", lambda A, B, CC, D, u: scipy.signal.dlsim((A, B, CC, D, 0.1), u)[1], A, B, CC, D, real(6, 1)),
-        ("dimpulse", lambda A: scipy.signal.dimpulse((A, B, CC, D, 0.1), n=4)[1][0], A),
-        ("dstep", lambda A: scipy.signal.dstep((A, B, CC, D, 0.1), n=4)[1][0], A),
+        ("impulse", lambda m, n, p: scipy.signal.impulse((m, n, p, D), T=t)[1], A, B, CC),
+        ("step", lambda m, n, p: scipy.signal.step((m, n, p, D), T=t)[1], A, B, CC),
+        ("dlsim", lambda m, n, p, q, u: scipy.signal.dlsim((m, n, p, q, 0.1), u)[1], A, B, CC, D, real(6, 1)),
+        ("dimpulse", lambda m: scipy.signal.dimpulse((m, B, CC, D, 0.1), n=4)[1][0], A),
+        ("dstep", lambda m: scipy.signal.dstep((m, B, CC, D, 0.1), n=4)[1][0], A),
         ("firls", lambda d: scipy.signal.firls(7, [0, 0.3, 0.5, 1.0], d), np.array([1.0, 0.9, 0.2, 0.1])),
         (
             "butter sos filt",
@@ -76,7 +76,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             np.array(0.3),
             real(30),
         ),
-        ("ss obj", lambda A, u: scipy.signal.lsim(scipy.signal.StateSpace(A, B, CC, D), u, t)[1], A, real(6)),
+        ("ss obj", lambda m, u: scipy.signal.lsim(scipy.signal.StateSpace(m, B, CC, D), u, t)[1], A, real(6)),
     ],
 }
 
