@@ -5,6 +5,6 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
-from .exchanged import exchange, restore
+from .exchanged import exchange, original_of, restore
 
-__all__ = ["exchange", "restore"]
+__all__ = ["exchange", "original_of", "restore"]
