@@ -18,7 +18,6 @@ LOC, SCALE = 0.3, 8.0
 LEVELS = np.array([0.31, 0.45, 0.71])
 OF_X = ("pdf", "logpdf", "cdf", "sf", "logcdf", "logsf")
 OF_Q = ("ppf", "isf")
-SECOND = {"logpdf", "cdf", "ppf"}  # which are checked to second order
 
 
 def test_every_distribution_is_here() -> None:
@@ -49,13 +48,15 @@ def called(name: str, method: str) -> Any:
     return call
 
 
-@pytest.mark.parametrize("method", [*OF_X, *OF_Q])
+@pytest.mark.parametrize("methods", [OF_X[:2], OF_X[2:], OF_Q], ids=["densities", "shares", "quantiles"])
 @pytest.mark.parametrize("name", [name for name in LAWS if name not in NUMBERS])
-def test_derivatives(name: str, method: str) -> None:
-    given = [LAWS[name][k] for k in known(name, method)]
+def test_derivatives(name: str, methods: tuple[str, ...]) -> None:
+    given = [LAWS[name][k] for k in known(name, methods[0])]
+    functions = [called(name, method) for method in methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of integrals in float32
-        checked(called(name, method), (point(name, method), LOC, SCALE, *given), order=2 if method in SECOND else 1)
+        tolerance = 2e-5 if name == "norminvgauss" else 2e-6  # SciPy searches for its quantiles among integrals
+        checked(lambda *at: tuple([f(*at) for f in functions]), (point(name, methods[0]), LOC, SCALE, *given), tolerance=tolerance)
 
 
 @pytest.mark.parametrize("method", ["cdf", "sf", "ppf", "isf"])
