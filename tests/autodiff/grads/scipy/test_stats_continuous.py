@@ -55,10 +55,11 @@ def test_derivatives(name: str, methods: tuple[str, ...]) -> None:
     functions = [called(name, method) for method in methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of integrals in float32
-        tolerance = 2e-5 if name == "norminvgauss" else 2e-6  # it is searched for
-        checked(
-            lambda *at: tuple([f(*at) for f in functions]), (point(name, methods[0]), LOC, SCALE, *given), tolerance=tolerance
-        )
+        if name == "norminvgauss":  # SciPy searches for its quantiles among integrals, so that differences are rough
+            for function in functions:
+                checked(function, (point(name, methods[0]), LOC, SCALE, *given))
+        else:
+            checked(lambda *at: tuple([f(*at) for f in functions]), (point(name, methods[0]), LOC, SCALE, *given))
 
 
 @pytest.mark.parametrize("method", ["cdf", "sf", "ppf", "isf"])
