@@ -5,13 +5,13 @@ from __future__ import annotations
 import scipy.stats as st
 
 from ..policy import Policy
-from . import continuous, discrete, distances, hypotheses, kernels, moments, multivariate, summaries
+from . import distances, distributions, hypotheses, kernels, multivariate, summaries
 from .names import PIECEWISE, PLAIN, REFUSED
 from .pieces import apply_where, lazyselect
 
 _SUMMARIES = """
-    gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation zmap zscore gzscore
-    circmean circvar circstd entropy differential_entropy
+    gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation zmap zscore
+    gzscore circmean circvar circstd entropy differential_entropy
 """
 _HYPOTHESES = """
     ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats f_oneway pearsonr linregress power_divergence chisquare jarque_bera
@@ -23,10 +23,10 @@ POLICY = Policy(
     module="scipy.stats",
     piecewise=PIECEWISE,
     instead={
-        **{f"rv_continuous.{name}": method for name, method in (continuous.METHODS | moments.METHODS).items()},
-        **{f"rv_discrete.{name}": method for name, method in discrete.METHODS.items()},
-        "rv_discrete.rvs": moments.rvs,
-        "rv_discrete.entropy": moments.entropy,
+        **{f"rv_continuous.{name}": method for name, method in (distributions.OF_CONTINUOUS | distributions.OF_BOTH).items()},
+        **{f"rv_discrete.{name}": method for name, method in distributions.OF_DISCRETE.items()},
+        "rv_discrete.rvs": distributions.rvs,
+        "rv_discrete.entropy": distributions.entropy,
         "_continuous_distns.xpx.apply_where": apply_where,
         "_continuous_distns._lazyselect": lazyselect,
         **multivariate.METHODS,

@@ -104,6 +104,8 @@ def boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, na
 
 def yeojohnson_llf(lmb: Any, data: Any, *, axis: Any = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
     """The likelihood of a power."""
-    slope = lambda x: np.sum(np.sign(x) * np.log1p(np.abs(x)), axis=-1)  # noqa: E731
-    parts = lambda x, power: (_yeojohnson(x, power), (power - 1) * slope(x))  # noqa: E731
+
+    def parts(x: Any, power: Any) -> tuple[Any, Any]:
+        return _yeojohnson(x, power), (power - 1) * np.sum(np.sign(x) * np.log1p(np.abs(x)), axis=-1)
+
     return _likelihood("yeojohnson_llf", lmb, data, axis, nan_policy, keepdims, parts)

@@ -111,10 +111,14 @@ METHODS = {
     "gaussian_kde.logpdf": logpdf,
     "gaussian_kde.set_bandwidth": set_bandwidth,
     "gaussian_kde.resample": _refusing("resample", "plain data (x.value): which points are drawn has no derivative"),
-    "gaussian_kde.integrate_gaussian": _refusing("integrate_gaussian", "the sum of scipy.stats.multivariate_normal.pdf of the sum of covariances"),
+    "gaussian_kde.integrate_gaussian": _refusing(
+        "integrate_gaussian", "the sum of scipy.stats.multivariate_normal.pdf of the sum of covariances"
+    ),
     "gaussian_kde.integrate_box_1d": _refusing("integrate_box_1d", "differences of scipy.stats.norm.cdf, weighed"),
     "gaussian_kde.integrate_box": _refusing("integrate_box", "a sum of evaluate() at the nodes of a quadrature"),
-    "gaussian_kde.integrate_kde": _refusing("integrate_kde", "the sum of scipy.stats.multivariate_normal.pdf of the sum of covariances"),
+    "gaussian_kde.integrate_kde": _refusing(
+        "integrate_kde", "the sum of scipy.stats.multivariate_normal.pdf of the sum of covariances"
+    ),
     "gaussian_kde.marginal": _refusing("marginal", "gaussian_kde of those rows of the data"),
 }
 ASKED = frozenset(METHODS) - {"gaussian_kde", "gaussian_kde.set_bandwidth"}

@@ -102,7 +102,9 @@ def _whole(x: Any, alpha: Any) -> tuple[Any, Any]:
     if x.shape[0] + 1 == alpha.shape[0]:
         x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
     elif x.shape[0] != alpha.shape[0]:
-        raise ValueError("Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector 'a'.")
+        raise ValueError(
+            "Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector 'a'."
+        )
     if np.any(x < 0) or np.any(x > 1) or np.any(np.abs(np.sum(x, axis=0) - 1) > 1e-9):
         raise ValueError("The input vector 'x' must lie within the normal simplex.")
     return x, alpha
@@ -176,19 +178,20 @@ def _wishart(self: Any, x: Any, df: Any, scale: Any) -> Any:
 
 def _invwishart(self: Any, x: Any, df: Any, scale: Any) -> Any:
     x, scale, size = _matrices(x, scale)
-    df, factor = floating(df), _factor(x, "x")
-    log_scale = _log_det(_factor(scale, "scale"))
-    constant = 0.5 * df * (size * math.log(2) - log_scale) + sc.multigammaln(0.5 * df, size)
-    trace = _trace(_solved(factor, np.broadcast_to(scale, x.shape)))
+    df, factor, root = floating(df), _factor(x, "x"), _factor(scale, "scale")
+    constant = 0.5 * df * (size * math.log(2) - _log_det(root)) + sc.multigammaln(0.5 * df, size)
+    trace = np.sum(np.linalg.solve(factor, np.broadcast_to(root, x.shape)) ** 2, axis=(-2, -1))
     return _squeezed(-0.5 * (df + size + 1) * _log_det(factor) - 0.5 * trace - constant)
 
 
 def _multinomial(self: Any, x: Any, n: Any, p: Any) -> Any:
-    """The last share is what the others leave."""
     x, n, p = floating(x), floating(n), floating(p)
-    p = np.concatenate([p[..., :-1], 1 - np.sum(p[..., :-1], axis=-1, keepdims=True)], axis=-1)
-    if np.any(p < 0) or np.any(p > 1) or np.any(np.sum(x, axis=-1) != n) or np.any(x < 0):
-        raise TypeError("scipy.stats.multinomial: of counts that are not a sample of n, or no shares, give plain numbers (x.value)")
+    if np.any(p < 0) or np.any(np.abs(np.sum(p, axis=-1) - 1) > 20 * np.finfo(p.dtype).eps * p.shape[-1]):
+        raise TypeError("scipy.stats.multinomial: shares that do not sum to 1 are adjusted past nodes; divide them by their sum")
+    if np.any(np.sum(x, axis=-1) != n) or np.any(x < 0) or np.any(x != np.floor(x)):
+        raise TypeError(
+            "scipy.stats.multinomial: counts that are no sample of n have no derivative; give plain numbers (x.value)"
+        )
     return sc.gammaln(n + 1) + np.sum(sc.xlogy(x, p) - sc.gammaln(x + 1), axis=-1)
 
 

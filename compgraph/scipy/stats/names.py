@@ -6,12 +6,37 @@ PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
 
 # Objects with methods, errors, and classes that hold no numbers of the user's
 PLAIN = frozenset(
-    """
-    rv_continuous rv_discrete multivariate_normal multivariate_t dirichlet wishart invwishart multinomial matrix_normal matrix_t
-    dirichlet_multinomial vonmises_fisher normal_inverse_gamma multivariate_hypergeom ortho_group special_ortho_group
-    random_correlation random_table uniform_direction unitary_group BootstrapMethod MonteCarloMethod PermutationMethod
-    ConstantInputWarning DegenerateDataWarning NearConstantInputWarning FitError make_distribution Covariance
-    """.split()
+    [
+        "rv_continuous",
+        "rv_discrete",
+        "multivariate_normal",
+        "multivariate_t",
+        "dirichlet",
+        "wishart",
+        "invwishart",
+        "multinomial",
+        "matrix_normal",
+        "matrix_t",
+        "dirichlet_multinomial",
+        "vonmises_fisher",
+        "normal_inverse_gamma",
+        "multivariate_hypergeom",
+        "ortho_group",
+        "special_ortho_group",
+        "random_correlation",
+        "random_table",
+        "uniform_direction",
+        "unitary_group",
+        "BootstrapMethod",
+        "MonteCarloMethod",
+        "PermutationMethod",
+        "ConstantInputWarning",
+        "DegenerateDataWarning",
+        "NearConstantInputWarning",
+        "FitError",
+        "make_distribution",
+        "Covariance",
+    ]
 )
 
 _RANKS = "its statistic depends on the order of the data alone and has no derivative; give plain numbers (x.value)"
@@ -34,11 +59,16 @@ _FIT = "plain data (x.value), or logpdf summed, whose gradient a search can use"
 _MULTIVARIATE = {
     "multivariate_normal.rvs": _DRAWN,
     "multivariate_t.rvs": _DRAWN,
-    **_all("multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf", "plain numbers (x.value): SciPy integrates by chance"),
+    **_all(
+        "multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf",
+        "plain numbers (x.value): SciPy integrates by chance",
+    ),
     **_all("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT),
     **_all("rv_continuous.expect rv_discrete.expect", "a sum of values times pdf or pmf, over nodes of a quadrature of yours"),
     "multivariate_t.entropy": _STEPS,
-    **_all("dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weigh by logpdf or logpmf"),
+    **_all(
+        "dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weigh by logpdf or logpmf"
+    ),
     **_all("wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _STEPS),
     **_all("invwishart.entropy multinomial.entropy multinomial.cov", _STEPS),
     **{
@@ -56,15 +86,17 @@ _MULTIVARIATE = {
 REFUSED = {
     **_all(
         """
-        spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal friedmanchisquare
-        ranksums brunnermunzel ansari mood median_test chatterjeexi page_trend_test bws_test ks_1samp ks_2samp kstest cramervonmises
-        cramervonmises_2samp epps_singleton_2samp anderson_ksamp percentileofscore ecdf logrank quantile_test fligner
+        spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal
+        friedmanchisquare ranksums brunnermunzel ansari mood median_test chatterjeexi page_trend_test bws_test ks_1samp
+        ks_2samp kstest cramervonmises cramervonmises_2samp epps_singleton_2samp anderson_ksamp percentileofscore ecdf
+        logrank quantile_test fligner
         """,
         _RANKS,
     ),
     **_all("fit boxcox_normmax yeojohnson_normmax ppcc_max goodness_of_fit expectile", _SEARCH),
     **_all(
-        "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd poisson_means_test",
+        "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd "
+        "poisson_means_test",
         _RESAMPLED,
     ),
     **_all(

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import as_operand
+from ...graph import Node, gathered
+
+
+def operand(x: Any) -> Any:
+    """A node, or an array."""
+    x = gathered(x)
+    return x if isinstance(x, Node) else np.asarray(x)
 
 
 def _somewhere(function: Callable[..., Any], where: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -16,7 +22,7 @@ def _somewhere(function: Callable[..., Any], where: Any, arrays: Sequence[Any], 
     if np.ndim(values) == 0:
         return values
     place = np.reshape(np.cumsum(where) - 1, shape)
-    return as_operand(values)[np.where(where, place, 0)]
+    return operand(values)[np.where(where, place, 0)]
 
 
 def pieces(
@@ -35,11 +41,11 @@ def pieces(
     default : array_like
         The value elsewhere.
     """
-    arrays = [as_operand(a) for a in arrays]
+    arrays = [operand(a) for a in arrays]
     shape = np.broadcast_shapes(*map(np.shape, conditions), *map(np.shape, arrays))
     result = default
     for condition, function in zip(conditions, functions, strict=True):
-        where = np.broadcast_to(as_operand(condition), shape)
+        where = np.broadcast_to(operand(condition), shape)
         if np.any(where):
             result = np.where(where, _somewhere(function, where, arrays, shape), result)
     return np.broadcast_to(result, shape)
@@ -50,7 +56,7 @@ def apply_where(cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value:
     arrays = args if isinstance(args, tuple) else (args,)
     if f2 is None:
         return pieces([cond], [f1], arrays, fill_value)
-    return pieces([cond, ~as_operand(cond)], [f1, f2], arrays)
+    return pieces([cond, ~operand(cond)], [f1, f2], arrays)
 
 
 def lazyselect(condlist: Any, choicelist: Any, arrays: Any, default: Any = 0) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import as_operand, gathered
+from .pieces import operand
 
 
 def floating(x: Any) -> Any:
     """An array or a node, of floating numbers."""
-    x = as_operand(gathered(x))
+    x = operand(x)
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
@@ -21,8 +21,8 @@ def checked_nan(name: str, nan_policy: str, *arrays: Any) -> None:
     """Honour what is asked for nan, or refuse it."""
     if nan_policy == "omit":
         raise TypeError(
-            f'scipy.stats.{name}: nan_policy="omit" leaves elements out by their values, which is not recorded; choose them yourself, '
-            "x[~np.isnan(x)]"
+            f'scipy.stats.{name}: nan_policy="omit" leaves elements out by their values, which is not recorded; choose them '
+            "yourself, x[~np.isnan(x)]"
         )
     if nan_policy not in ("propagate", "raise"):
         raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ...graph import as_operand, gathered
+from .pieces import operand
 from .samples import Along, checked_nan, floating, statistic
 
 _TURN = 2 * math.pi
@@ -29,7 +29,7 @@ def _weighted(name: str, to: Callable[[Any], Any], back: Callable[[Any], Any]) -
     def mean(
         a: Any, axis: Any = 0, dtype: Any = None, weights: Any = None, *, nan_policy: str = "propagate", keepdims: bool = False
     ) -> Any:
-        a = floating(a) if dtype is None else as_operand(gathered(a)).astype(dtype)
+        a = floating(a) if dtype is None else operand(a).astype(dtype)
         weights = weights if weights is None else floating(weights)
         checked_nan(name, nan_policy, *[x for x in (a, weights) if x is not None])
         along = Along(axis, keepdims)
@@ -112,9 +112,7 @@ def skew(a: Any, axis: Any = 0, bias: bool = True, nan_policy: str = "propagate"
     return statistic("skew")(formula)(a, axis=axis, nan_policy=nan_policy, **options)
 
 
-def kurtosis(
-    a: Any, axis: Any = 0, fisher: bool = True, bias: bool = True, nan_policy: str = "propagate", **options: Any
-) -> Any:
+def kurtosis(a: Any, axis: Any = 0, fisher: bool = True, bias: bool = True, nan_policy: str = "propagate", **options: Any) -> Any:
     """The fourth moment over the square of the variance."""
 
     def formula(a: Any) -> Any:
@@ -192,8 +190,12 @@ def iqr(
     """The distance of two percentiles."""
     low, high = sorted(rng)
     size = _scale(scale, "iqr", 2 * 0.6744897501960817)
-    ends = lambda a: np.percentile(a, [low, high], axis=-1, method=interpolation)  # noqa: E731
-    formula = lambda a: (lambda e: (e[1] - e[0]) / size)(ends(a))  # noqa: E731
+    method: Any = interpolation
+
+    def formula(a: Any) -> Any:
+        ends = np.percentile(a, np.array([low, high]), axis=-1, method=method)
+        return (ends[1] - ends[0]) / size
+
     return statistic("iqr")(formula)(x, axis=axis, nan_policy=nan_policy, keepdims=keepdims)
 
 
@@ -261,9 +263,12 @@ def circstd(
 
 def _points(name: str, samples: Any, high: Any, low: Any, axis: Any, nan_policy: str, keepdims: bool) -> tuple[Any, Any, Any]:
     period = high - low
-    mean = lambda f: statistic(name)(lambda a: np.mean(f(a * (_TURN / period)), axis=-1))  # noqa: E731
-    given = {"axis": axis, "nan_policy": nan_policy, "keepdims": keepdims}
-    return mean(np.sin)(samples, **given), mean(np.cos)(samples, **given), period
+
+    def mean(f: Callable[[Any], Any]) -> Any:
+        formula = statistic(name)(lambda a: np.mean(f(a * (_TURN / period)), axis=-1))
+        return formula(samples, axis=axis, nan_policy=nan_policy, keepdims=keepdims)
+
+    return mean(np.sin), mean(np.cos), period
 
 
 # -------------------------------------------------------------------------------------------- entropies

@@ -41,7 +41,9 @@ def test_what_is_refused_says_what_to_use(module: str) -> None:
 )
 def test_what_is_refused_is_refused(module: str, name: str) -> None:
     """A node among the arguments of what has no derivative is no node's number lost: it raises."""
-    function: Any = getattr(importlib.import_module(module), name)
+    function: Any = getattr(importlib.import_module(module), name, None)
+    if function is None:
+        pytest.skip("this SciPy has no such function")
 
     def f(x: Any) -> Any:
         function(x)

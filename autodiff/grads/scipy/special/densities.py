@@ -12,11 +12,23 @@ from .gamma import beta_density
 from .parameters import betainc_slopes
 from .statistics import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
 
+
+def _beta_slope(g: Any, out: Any, x: Any, a: Any, b: Any) -> Any:
+    """The derivative of the density; at the ends, where the density may be 0 and its slope is not, by powers."""
+    inside = (x > 0) & (x < 1)
+    y = np.where(inside, x, 0.5)
+    at = np.where(inside, 1.0, x)  # powers of 0 are taken at the ends alone
+    below, above = np.where(inside, 2, a), np.where(inside, 2, b)
+    ends = (a - 1) * at ** (below - 2) * (1 - at) ** (above - 1) - (b - 1) * at ** (below - 1) * (1 - at) ** (above - 2)
+    slope = out * ((a - 1) / y - (b - 1) / (1 - y))
+    return g * np.where(inside, slope, ends * np.exp(-sc.betaln(a, b)))
+
+
 special_beta_pdf_grad = special(
     "_beta_pdf",
-    lambda g, out, x, a, b: g * (out * ((a - 1) / x - (b - 1) / (1 - x))),
-    lambda g, out, x, a, b: g * (out * (np.log(x) - sc.psi(a) + sc.psi(a + b))),
-    lambda g, out, x, a, b: g * (out * (np.log1p(-x) - sc.psi(b) + sc.psi(a + b))),
+    _beta_slope,
+    lambda g, out, x, a, b: g * (sc.xlogy(out, x) + out * (sc.psi(a + b) - sc.psi(a))),
+    lambda g, out, x, a, b: g * (sc.xlog1py(out, -x) + out * (sc.psi(a + b) - sc.psi(b))),
 )
 special_beta_ppf_grad = special(
     "_beta_ppf",

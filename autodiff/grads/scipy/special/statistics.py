@@ -160,12 +160,14 @@ def _chi_shift(x: Any, df: Any, nc: Any) -> Any:
 
 
 def f_noncentral(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+    """The density of the noncentral F distribution."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     return np.exp(-0.5 * nc) * beta_density(a, b, w) * sc.hyp1f1(a + b, a, 0.5 * nc * w) * (dfn * dfd / total**2)
 
 
 def f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+    """The derivative of its distribution function by the noncentrality."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     weight = np.exp(a * np.log(w) + b * np.log(dfd / total) - sc.betaln(a, b) - 0.5 * nc)
@@ -183,10 +185,12 @@ def t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
 
 
 def t_noncentral(df: Any, nc: Any, t: Any) -> Any:
+    """The density of the noncentral t distribution."""
     return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
 def t_shift(df: Any, nc: Any, t: Any) -> Any:
+    """The derivative of its distribution function by the noncentrality."""
     return -t_moment(df, df, nc, t)
 
 

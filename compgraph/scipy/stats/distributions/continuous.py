@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import operations
-from ...graph import as_operand, record
+from .... import operations
+from ....graph import record
+from ..pieces import operand, pieces
 from .laws import law_of
-from .pieces import pieces
 
 HERE, NOWHERE, LOW, HIGH = range(4)  # where the formula holds; parameters are wrong; below and above
 
@@ -37,7 +37,7 @@ for _function in (_region_of_x, _region_of_q):
 
 def _split(distribution: Any, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     shapes, loc, scale = distribution._parse_args(*args, **kwargs)
-    return as_operand(x), as_operand(loc), as_operand(scale), tuple(map(as_operand, shapes))
+    return operand(x), operand(loc), operand(scale), tuple(map(operand, shapes))
 
 
 def merged(compute: Callable[..., Any], region: Any, operands: tuple[Any, ...], others: tuple[Any, Any, Any]) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.stats as st
 
-from ... import operations
-from ...graph import INERT, Node, as_operand, record, to_plain
+from .... import operations
+from ....graph import INERT, Node, record, to_plain
+from ..pieces import operand
 from .continuous import HERE, NOWHERE, merged
 from .laws import Law, is_given, law_of
 
@@ -25,8 +26,8 @@ operations.enter_piecewise(_validity, "scipy_stats_validity")
 def _refuse_shapes(distribution: Any, shapes: tuple[Any, ...], what: str) -> None:
     if any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes):
         raise TypeError(
-            f"scipy.stats.{distribution.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not known; "
-            "give plain numbers for these (x.value), or integrate pdf by a rule of yours with fixed nodes, in steps of NumPy's"
+            f"scipy.stats.{distribution.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not "
+            "known; give plain numbers for these (x.value), or sum pdf at the nodes of a quadrature"
         )
 
 
@@ -41,16 +42,17 @@ def _raw(law: Law, order: int, shapes: tuple[Any, ...]) -> Any:
 def _standard(law: Law, shapes: tuple[Any, ...], moments: str) -> dict[str, Any]:
     """Mean, variance, skewness and kurtosis of the standard distribution: those that are asked for."""
     options = {"moments": moments} if law.distribution._stats_has_moments else {}
-    mean, variance, skewness, kurtosis = law._stats(*shapes, **options) if is_given(law, "_stats") else (None,) * 4
-    if mean is None:
+    given: tuple[Any, ...] = law._stats(*shapes, **options) if is_given(law, "_stats") else (None,) * 4
+    mean, variance, skewness, kurtosis = given
+    raw = [k for k, letter in enumerate("mvsk", 1) if letter in moments and given[k - 1] is None]  # which SciPy integrates
+    if mean is None and raw:
         mean = _raw(law, 1, shapes)
-    if variance is None and set(moments) & set("vsk"):
+    if variance is None and raw and max(raw) > 1:
         variance = np.where(np.isinf(mean), np.inf, _raw(law, 2, shapes) - mean * mean)
-    if skewness is None and set(moments) & set("sk"):
+    if 3 in raw:
+        skewness = (_raw(law, 3, shapes) + (-mean * mean - 3 * variance) * mean) / variance**1.5
+    if 4 in raw:
         third = _raw(law, 3, shapes) + (-mean * mean - 3 * variance) * mean
-        skewness = third / variance**1.5
-    if kurtosis is None and "k" in moments:
-        third = skewness * variance**1.5
         fourth = _raw(law, 4, shapes) + ((-mean * mean - 6 * variance) * mean - 4 * third) * mean
         kurtosis = fourth / variance**2 - 3
     return {"m": mean, "v": variance, "s": skewness, "k": kurtosis}
@@ -59,7 +61,7 @@ def _standard(law: Law, shapes: tuple[Any, ...], moments: str) -> dict[str, Any]
 def _whole(distribution: Any, args: tuple[Any, ...], kwargs: dict[str, Any], formula: Callable[..., Any]) -> Any:
     """What a formula of location, scale and shapes gives, nan where these are wrong."""
     shapes, loc, scale = distribution._parse_args(*args, **kwargs)
-    operands = (as_operand(loc), as_operand(scale), *map(as_operand, shapes))
+    operands = (operand(loc), operand(scale), *map(operand, shapes))
     region = record(_validity, operands, {"distribution": distribution})
     return merged(formula, region, operands, (distribution.badvalue,) * 3)
 
@@ -144,7 +146,7 @@ def median(distribution: Any, *args: Any, **kwargs: Any) -> Any:
 
 def interval(distribution: Any, confidence: Any, *args: Any, **kwargs: Any) -> Any:
     """Where so much lies about the median."""
-    confidence = as_operand(confidence)
+    confidence = operand(confidence)
     if np.any((confidence > 1) | (confidence < 0)):
         raise ValueError("alpha must be between 0 and 1 inclusive")
     low, high = (1.0 - confidence) / 2, (1.0 + confidence) / 2
@@ -156,7 +158,7 @@ def support(distribution: Any, *args: Any, **kwargs: Any) -> Any:
 
     def end(place: int) -> Any:
         def formula(loc: Any, scale: Any, *shapes: Any) -> Any:
-            standard = as_operand(law_of(distribution, "support")._get_support(*shapes)[place])
+            standard = operand(law_of(distribution, "support")._get_support(*shapes)[place])
             return np.where(np.isinf(standard), standard, np.where(np.isinf(standard), 0, standard) * scale + loc)
 
         return _whole(distribution, args, kwargs, formula)
@@ -175,8 +177,8 @@ def rvs(distribution: Any, *args: Any, size: Any = None, random_state: Any = Non
     """The same draw of the standard distribution, scaled and moved in recorded steps."""
     if isinstance(distribution, st.rv_discrete):
         raise TypeError(
-            f"scipy.stats.{distribution.name}.rvs: draws are whole numbers and have no derivative by a parameter; draw from plain "
-            "numbers (x.value), and weigh by logpmf (the score function)"
+            f"scipy.stats.{distribution.name}.rvs: draws are whole numbers and have no derivative by a parameter; draw from "
+            "plain numbers (x.value), and weigh by logpmf (the score function)"
         )
     (*shapes,), loc, scale = distribution._parse_args(*args, **kwargs)
     if any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes):
@@ -184,7 +186,7 @@ def rvs(distribution: Any, *args: Any, size: Any = None, random_state: Any = Non
             f"scipy.stats.{distribution.name}.rvs: draws are differentiated by loc and scale alone; for shape parameters give "
             "draws of a uniform distribution to ppf, or plain numbers (x.value) and weigh by logpdf"
         )
-    loc, scale = as_operand(loc), as_operand(scale)
+    loc, scale = operand(loc), operand(scale)
     if np.any(scale < 0):
         raise ValueError("Domain error in arguments: the `scale` parameter must be positive for all distributions")
     zero, one = np.zeros(np.shape(loc)), np.ones(np.shape(scale))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import operations
-from ...graph import as_operand, record
-from ...protocols import stop_gradient
+from .... import operations
+from ....graph import record
+from ....protocols import stop_gradient
+from ..pieces import operand
 from .continuous import HERE, HIGH, LOW, NOWHERE, merged
 from .laws import law_of
 
@@ -36,7 +37,7 @@ operations.enter_piecewise(_quantile, "scipy_stats_quantile")
 
 def _split(distribution: Any, k: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     shapes, loc, _ = distribution._parse_args(*args, **kwargs)
-    return as_operand(k), as_operand(loc), tuple(map(as_operand, shapes))
+    return operand(k), operand(loc), tuple(map(operand, shapes))
 
 
 def _of_k(method: str, mass: bool, low: float, high: float) -> Any:

@@ -1,149 +1,40 @@
 """Formulas of continuous distributions that SciPy writes in a way in which nodes do not keep their graph.
 
-Each is that of SciPy's documentation of the distribution, for the standard one. They are called as SciPy's own methods are, with a
-law in place of the distribution.
+Each is that of SciPy's documentation of the distribution, for the standard one. They are called as SciPy's own methods are,
+with a law in place of the distribution.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ...graph import INERT, Node
-from .pieces import pieces
-
-Formula = Callable[..., Any]
-
-_ROOT_2PI = math.sqrt(2 * math.pi)
-
-
-def _by_logpdf(law: Any, *given: Any) -> Any:
-    return np.exp(law._logpdf(*given))
-
-
-# -------------------------------------------------------------------------------------------- truncated normal
-
-
-def _log_mass(a: Any, b: Any) -> Any:
-    """The logarithm of the normal probability of an interval, in that tail where it does not cancel."""
-
-    def left(a: Any, b: Any) -> Any:
-        upper = sc.log_ndtr(b)
-        return upper + np.log1p(-np.exp(sc.log_ndtr(a) - upper))
-
-    return pieces(
-        [(a <= 0) & (b > 0), b <= 0, a > 0],
-        [lambda a, b: np.log1p(-sc.ndtr(a) - sc.ndtr(-b)), left, lambda a, b: left(-b, -a)],
-        (a, b),
-    )
-
-
-def _log_share(part: Any, rest: Any) -> Any:
-    """The logarithm of a share; near 1 by that of the rest."""
-    return pieces(
-        [part <= -0.1, part > -0.1], [lambda part, rest: part, lambda part, rest: np.log1p(-np.exp(rest))], (part, rest)
-    )
-
-
-def _truncnorm_logcdf(law: Any, x: Any, a: Any, b: Any) -> Any:
-    total = _log_mass(a, b)
-    return _log_share(_log_mass(a, x) - total, _log_mass(x, b) - total)
-
-
-def _truncnorm_logsf(law: Any, x: Any, a: Any, b: Any) -> Any:
-    total = _log_mass(a, b)
-    return _log_share(_log_mass(x, b) - total, _log_mass(a, x) - total)
-
-
-def _truncnorm_ppf(law: Any, q: Any, a: Any, b: Any) -> Any:
-    mass = _log_mass(a, b)
-    return pieces(
-        [a < 0, a >= 0],
-        [
-            lambda q, mass, a, b: sc.ndtri_exp(np.logaddexp(sc.log_ndtr(a), np.log(q) + mass)),
-            lambda q, mass, a, b: -sc.ndtri_exp(np.logaddexp(sc.log_ndtr(-b), np.log1p(-q) + mass)),
-        ],
-        (q, mass, a, b),
-    )
-
-
-def _truncnorm_isf(law: Any, q: Any, a: Any, b: Any) -> Any:
-    return -_truncnorm_ppf(law, q, -b, -a)
-
-
-# -------------------------------------------------------------------------------------------- Pearson's third
-
-_NEARLY_NORMAL = 1.6e-5
-
-
-def _pearson3(normal: Formula, positive: Formula, negative: Formula) -> Formula:
-    """By the sign of the skewness a gamma distribution, or one reversed; of next to none the normal one."""
-
-    def formula(law: Any, x: Any, skew: Any) -> Any:
-        if isinstance(skew, Node) and skew.__class__ not in INERT and np.any(np.abs(skew) < _NEARLY_NORMAL):
-            raise TypeError(
-                "scipy.stats.pearson3: of a skewness within 1.6e-5 of 0 SciPy takes the normal distribution, whatever the skewness "
-                "is, so that no derivative by it is there; give a larger one, or a plain number for it (x.value)"
-            )
-        scaled = lambda f: lambda x, skew: f(x, 2 / skew)  # noqa: E731
-        near = np.abs(skew) < _NEARLY_NORMAL
-        cases = [near, ~near & (skew > 0), ~near & (skew < 0)]
-        return pieces(cases, [lambda x, skew: normal(x), scaled(positive), scaled(negative)], (x, skew))
-
-    return formula
-
-
-def _pearson3_logpdf(x: Any, beta: Any) -> Any:
-    return np.log(np.abs(beta)) + st.gamma.logpdf(beta * x + beta * beta, beta * beta)
-
-
-_pearson3_cdf = lambda x, beta: st.gamma.cdf(beta * x + beta * beta, beta * beta)  # noqa: E731
-_pearson3_sf = lambda x, beta: st.gamma.sf(beta * x + beta * beta, beta * beta)  # noqa: E731
-
-
-# -------------------------------------------------------------------------------------------- extreme values
-#
-# Each has a parameter at 0 of which SciPy takes another formula, the limit. Here they are written by functions that are smooth
-# there, so that 0 is as good a parameter as any.
-
-
-def _log_over(x: Any, c: Any) -> Any:
-    """``log(1 + c x) / c``, at 0 `x`."""
-    return np.log1p(sc.inv_boxcox1p(x, c))
-
-
-def _genpareto_logpdf(law: Any, x: Any, c: Any) -> Any:
-    return -(1 + c) * _log_over(x, c)
-
-
-def _genextreme_logpdf(law: Any, x: Any, c: Any) -> Any:
-    log = -_log_over(x, -c)
-    return (1 - c) * log - np.exp(log)
-
-
-def _genextreme_ppf(law: Any, q: Any, c: Any) -> Any:
-    y = -np.log(-np.log(q))
-    return y * sc.exprel(-c * y)
-
-
-def _genextreme_isf(law: Any, q: Any, c: Any) -> Any:
-    y = -np.log(-np.log1p(-q))
-    return y * sc.exprel(-c * y)
-
-
-def _kappa4_logpdf(law: Any, x: Any, h: Any, k: Any) -> Any:
-    log = -_log_over(x, -k)
-    return (1 - k) * log - (1 - h) * _log_over(np.exp(log), -h)
-
-
-def _kappa4_logcdf(law: Any, x: Any, h: Any, k: Any) -> Any:
-    return -_log_over(np.exp(-_log_over(x, -k)), -h)
-
+from ..pieces import pieces
+from .tails import (
+    ROOT_2PI,
+    Formula,
+    by_logpdf,
+    genextreme_isf,
+    genextreme_logpdf,
+    genextreme_ppf,
+    genpareto_logpdf,
+    kappa4_logcdf,
+    kappa4_logpdf,
+    log_mass,
+    log_over,
+    pearson3,
+    pearson3_cdf,
+    pearson3_logpdf,
+    pearson3_sf,
+    truncnorm_isf,
+    truncnorm_logcdf,
+    truncnorm_logsf,
+    truncnorm_ppf,
+)
 
 # -------------------------------------------------------------------------------------------- others
 
@@ -168,7 +59,7 @@ def _tukeylambda_pdf(law: Any, x: Any, lam: Any) -> Any:
 
 
 def _skewnorm_pdf(law: Any, x: Any, a: Any) -> Any:
-    return 2 * np.exp(-0.5 * x * x) / _ROOT_2PI * sc.ndtr(a * x)
+    return 2 * np.exp(-0.5 * x * x) / ROOT_2PI * sc.ndtr(a * x)
 
 
 def _ncx2_logpdf(law: Any, x: Any, df: Any, nc: Any) -> Any:
@@ -180,6 +71,36 @@ def _ncx2_logpdf(law: Any, x: Any, df: Any, nc: Any) -> Any:
         return sc.xlogy(order / 2, x / nc) - 0.5 * (root_x - root_nc) ** 2 + log
 
     return pieces([nc != 0, nc == 0], [by_bessel, lambda *given: np.log(sc._ufuncs._ncx2_pdf(*given))], (x, df, nc))
+
+
+def _f_stats(law: Any, dfn: Any, dfd: Any) -> Any:
+    mean = np.where(dfd > 2, dfd / (dfd - 2), np.inf)
+    var = 2 * dfd**2 * (dfn + dfd - 2) / (dfn * (dfd - 2) ** 2 * (dfd - 4))
+    return mean, np.where(dfd > 4, var, np.inf), None, None
+
+
+def _f_raw(law: Any, order: int, dfn: Any, dfd: Any) -> Any:
+    a, b = 0.5 * dfn, 0.5 * dfd
+    log = (
+        order * np.log(dfd / dfn)
+        + sc.gammaln(a + order)
+        - sc.gammaln(a)
+        + sc.gammaln(np.where(b > order, b - order, 1))
+        - sc.gammaln(b)
+    )
+    return np.where(b > order, np.exp(log), np.inf)
+
+
+def _chi_stats(law: Any, df: Any) -> Any:
+    mean = math.sqrt(2) * sc.poch(0.5 * df, 0.5)
+    return mean, df - mean * mean, None, None
+
+
+def _truncnorm_stats(law: Any, a: Any, b: Any, moments: str = "mv") -> Any:
+    low, high = (np.exp(-0.5 * end * end - log_mass(a, b)) / ROOT_2PI for end in (a, b))
+    mean = low - high
+    inner, outer = (np.where(np.isinf(end), 0, end) for end in (a, b))  # where the density is 0
+    return mean, 1 + inner * low - outer * high - mean * mean, None, None
 
 
 def _genhalflogistic_pdf(law: Any, x: Any, c: Any) -> Any:
@@ -200,7 +121,7 @@ def _kappa3_sf(law: Any, x: Any, a: Any) -> Any:
 
 def _genhyperbolic_logpdf(law: Any, x: Any, p: Any, a: Any, b: Any) -> Any:
     root, size = np.sqrt(a * a - b * b), np.hypot(1, x)
-    scale = p * np.log(root) - (p - 0.5) * np.log(a) - math.log(_ROOT_2PI) - np.log(sc.kve(p, root)) + root
+    scale = p * np.log(root) - (p - 0.5) * np.log(a) - math.log(ROOT_2PI) - np.log(sc.kve(p, root)) + root
     return scale + b * x + (p - 0.5) * np.log(size) + np.log(sc.kve(p - 0.5, a * size)) - a * size
 
 
@@ -210,33 +131,33 @@ def _geninvgauss_logpdf(law: Any, x: Any, p: Any, b: Any) -> Any:
 
 def _dpareto_lognorm_logpdf(law: Any, x: Any, u: Any, s: Any, a: Any, b: Any) -> Any:
     z = (np.log(x) - u) / s
-    ratio = lambda z: sc.log_ndtr(-z) + 0.5 * z * z + math.log(_ROOT_2PI)  # noqa: E731 - Mills'
+    one, two = (sc.log_ndtr(-w) + 0.5 * w * w for w in (a * s - z, b * s + z))  # Mills' ratios, but for the same factor
     front = np.log(a) + np.log(b) - np.log(a + b) - np.log(x)
-    return front - 0.5 * z * z - math.log(_ROOT_2PI) + np.logaddexp(ratio(a * s - z), ratio(b * s + z))
+    return front - 0.5 * z * z + np.logaddexp(one, two)
 
 
 FORMULAS: dict[tuple[str, str], Formula] = {
-    ("genpareto_gen", "_logpdf"): _genpareto_logpdf,
-    ("genpareto_gen", "_pdf"): _by_logpdf,
-    ("genpareto_gen", "_cdf"): lambda law, x, c: -np.expm1(-_log_over(x, c)),
-    ("genpareto_gen", "_sf"): lambda law, x, c: np.exp(-_log_over(x, c)),
-    ("genpareto_gen", "_logsf"): lambda law, x, c: -_log_over(x, c),
-    ("genextreme_gen", "_logpdf"): _genextreme_logpdf,
-    ("genextreme_gen", "_pdf"): _by_logpdf,
-    ("genextreme_gen", "_logcdf"): lambda law, x, c: -np.exp(-_log_over(x, -c)),
-    ("genextreme_gen", "_cdf"): lambda law, x, c: np.exp(-np.exp(-_log_over(x, -c))),
-    ("genextreme_gen", "_sf"): lambda law, x, c: -np.expm1(-np.exp(-_log_over(x, -c))),
-    ("genextreme_gen", "_ppf"): _genextreme_ppf,
-    ("genextreme_gen", "_isf"): _genextreme_isf,
-    ("kappa4_gen", "_logpdf"): _kappa4_logpdf,
-    ("kappa4_gen", "_pdf"): _by_logpdf,
-    ("kappa4_gen", "_logcdf"): _kappa4_logcdf,
+    ("genpareto_gen", "_logpdf"): genpareto_logpdf,
+    ("genpareto_gen", "_pdf"): by_logpdf,
+    ("genpareto_gen", "_cdf"): lambda law, x, c: -np.expm1(-log_over(x, c)),
+    ("genpareto_gen", "_sf"): lambda law, x, c: np.exp(-log_over(x, c)),
+    ("genpareto_gen", "_logsf"): lambda law, x, c: -log_over(x, c),
+    ("genextreme_gen", "_logpdf"): genextreme_logpdf,
+    ("genextreme_gen", "_pdf"): by_logpdf,
+    ("genextreme_gen", "_logcdf"): lambda law, x, c: -np.exp(-log_over(x, -c)),
+    ("genextreme_gen", "_cdf"): lambda law, x, c: np.exp(-np.exp(-log_over(x, -c))),
+    ("genextreme_gen", "_sf"): lambda law, x, c: -np.expm1(-np.exp(-log_over(x, -c))),
+    ("genextreme_gen", "_ppf"): genextreme_ppf,
+    ("genextreme_gen", "_isf"): genextreme_isf,
+    ("kappa4_gen", "_logpdf"): kappa4_logpdf,
+    ("kappa4_gen", "_pdf"): by_logpdf,
+    ("kappa4_gen", "_logcdf"): kappa4_logcdf,
     ("kappa4_gen", "_cdf"): lambda law, *given: np.exp(law._logcdf(*given)),
     ("kappa4_gen", "_ppf"): lambda law, q, h, k: -sc.boxcox(-sc.boxcox(q, h), k),
     ("triang_gen", "_pdf"): _triang(lambda x, c: 2 * x / c, lambda x, c: 2 * (1 - x) / (1 - c)),
     ("triang_gen", "_cdf"): _triang(lambda x, c: x * x / c, lambda x, c: (x * x - 2 * x + c) / (c - 1)),
     ("truncpareto_gen", "_logpdf"): lambda law, x, b, c: np.log(b / _truncpareto_share(c, b)) - (b + 1) * np.log(x),
-    ("truncpareto_gen", "_pdf"): _by_logpdf,
+    ("truncpareto_gen", "_pdf"): by_logpdf,
     ("truncpareto_gen", "_cdf"): lambda law, x, b, c: _truncpareto_share(x, b) / _truncpareto_share(c, b),
     ("truncpareto_gen", "_sf"): lambda law, x, b, c: (x**-b - c**-b) / _truncpareto_share(c, b),
     ("truncpareto_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
@@ -245,7 +166,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("truncpareto_gen", "_isf"): lambda law, q, b, c: (c**-b + q * _truncpareto_share(c, b)) ** (-1 / b),
     ("tukeylambda_gen", "_pdf"): _tukeylambda_pdf,
     ("skewnorm_gen", "_pdf"): _skewnorm_pdf,
-    ("skewnorm_gen", "_logpdf"): lambda law, x, a: math.log(2 / _ROOT_2PI) - 0.5 * x * x + sc.log_ndtr(a * x),
+    ("skewnorm_gen", "_logpdf"): lambda law, x, a: math.log(2 / ROOT_2PI) - 0.5 * x * x + sc.log_ndtr(a * x),
     ("ncx2_gen", "_logpdf"): _ncx2_logpdf,
     ("ncx2_gen", "_pdf"): lambda law, x, df, nc: sc._ufuncs._ncx2_pdf(x, df, nc),
     ("ncx2_gen", "_cdf"): lambda law, x, df, nc: sc.chndtr(x, df, nc),
@@ -256,7 +177,13 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("betaprime_gen", "_isf"): lambda law, q, a, b: sc.betainccinv(a, b, q) / sc.betaincinv(b, a, q),
     ("dpareto_lognorm_gen", "_logcdf"): lambda law, *given: np.log(law._cdf(*given)),
     ("dpareto_lognorm_gen", "_logsf"): lambda law, *given: np.log(law._sf(*given)),
-    ("dpareto_lognorm_gen", "_pdf"): _by_logpdf,
+    ("dpareto_lognorm_gen", "_pdf"): by_logpdf,
+    ("f_gen", "_stats"): _f_stats,
+    ("f_gen", "_munp"): _f_raw,
+    ("pareto_gen", "_stats"): lambda law, b, moments="mv": (None,) * 4,
+    ("pareto_gen", "_munp"): lambda law, order, b: np.where(b > order, b / (b - order), np.inf),
+    ("chi_gen", "_stats"): _chi_stats,
+    ("truncnorm_gen", "_stats"): _truncnorm_stats,
     ("poisson_gen", "_stats"): lambda law, mu: (mu, mu, np.sqrt(1 / mu), 1 / mu),
     ("nbinom_gen", "_stats"): lambda law, n, p: (
         n * (1 - p) / p,
@@ -273,20 +200,20 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("genhalflogistic_gen", "_cdf"): _genhalflogistic_cdf,
     ("kappa3_gen", "_sf"): _kappa3_sf,
     ("genhyperbolic_gen", "_logpdf"): _genhyperbolic_logpdf,
-    ("genhyperbolic_gen", "_pdf"): _by_logpdf,
+    ("genhyperbolic_gen", "_pdf"): by_logpdf,
     ("geninvgauss_gen", "_logpdf"): _geninvgauss_logpdf,
-    ("geninvgauss_gen", "_pdf"): _by_logpdf,
+    ("geninvgauss_gen", "_pdf"): by_logpdf,
     ("dpareto_lognorm_gen", "_logpdf"): _dpareto_lognorm_logpdf,
-    ("truncnorm_gen", "_logpdf"): lambda law, x, a, b: -0.5 * x * x - math.log(_ROOT_2PI) - _log_mass(a, b),
-    ("truncnorm_gen", "_logcdf"): _truncnorm_logcdf,
-    ("truncnorm_gen", "_logsf"): _truncnorm_logsf,
-    ("truncnorm_gen", "_ppf"): _truncnorm_ppf,
-    ("truncnorm_gen", "_isf"): _truncnorm_isf,
-    ("pearson3_gen", "_logpdf"): _pearson3(st.norm.logpdf, _pearson3_logpdf, _pearson3_logpdf),
-    ("pearson3_gen", "_pdf"): _by_logpdf,
-    ("pearson3_gen", "_cdf"): _pearson3(sc.ndtr, _pearson3_cdf, _pearson3_sf),
-    ("pearson3_gen", "_sf"): _pearson3(lambda x: sc.ndtr(-x), _pearson3_sf, _pearson3_cdf),
-    ("pearson3_gen", "_ppf"): _pearson3(
+    ("truncnorm_gen", "_logpdf"): lambda law, x, a, b: -0.5 * x * x - math.log(ROOT_2PI) - log_mass(a, b),
+    ("truncnorm_gen", "_logcdf"): truncnorm_logcdf,
+    ("truncnorm_gen", "_logsf"): truncnorm_logsf,
+    ("truncnorm_gen", "_ppf"): truncnorm_ppf,
+    ("truncnorm_gen", "_isf"): truncnorm_isf,
+    ("pearson3_gen", "_logpdf"): pearson3(st.norm.logpdf, pearson3_logpdf, pearson3_logpdf),
+    ("pearson3_gen", "_pdf"): by_logpdf,
+    ("pearson3_gen", "_cdf"): pearson3(sc.ndtr, pearson3_cdf, pearson3_sf),
+    ("pearson3_gen", "_sf"): pearson3(lambda x: sc.ndtr(-x), pearson3_sf, pearson3_cdf),
+    ("pearson3_gen", "_ppf"): pearson3(
         sc.ndtri,
         lambda q, beta: sc.gammaincinv(beta * beta, q) / beta - beta,
         lambda q, beta: sc.gammaincinv(beta * beta, 1 - q) / beta - beta,

@@ -16,9 +16,10 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ... import operations
-from ...graph import INERT, Node, record, to_plain
-from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED, SLOPES, Formula
+from .... import operations
+from ....graph import INERT, Node, record, to_plain
+from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED, SLOPES
+from .tails import Formula
 
 _SEARCHED = (st.rv_continuous, st.rv_discrete, st.rv_continuous.__mro__[1])
 
@@ -103,8 +104,8 @@ def _opaque(name: str) -> Formula:
     def formula(law: Any, x: Any, *shapes: Any) -> Any:
         if any(isinstance(a, Node) and a.__class__ not in INERT for a in (x, *shapes)):
             raise TypeError(
-                f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is known "
-                "(of cdf and ppf the first is); give plain numbers (x.value)"
+                f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is "
+                "known (of cdf and ppf the first is); give plain numbers (x.value)"
             )
         return getattr(law.distribution, name)(*to_plain((x, *shapes)))
 
@@ -167,8 +168,8 @@ _COUNTED: dict[str, Formula] = {
 
 def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
     """A distribution function, or the inverse of one, as SciPy computes it."""
-    x, *shapes = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them side by side
-    return getattr(law.distribution, name)(x, *shapes)
+    arrays = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them side by side
+    return getattr(law.distribution, name)(*arrays)
 
 
 operations.enter(numeric, "scipy_stats_numeric")
