@@ -32,7 +32,7 @@ def solve_ivp(
         own_jac = options["jac"]
         options["jac"] = lambda t, y: to_plain(gathered(own_jac(t, y, *given)))
     asked = _as_list(events)
-    plain_events = None if asked is None else [_plain_event(event, given) for event in asked]
+    plain_events = None if asked is None else [_plain_event(event, given, problem.watch) for event in asked]
     own = original_of(scipy.integrate.solve_ivp)
 
     def run(**more: Any) -> Any:
@@ -130,11 +130,13 @@ def _as_list(events: Any) -> list[Any] | None:
     return [events] if callable(events) else list(events)
 
 
-def _plain_event(event: Function, args: Any) -> Function:
+def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
     """An event for SciPy, with the attributes by which users say what is to be done."""
 
     def plain(t: Any, y: Any) -> Any:
-        return to_plain(_number(event(t, y, *args)))
+        found = _number(event(t, y, *args))
+        watch.seen = watch.seen or isinstance(found, Node)
+        return to_plain(found)
 
     for name in ("terminal", "direction"):
         if hasattr(event, name):

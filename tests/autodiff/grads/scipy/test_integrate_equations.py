@@ -86,6 +86,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             ).t_events[0],
             3.0,
         ),
+        (
+            "a threshold",
+            lambda h: solve_ivp(lambda t, y: y, (0, 2), [1.0], "DOP853", events=lambda t, y: y[0] - h, **FINE).t_events[0],
+            3.0,
+        ),
     ],
     "odeint": [
         (
