@@ -39,8 +39,10 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
             options[name] = _plainly(options[name])
     own = original_of(scipy.integrate.solve_bvp)
     found = own(rate, ends, x, to_plain(gathered(y)), None if p is None else to_plain(gathered(p)), S, **options)
-    if not (rate.seen or ends.seen) or not found.success:
+    if not (rate.seen or ends.seen):
         return found
+    if not found.success:
+        raise RuntimeError(f"scipy.integrate.solve_bvp: there is no derivative, since the solver failed: {found.message}")
     if S is not None:
         raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
     problem = Collocation(fun, bc, found)

@@ -45,7 +45,7 @@ def solve_ivp(
     if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
         return found
     if not found.success:
-        return found  # its numbers end where the solver failed
+        raise RuntimeError(f"scipy.integrate.solve_ivp: there is no derivative, since the solver failed: {found.message}")
     if method_of(method) is None:
         return _stood_for(problem, found, t_span, t_eval, bool(dense_output or asked), options)
     if t_eval is not None or dense_output or asked:

@@ -219,6 +219,8 @@ def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
 def test_failures_are_told() -> None:
     with pytest.raises(RuntimeError, match="odeint"), pytest.warns(ODEintWarning):
         ad.grad(lambda a: odeint(lambda y, t: a * y * y, 1.0, [0.0, 2.0])[-1, 0])(1.0)
+    with pytest.raises(RuntimeError, match="solve_ivp"):
+        ad.grad(lambda a: solve_ivp(lambda t, y: a * y * y, (0, 2), [1.0]).y[0, -1])(1.0)
 
 
 # ------------------------------------------------------------------------------------------ boundary values
