@@ -12,10 +12,12 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
+from autodiff import grads  # noqa: E402
 from autodiff.grads.scipy.special.entering import UNKNOWN  # noqa: E402
 from autodiff.rules import rules  # noqa: E402
 
 # The package's own rules; test modules declare others, and those of UNKNOWN only say that no derivative is known.
+grads._load_family("scipy.special")
 RULES = {opname: rule for opname, rule in rules.items() if opname not in UNKNOWN}
 
 TESTS = Path(__file__).parent / "tests"

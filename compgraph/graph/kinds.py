@@ -39,7 +39,6 @@ from .node import (
     snapshot,
 )
 
-
 beginnings: list[Callable[[], None]] = []  # what is done before a variable is made: there may be functions that are to ask it
 
 

@@ -9,6 +9,7 @@ one, kept in a function of its own.
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -127,6 +128,8 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
         return True
     if kind is np.ndarray:
         return value.dtype == object and any(isinstance(v, Node) for v in value.ravel().tolist())
+    if getattr(kind, "_holds_node", False):  # a class of SciPy's, with nodes within
+        return True
     if kind.__module__.startswith("scipy."):
         _PLAIN.add(kind)
     return False
@@ -146,6 +149,8 @@ def _asking(function: FunctionType, plain: Any, original: FunctionType, answered
     old = function.__code__
     free = old.co_freevars  # as many as the function has cells
     source = _TEMPLATE.format(free=", ".join(free), free_used="; ".join(free) or "pass")
+    if inspect.isgeneratorfunction(function):  # the new code has to be that of a generator, too
+        source = re.sub(r"return (\w+\(.*args\))", r"return (yield from \1)", source)
     space: dict[str, Any] = {}
     exec(compile(source, old.co_filename, "exec"), space)
     code: CodeType = space["make"](*free).__code__

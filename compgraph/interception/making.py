@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import functools
 import math
+import os
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -17,6 +18,7 @@ from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from .draws import ANSWERS, Generator, following
 from .elements import Joining, enumerated, from_iterable
+from .libraries import is_library
 from .records import Records
 
 ndarray = np.ndarray
@@ -24,12 +26,19 @@ Function = Callable[..., Any]
 _IDLE = frozenset({"subok", "device", "like", "writeable"})  # they say nothing about a node
 
 
+_SCIPY = f"{os.sep}scipy{os.sep}"
+
+
 class _Users(dict[str, bool]):
-    """Whether a file's own calls are answered: all but ours and NumPy's, of which the polynomials work on nodes."""
+    """Whether a file's own calls are answered.
+
+    Not ours, nor NumPy's, of which the polynomials work on nodes; nor SciPy's, which hands arrays that it has made to code in C
+    that looks at nothing but their memory.
+    """
 
     def __missing__(self, filename: str) -> bool:
         own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
-        self[filename] = answer = not own
+        self[filename] = answer = not own and not (_SCIPY in filename and is_library(filename))
         return answer
 
 

@@ -53,6 +53,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Node) or other.__class__ in RAW or is_scalar:
             return record(function, (self, other))
+        if _is_asked_first(other):
+            return NotImplemented
         return by_numpy(self, other)
 
     def reflected(self: Node, other: Any) -> Any:
@@ -66,6 +68,14 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         return reflected_by_numpy(self, other)
 
     return forward, reflected
+
+
+def _is_asked_first(other: Any) -> bool:
+    """Whether NumPy leaves an operator to the other operand, which is no array: a sparse matrix of SciPy's."""
+    kind = type(other)
+    if isinstance(other, (ndarray, np.generic)) or hasattr(kind, "__array_ufunc__"):
+        return False
+    return bool(getattr(kind, "__array_priority__", 0.0) > 0)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:

@@ -7,6 +7,7 @@ import functools
 import importlib
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ..graph import beginnings
@@ -20,9 +21,11 @@ FAMILIES = {
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
     "scipy.linalg": "linalg",
+    "scipy.ndimage": "ndimage",
     "scipy.optimize": "optimize",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
+    "scipy.sparse": "sparse",
     "scipy.spatial": "spatial",
     "scipy.spatial.distance": "spatial.distance",
     "scipy.spatial.transform": "spatial.transform",
@@ -32,6 +35,7 @@ FAMILIES = {
 
 _entered: set[str] = set()
 _answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: where the answering function stands, and `calling`
+_told: list[Callable[[str], None]] = []
 _lock = renewed(threading.RLock())
 _seen = 0
 
@@ -47,6 +51,16 @@ def enter_imported() -> None:
             if module in sys.modules and module not in _entered:
                 _entered.add(module)
                 enter(policy_of(family))
+                for told in _told:
+                    told(module)
+
+
+def when_entered(told: Callable[[str], None]) -> None:
+    """Let a function be told of each family that is entered, by the name of SciPy's module, and of those that have been."""
+    with _lock:
+        _told.append(told)
+        for module in _entered:
+            told(module)
 
 
 beginnings.append(enter_imported)

@@ -1,0 +1,1 @@
+"""Rules of operations of ``scipy.sparse``."""

@@ -1,0 +1,169 @@
+"""How sparse matrices are made of nodes: by their classes, of diagonals, and of blocks.
+
+SciPy's own function is given numbers in the place of the elements; see `recorded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ...graph import Node, gathered
+from ...interception import holds_node, original_of
+from .recorded import FORMATS, add, built, is_recorded, numbered, plain_class, read, settled
+
+Function = Callable[..., Any]
+
+
+_HOLDING = tuple(
+    getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix")
+)
+
+
+def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
+    """The ``__init__`` of SciPy's classes, of elements that are nodes."""
+    kind = type(self)
+    if not issubclass(kind, _HOLDING):
+        raise TypeError(f"a {kind.__name__} cannot hold nodes; use csr_array, csc_array or coo_array")
+    made = _made(kind, arg1, shape)
+    if dtype is not None:
+        made = made.astype(dtype)
+    self.__dict__.update(made.__dict__)
+    self.__class__ = type(made)
+
+
+def _made(kind: Any, arg1: Any, shape: Any) -> Any:
+    """The matrix of a class, or where that cannot hold nodes in the format csr."""
+    if isinstance(arg1, tuple) and len(arg1) == 3:
+        data = gathered(arg1[0])
+        return read(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
+    if isinstance(arg1, tuple) and len(arg1) == 2:
+        data, places = gathered(arg1[0]), arg1[1]
+        if isinstance(places, (tuple, list)) and len(places) == 2 and np.ndim(places[0]):
+            coordinates = scipy.sparse.coo_array((_numbers(data), places), shape=shape)
+            return _of_kind(kind, read(coordinates, _elements(data)))
+        return read(kind((_numbers(data), places), shape=shape), _elements(data))  # diagonals, in the rows of an array
+    if is_recorded(type(arg1)):
+        return _of_kind(kind, arg1)
+    full = np.atleast_2d(gathered(arg1))
+    rows, cols = np.indices(full.shape)
+    return _of_kind(kind, built(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full)))
+
+
+def _numbers(data: Any) -> Any:
+    return np.arange(1, data.size + 1).reshape(data.shape)
+
+
+def _elements(data: Any) -> Any:
+    return np.ravel(data)
+
+
+def _of_kind(kind: Any, matrix: Any) -> Any:
+    """A matrix as one of a class of SciPy's."""
+    source = matrix if plain_class(kind)((1, 1)).format == "coo" else settled(matrix)
+    return read(plain_class(kind)(numbered(source)), source.data)
+
+
+# --------------------------------------------------------------------------------- of diagonals and blocks
+
+
+def diagonals(name: str) -> Function:
+    """The answer of `diags` and `diags_array`."""
+    own = original_of(getattr(scipy.sparse, name))
+
+    def answer(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
+        rows = [diagonals] if np.ndim(diagonals[0] if isinstance(diagonals, (list, tuple)) else diagonals[:1]) == 0 else diagonals
+        single = isinstance(diagonals, Node) and diagonals.ndim == 1
+        rows = [diagonals] if single else list(rows)
+        if len(rows) == 1 and isinstance(rows[0], (list, tuple)) and rows[0] is diagonals:
+            single = True
+        parts = [np.atleast_1d(gathered(row)) for row in rows]
+        numbers, start = [], 1
+        for part in parts:
+            numbers.append(np.arange(start, start + part.shape[0]))
+            start += part.shape[0]
+        found = own(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
+        made = _in_format(read(found, np.concatenate(parts)), format)
+        return made if dtype is None else made.astype(dtype)
+
+    return answer
+
+
+def _in_format(matrix: Any, name: Any) -> Any:
+    return matrix.asformat(name if name in FORMATS else "csr")
+
+
+def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
+    """``scipy.sparse.spdiags``."""
+    data = gathered(data)
+    found = original_of(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
+    return _in_format(read(found, np.ravel(data)), format)
+
+
+def of_blocks(name: str) -> Function:
+    """The answer of functions that put matrices beside each other."""
+    own = original_of(getattr(scipy.sparse, name))
+
+    def answer(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
+        elements: list[Any] = []
+        count = 0
+
+        def numbers(block: Any) -> Any:
+            nonlocal count
+            if block is None:
+                return None
+            if isinstance(block, (list, tuple)) and any(scipy.sparse.issparse(b) or isinstance(b, Node) or b is None for b in block):
+                return [numbers(b) for b in block]
+            if not scipy.sparse.issparse(block):
+                block = gathered(block)
+                block = scipy.sparse.coo_array(block) if not isinstance(block, Node) else _made(scipy.sparse.coo_array, block, None)
+            block = settled(block)
+            found = numbered(block, count)
+            elements.append(block.data)
+            count += block.nnz
+            return found
+
+        given = [numbers(block) for block in blocks]
+        made = _in_format(read(own(given, *args, **options), np.concatenate(elements)), format)
+        return made if dtype is None else made.astype(dtype)
+
+    return answer
+
+
+def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+    """``scipy.sparse.kron``."""
+    one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(gathered(m))) for m in (A, B))
+    own = original_of(scipy.sparse.kron)
+    ones = [built(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
+    left, right = own(numbered(one), ones[1], "coo"), own(ones[0], numbered(two), "coo")
+    return _in_format(built(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
+
+
+def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+    """``scipy.sparse.kronsum``."""
+    left = kron(scipy.sparse.eye_array(B.shape[0]), A)
+    return _in_format(add(left, kron(B, scipy.sparse.eye_array(A.shape[0]))), format)
+
+
+def triangle(name: str) -> Function:
+    """The answer of `tril` and `triu`."""
+    own = original_of(getattr(scipy.sparse, name))
+
+    def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+        source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A)))
+        return _in_format(read(own(numbered(source), k), source.data), format or source.format)
+
+    return answer
+
+
+def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.find``: the places and the elements that are not zero."""
+    source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A))).tocoo()
+    there = np.flatnonzero(np.asarray(getattr(source.data, "plain", source.data)) != 0)
+    return source.row[there], source.col[there], source.data[there]
+
+
+__all__ = ["diagonals", "find", "holds_node", "kron", "kronsum", "make", "of_blocks", "spdiags", "triangle"]

@@ -1,0 +1,87 @@
+"""Where the elements of a sparse matrix stand: all of it but their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+
+class Pattern:
+    """The places of the elements of a sparse matrix, in the order of its ``data``.
+
+    Parameters
+    ----------
+    matrix : sparse matrix
+        In the format csr, csc or coo, of two dimensions.
+
+    Attributes
+    ----------
+    format : str
+        One of these formats.
+    shape : tuple of int
+        Of the matrix.
+    rows, cols : array of int
+        Where each element stands. A place may be there more than once: its elements are summed.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.format, self.shape = matrix.format, tuple(matrix.shape)
+        if matrix.ndim != 2:
+            raise TypeError("a sparse array of one dimension cannot hold nodes; use one with a single row")
+        if self.format == "coo":
+            self._parts = matrix.row, matrix.col
+        else:
+            self._parts = matrix.indices, matrix.indptr
+        self._transposed: Pattern | None = None
+        self._places: Any = None
+
+    def matrix(self, data: Any, kind: Any = None) -> Any:
+        """The sparse array with these elements, of a class of this format."""
+        kind = kind or getattr(scipy.sparse, f"{self.format}_array")
+        first, second = self._parts
+        return kind((data, (first, second)) if self.format == "coo" else (data, first, second), shape=self.shape)
+
+    @property
+    def T(self) -> Pattern:  # noqa: N802 (as NumPy calls it)
+        """The pattern of the transposed matrix, whose elements stand in the same order."""
+        if self._transposed is None:
+            made: Any = object.__new__(Pattern)
+            made.format = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
+            made.shape, made._parts = self.shape[::-1], self._parts[:: -1 if self.format == "coo" else 1]
+            made._transposed, made._places = self, None
+            self._transposed = made
+        return self._transposed  # type: ignore[return-value]
+
+    @property
+    def rows(self) -> Any:
+        """The row of each element."""
+        return self._found()[0]
+
+    @property
+    def cols(self) -> Any:
+        """The column of each element."""
+        return self._found()[1]
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+        return len(self._parts[0])
+
+    def _found(self) -> Any:
+        if self._places is None:
+            if self.format == "coo":
+                self._places = self._parts
+            else:
+                indices, indptr = self._parts
+                lines = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+                self._places = (lines, indices) if self.format == "csr" else (indices, lines)
+        return self._places
+
+
+def summing(targets: Any, count: int) -> Any:
+    """The matrix that adds each of several numbers to one of `count` sums."""
+    targets = np.asarray(targets)
+    ones = np.ones(targets.size)
+    return scipy.sparse.csr_array((ones, (targets, np.arange(targets.size))), shape=(count, targets.size))
