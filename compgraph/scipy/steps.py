@@ -54,4 +54,5 @@ def holding_nodes(mixin: Any, kind: Any) -> Any:
 
 def hold_nodes(self: Any, mixin: Any) -> None:
     """Let an object's methods be those that record."""
-    self.__class__ = holding_nodes(mixin, type(self))
+    kind: Any = type(self)
+    self.__class__ = holding_nodes(mixin, kind)

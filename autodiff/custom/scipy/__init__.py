@@ -9,7 +9,7 @@ from compgraph.scipy import answer_by
 
 # By SciPy's module and ours: the functions that are asked in any case, since a function that is given may bring nodes.
 _CALLING = {
-    ("scipy.integrate", "integrate"): "quad quad_vec solve_ivp odeint",
+    ("scipy.integrate", "integrate"): "quad quad_vec solve_bvp solve_ivp odeint",
     ("scipy.optimize", "optimize"): (
         "root fsolve root_scalar brentq brenth ridder bisect toms748 newton fixed_point anderson broyden1 broyden2 diagbroyden "
         "excitingmixing linearmixing newton_krylov minimize minimize_scalar fmin fmin_powell fmin_cg fmin_bfgs fmin_ncg "

@@ -73,30 +73,35 @@ def closed_nodes(result: Any, start: int) -> list[Any]:
     return [n for n in walk([result], inside) if n.__class__ in ACTIVE and is_outside(n)]
 
 
-def functional(apply: Function, f: Function, known: tuple[Watch, Any] | None = None, value: Any = None) -> Any:
+def functional(
+    apply: Function, f: Function, known: tuple[Watch, Any] | None = None, value: Any = None, noise: float = 0.0
+) -> Any:
     """``apply(f)``, differentiable in what the function brings.
 
     Parameters
     ----------
     apply : callable
-        Takes a function that gives plain arrays, of any shape, and returns an array of that shape; it is linear.
+        ``apply(f, noise)`` takes a function that gives plain arrays, of any shape, and returns an array of that shape; it is
+        linear. Of what it is given nothing is right to more than `noise`, relative to the largest.
     f : callable
         The function of the user, which may give nodes.
     known : tuple of Watch and array, optional
         The function as it was watched, and what `apply` found.
     value : array, optional
         The value, where it is known, though not which nodes it comes from.
+    noise : float
+        To which accuracy the function is known.
     """
     if known is None:
         watch = Watch(f)
-        again = apply(watch)
+        again = apply(watch, noise)
         value = again if value is None else value
     else:
         watch, value = known
     if watch.top is not None:
         level = watch.top.level
-        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0], value=value)
-        tangent = functional(apply, lambda *x: _split(f(*x), level, watch.top)[1])
+        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0], value=value, noise=noise)
+        tangent = functional(apply, lambda *x: _split(f(*x), level, watch.top)[1], noise=noise)
         return watch.top.like(_array(primal), _array(tangent))
     if not watch.closed or not is_recording():
         return value
@@ -141,7 +146,8 @@ class Functional:
         of_number = not np.ndim(out)
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
-        found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x))
+        noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
+        found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:
             part = np.reshape(found[start : start + node.size], node.shape)

@@ -23,13 +23,12 @@ POLICY = Policy(
     },
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
     refused={
-        **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "odeint"], _AUTODIFF),
+        **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _AUTODIFF),
         **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _STEPS),
         **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),
         **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUAD + " (nested: nquad)"),
         "nsum": "np.sum over as many terms as matter",
         "newton_cotes": "node.value: weights depend on how samples lie, which is no matter of derivatives",
         "lebedev_rule": "node.value: an order is a count",
-        "solve_bvp": "scipy.integrate.solve_ivp with autodiff.root for the unknown start (shooting)",
     },
 )

@@ -45,7 +45,7 @@ def radial(
     begin = original_of(scipy.interpolate.RBFInterpolator.__init__)
     given = plain(smoothing)
     begin(self, plain(y), plain(d), None, given if given.ndim else float(given), kernel, scale, degree)
-    self.y, self._nodes_epsilon = y, 1.0 if epsilon is None else epsilon
+    self.y, self.d, self._nodes_epsilon = y, d, 1.0 if epsilon is None else epsilon
     count, extra = y.shape[0], len(self.powers)
     values = np.reshape(d, (count, -1))
     tail = _monomials(self, y)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial.transform
 
-from ..steps import array, floating, holding_nodes, plain
+from ..steps import array, floating, hold_nodes, holding_nodes, plain
 
 SMALL = 1e-3  # an angle below which series are used, so that derivatives are right at zero
 _ORTHOGONAL = 1e-12
@@ -263,7 +263,7 @@ class Turning:
 
 def begin(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
     """The making of a ``Rotation``."""
-    self.__class__ = holding_nodes(Turning, type(self))
+    hold_nodes(self, Turning)
     _set(self, from_quat(quat, scalar_first=scalar_first)._nodes)
 
 

@@ -52,6 +52,7 @@ class Tree:
     """The methods of a ``KDTree`` over points that are nodes."""
 
     _nodes: Any
+    data = property(lambda self: self._nodes)
 
     def query(self, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
         """The nearest points: their distances, and which they are."""
@@ -78,7 +79,7 @@ def nearest(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **o
     numbers, where = original_of(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
     if self.boxsize is not None:
         raise TypeError("scipy.spatial.KDTree: distances around a torus (boxsize=) are not recorded")
-    points = getattr(self, "_nodes", self.data)
+    points = self.data
     there = np.isfinite(numbers)
     base = x[..., None, :] if np.ndim(where) == x.ndim else x
     found = minkowski_distance(base, points[np.where(there, where, 0)], p)

@@ -32,7 +32,7 @@ def solve_ivp(
         own_jac = options["jac"]
         options["jac"] = lambda t, y: to_plain(gathered(own_jac(t, y, *given)))
     asked = _as_list(events)
-    plain_events = None if asked is None else [_plain_event(event, given) for event in asked]
+    plain_events = None if asked is None else [_plain_event(event, given, problem.watch) for event in asked]
     own = original_of(scipy.integrate.solve_ivp)
 
     def run(**more: Any) -> Any:
@@ -45,7 +45,7 @@ def solve_ivp(
     if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
         return found
     if not found.success:
-        return found  # its numbers end where the solver failed
+        raise RuntimeError(f"scipy.integrate.solve_ivp: there is no derivative, since the solver failed: {found.message}")
     if method_of(method) is None:
         return _stood_for(problem, found, t_span, t_eval, bool(dense_output or asked), options)
     if t_eval is not None or dense_output or asked:
@@ -130,11 +130,13 @@ def _as_list(events: Any) -> list[Any] | None:
     return [events] if callable(events) else list(events)
 
 
-def _plain_event(event: Function, args: Any) -> Function:
+def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
     """An event for SciPy, with the attributes by which users say what is to be done."""
 
     def plain(t: Any, y: Any) -> Any:
-        return to_plain(_number(event(t, y, *args)))
+        found = _number(event(t, y, *args))
+        watch.seen = watch.seen or isinstance(found, Node)
+        return to_plain(found)
 
     for name in ("terminal", "direction"):
         if hasattr(event, name):

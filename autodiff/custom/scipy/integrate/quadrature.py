@@ -16,7 +16,8 @@ from compgraph.interception import original_of
 from ..functional import Watch, functional
 
 Function = Callable[..., Any]
-_POSITIONAL = ("epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
+_POSITIONAL = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
+NOISE = 50.0  # how many times the noise of a function is allowed as error of its integral
 SMALL = 1e-13  # of derivatives, the error that is always allowed
 ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
 
@@ -43,8 +44,9 @@ def quad(
     watch, start, end = Watch(f), to_plain(a), to_plain(b)
     whole = own(watch, start, end, (), full_output, **options)
 
-    def apply(g: Function) -> Any:
-        return _by_components(lambda h: own(h, start, end, **options)[0], g)
+    def apply(g: Function, noise: float) -> Any:
+        eased = {**options, "epsabs": max(epsabs, NOISE * noise), "epsrel": max(epsrel, NOISE * noise)}
+        return _by_components(lambda h: own(h, start, end, **eased)[0], g)
 
     value = functional(apply, f, (watch, whole[0]))
     value = _with_limits("quad", value, f, a, b, weight, wvar)
@@ -64,10 +66,15 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
         return own(f, a, b, *given, **({"args": args} if args else {}), **options)
     watch = Watch(g)
     whole = own(watch, start, end, *given, **options)
-    # the slopes may cancel to zero, which no relative tolerance is reached of
-    sloped = {**dict(zip(("epsabs", *_POSITIONAL), given, strict=False)), **options}
-    sloped["epsabs"] = max(SMALL, sloped.get("epsabs", 0.0))
-    value = functional(lambda h: own(h, start, end, **sloped)[0], g, (watch, whole[0]))
+    options = {**dict(zip(_POSITIONAL, given, strict=False)), **options}
+
+    def apply(h: Function, noise: float) -> Any:
+        least = max(SMALL, NOISE * noise)  # slopes may cancel to zero, of which no relative tolerance is reached
+        eased = {**options, "epsabs": max(options.get("epsabs", 0.0), least)}
+        eased["epsrel"] = max(options.get("epsrel", 1e-8), NOISE * noise)
+        return own(h, start, end, **eased)[0]
+
+    value = functional(apply, g, (watch, whole[0]))
     return (_with_limits("quad_vec", value, g, a, b), *whole[1:])
 
 

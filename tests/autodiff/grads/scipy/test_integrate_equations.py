@@ -86,6 +86,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             ).t_events[0],
             3.0,
         ),
+        (
+            "a threshold",
+            lambda h: solve_ivp(lambda t, y: y, (0, 2), [1.0], "DOP853", events=lambda t, y: y[0] - h, **FINE).t_events[0],
+            3.0,
+        ),
     ],
     "odeint": [
         (
@@ -214,5 +219,66 @@ def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
 def test_failures_are_told() -> None:
     with pytest.raises(RuntimeError, match="odeint"), pytest.warns(ODEintWarning):
         ad.grad(lambda a: odeint(lambda y, t: a * y * y, 1.0, [0.0, 2.0])[-1, 0])(1.0)
-    with pytest.raises(TypeError):
-        ad.grad(lambda a: np.sum(solve_bvp(lambda x, y: y * a, lambda u, v: u - a, [0, 1.0], a * np.ones((1, 2))).y))(1.0)
+    with pytest.raises(RuntimeError, match="solve_ivp"):
+        ad.grad(lambda a: solve_ivp(lambda t, y: a * y * y, (0, 2), [1.0]).y[0, -1])(1.0)
+
+
+# ------------------------------------------------------------------------------------------ boundary values
+
+MESH = np.linspace(0, 1, 5)
+
+
+def bratu(k: Any, end: Any) -> Any:
+    """Of y'' + k exp(y) = 0 the states on the mesh."""
+    return solve_bvp(
+        lambda x, y: np.vstack([y[1], -k * np.exp(y[0])]),
+        lambda left, right: np.array([left[0], right[0] - end]),
+        MESH,
+        np.zeros((2, 5)),
+        tol=1e-5,
+    )
+
+
+def eigenvalue(a: Any) -> Any:
+    """Of y'' + k^2 (1 + a x) y = 0 with y(0) = y(1) = 0 the first k."""
+    return solve_bvp(
+        lambda x, y, p: [y[1], -(p[0] ** 2) * (1 + a * x) * y[0]],
+        lambda left, right, p: [left[0], right[0], left[1] - p[0]],
+        MESH,
+        np.stack([np.sin(np.pi * MESH), np.pi * np.cos(np.pi * MESH)]),
+        p=[3.0],
+        tol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda k, e: bratu(k, e).y[1, [0, -1]], (1.0, 0.2)),
+        (lambda k, e: bratu(k, e).sol(0.37), (1.0, 0.2)),
+        (lambda a: eigenvalue(a).p, (0.3,)),
+    ],
+)
+def test_boundary_values(function: Any, arguments: Any) -> None:
+    """Differences of SciPy's numbers show its tolerance, and to second order more of it."""
+    checked(function, arguments, order=1, tolerance=1e-4)
+
+
+def test_boundary_values_by_a_formula() -> None:
+    """Of y'' = k^2 y with y(0) = 0 and y(1) = 1 the slope at 0 is k / sinh(k)."""
+
+    def slope(k: Any) -> Any:
+        return solve_bvp(lambda x, y: [y[1], k * k * y[0]], lambda u, v: [u[0], v[0] - 1], MESH, np.zeros((2, 5)), tol=1e-6).y[
+            1, 0
+        ]
+
+    def formula(k: Any) -> Any:
+        return k / np.sinh(k)
+
+    assert ad.grad(slope)(1.3) == pytest.approx(ad.grad(formula)(1.3), rel=1e-5)
+    assert ad.grad(ad.grad(slope))(1.3) == pytest.approx(ad.grad(ad.grad(formula))(1.3), rel=1e-4)
+
+
+def test_boundary_values_that_are_refused() -> None:
+    with pytest.raises(TypeError, match="x and S"):
+        ad.grad(lambda a: solve_bvp(lambda x, y: y, lambda u, v: u - 1, a * MESH, np.ones((1, 5))).y[0, 0])(1.0)

@@ -1,0 +1,102 @@
+"""Boundary value problems: SciPy's own solution, differentiated by the implicit function theorem on SciPy's own mesh.
+
+The equations are those of collocation with cubics, which SciPy solves (J. Kierzenka and L. F. Shampine, "A BVP solver based on
+residual control and the MATLAB PSE", ACM Trans. Math. Softw. 27 (2001)). Newton's steps on them, recorded from the solution on,
+leave the numbers where they are, and double the order to which derivatives are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import Node, gathered, to_plain
+from compgraph.interception import original_of
+
+from ....operators import jacrev
+from ..functional import Watch
+from .stepping import hold, pinned
+
+Function = Callable[..., Any]
+NEWTON = 3  # steps: derivatives to order 7
+MOST_UNKNOWNS = 1500  # of the linear systems, which are dense
+
+
+def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
+    """``scipy.integrate.solve_bvp``; where the search begins has no derivative."""
+    if isinstance(gathered(x), Node) or isinstance(gathered(S), Node):
+        raise TypeError(
+            "scipy.integrate.solve_bvp: x and S cannot be nodes; scale the equation, so that its ends and its singular term are "
+            "numbers, and what they depend on stands in the function"
+        )
+    rate, ends = Watch(fun), Watch(bc)
+    options = {name: to_plain(value) for name, value in options.items()}
+    for name in ("fun_jac", "bc_jac"):
+        if options.get(name) is not None:
+            options[name] = _plainly(options[name])
+    own = original_of(scipy.integrate.solve_bvp)
+    found = own(rate, ends, x, to_plain(gathered(y)), None if p is None else to_plain(gathered(p)), S, **options)
+    if not (rate.seen or ends.seen):
+        return found
+    if not found.success:
+        raise RuntimeError(f"scipy.integrate.solve_bvp: there is no derivative, since the solver failed: {found.message}")
+    if S is not None:
+        raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
+    problem = Collocation(fun, bc, found)
+    if problem.start.size > MOST_UNKNOWNS:
+        raise TypeError(
+            f"scipy.integrate.solve_bvp: a derivative takes linear systems of {problem.start.size} unknowns; loosen tol=, which "
+            "makes the mesh coarser, or shoot: solve_ivp within autodiff.root"
+        )
+    z: Any = problem.start
+    for _ in range(NEWTON):
+        z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
+    found.y, parameters = problem.parts(pinned(z, problem.start))
+    if found.p is not None:
+        found.p = parameters
+    found.yp = pinned(problem.rate(found.x, found.y, parameters), found.yp)
+    found.sol = scipy.interpolate.CubicHermiteSpline(found.x, found.y, found.yp, axis=1)
+    hold("the numbers for which scipy.integrate.solve_bvp chose its mesh", found.y)
+    return found
+
+
+def _plainly(function: Function) -> Function:
+    """A function of the user's, without the history of what it gives."""
+
+    def plain(*args: Any) -> Any:
+        found = function(*args)
+        return tuple(to_plain(gathered(part)) for part in found) if isinstance(found, tuple) else to_plain(gathered(found))
+
+    return plain
+
+
+class Collocation:
+    """The equations for the states at the points of a mesh, and for parameters that are unknown."""
+
+    def __init__(self, fun: Function, bc: Function, found: Any) -> None:
+        self.fun, self.bc, self.x, self.shape = fun, bc, found.x, found.y.shape
+        self.has_parameters = found.p is not None
+        self.start = np.concatenate([found.y.ravel(), found.p]) if self.has_parameters else found.y.ravel()
+
+    def parts(self, z: Any) -> tuple[Any, Any]:
+        """The states, and the parameters."""
+        size = self.shape[0] * self.shape[1]
+        return np.reshape(z[:size], self.shape), z[size:]
+
+    def rate(self, x: Any, y: Any, p: Any) -> Any:
+        """The rates of change at places."""
+        return gathered(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
+
+    def residual(self, z: Any) -> Any:
+        """What is to be zero: at the middle of each interval the cubic follows the equation, and the boundary conditions hold."""
+        y, p = self.parts(z)
+        h = np.diff(self.x)
+        f = self.rate(self.x, y, p)
+        middle = (y[:, 1:] + y[:, :-1]) / 2 - h / 8 * (f[:, 1:] - f[:, :-1])
+        f_middle = self.rate(self.x[:-1] + h / 2, middle, p)
+        inner = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
+        ends = gathered(self.bc(y[:, 0], y[:, -1], p) if self.has_parameters else self.bc(y[:, 0], y[:, -1]))
+        return np.concatenate([np.ravel(inner), np.ravel(ends)])

@@ -1,0 +1,40 @@
+"""Functions that stand outside ``compgraph`` answer for SciPy's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import autodiff as ad
+from compgraph.scipy import policy_of
+
+LATE = """
+import scipy.integrate
+import compgraph as cg
+p = cg.variable(2.0, "p")
+try:
+    scipy.integrate.quad(lambda x, p: p * x, 0, 1, args=(p,))
+except TypeError as error:
+    assert "autodiff" in str(error), error
+else:
+    raise AssertionError("answered without derivatives")
+import autodiff as ad
+found = ad.grad(lambda p: scipy.integrate.quad(lambda x: p * p * x, 0, 1)[0])(3.0)
+assert abs(found - 3.0) < 1e-12, found
+"""
+
+
+def test_who_answers_is_no_longer_refused() -> None:
+    policy = policy_of("integrate")
+    assert ad is not None
+    assert {"quad", "solve_ivp"} <= policy.instead.keys()
+    assert {"quad", "solve_ivp"} <= policy.calling
+    assert "nquad" in policy.instead
+    assert "nquad" not in policy.calling
+    assert not {"quad", "nquad", "solve_ivp"} & policy.refused.keys()
+
+
+def test_an_answer_that_comes_late_is_heard() -> None:
+    """The family was entered, and refused, before autodiff was imported."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", LATE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
