@@ -22,6 +22,13 @@ def _elementwise(ufunc: Any) -> Callable[[Any], Any]:
     return lambda self: built(self, ufunc(self.data))
 
 
+def _refused(what: str, instead: str) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any) -> Any:
+        raise TypeError(unsupported(f"{what} of a sparse matrix", instead))
+
+    return refuse
+
+
 class Recorded:
     """The methods of sparse matrices whose elements are nodes; what is not among them is refused."""
 
@@ -36,6 +43,12 @@ class Recorded:
     multiply, __truediv__ = multiply, divide
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
+
+    __setitem__ = _refused("an assignment to elements", "a matrix made of the new elements, A + B")
+    __imul__ = __itruediv__ = _refused("an operation in place", "A = A * s")
+    __round__ = __rtruediv__ = _refused("this operation", "functions of A.data")
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refused("a comparison", "A.toarray()")
+    __hash__ = object.__hash__
 
     def _is_array(self) -> bool:
         return isinstance(self, scipy.sparse.sparray)

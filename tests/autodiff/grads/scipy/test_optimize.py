@@ -380,8 +380,9 @@ def test_plain_calls_are_scipys_own() -> None:
     assert type(pcov) is np.ndarray
     with pytest.raises(ValueError, match="different signs"):
         so.brentq(lambda x: x * x + 2, 0, 3)
-    with pytest.raises(TypeError):
-        so.brentq(lambda x: x * x + 2)  # type: ignore[call-arg]
+    for call in (lambda: so.brentq(math.cos), lambda: so.brentq(math.cos, 0, 1, a=2), lambda: so.fminbound(math.cos)):
+        with pytest.raises(TypeError):
+            call()
 
 
 def test_values_are_scipys_own() -> None:

@@ -198,6 +198,11 @@ def test_nodes_at_the_top_level() -> None:
     np.testing.assert_allclose(gradient(y)["d"], X[M.indices])
 
 
+def test_forward_variables() -> None:
+    d = ad.forward.variables(D)
+    np.testing.assert_allclose((csr(d) @ X).jacobian, ad.jacrev(lambda d: csr(d) @ X)(D))
+
+
 def test_what_is_refused() -> None:
     for f in (
         lambda d: csr(d).max(),
@@ -207,6 +212,12 @@ def test_what_is_refused() -> None:
         lambda d: csr(d) + 1.0,
         lambda d: csr(d) ** -1,
         lambda d: csr(d) / M,
+        lambda d: csr(d).__setitem__((0, 0), 1.0),
+        lambda d: csr(d).__imul__(2.0),
+        lambda d: csr(d) == M,
+        lambda d: 1.0 / csr(d),
+        lambda d: np.sin(csr(d)),
+        lambda d: M.tolil().__setitem__((0, 0), d[0]),
         lambda d: sp.save_npz("nowhere", csr(d)),
         lambda d: csr(d).toarray(out=np.zeros((4, 5))),
     ):
