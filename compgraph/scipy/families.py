@@ -23,7 +23,7 @@ FAMILIES = {
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
     "scipy.sparse": "sparse",
-    "scipy.sparse.linalg": "sparse_linalg",
+    "scipy.sparse.linalg": "sparse.linalg",
     "scipy.special": "special",
     "scipy.stats": "stats",
 }

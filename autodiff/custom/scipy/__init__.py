@@ -5,7 +5,7 @@ Only names stand here. A module is imported when one of its functions is first c
 
 from compgraph.scipy import answer_by
 
-ANSWERS = {
+ANSWERS: dict[str, dict[str, tuple[str, ...]]] = {
     "scipy.integrate": {
         "integrate": ("quad", "quad_vec", "solve_ivp", "odeint", "nquad", "dblquad", "tplquad"),
     },

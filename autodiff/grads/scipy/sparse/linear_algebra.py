@@ -17,9 +17,9 @@ TRANSPOSED = {"N": "T", "T": "N"}
 
 def _more() -> Any:
     """The operations, which were there when their node was made; SciPy is not imported before."""
-    from compgraph.scipy import sparse_linalg
+    from compgraph.scipy.sparse import linalg
 
-    return sparse_linalg.operations
+    return linalg.operations
 
 
 def _back(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import gathered
-from ..policy import Policy
+from ....graph import gathered
+from ...policy import Policy
 from . import functions, operations, solving
 
 __all__ = ["POLICY", "functions", "operations", "solving"]

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ...graph import Node, gathered, to_plain
-from ...graph.hollow import bodies
-from ...interception import holds_node, original_of
-from ...protocols import unsupported
-from ..sparse import add, built, is_recorded, multiply, parts_of, solution
+from ....graph import Node, gathered, to_plain
+from ....graph.hollow import bodies
+from ....interception import holds_node, original_of
+from ....protocols import unsupported
+from .. import add, built, is_recorded, multiply, parts_of, solution
 from .operations import Factorization, factored, incomplete
 
 Function = Callable[..., Any]

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ...interception import original_of
-from ...protocols import primitive
+from ....interception import original_of
+from ....protocols import primitive
 
 TRANSPOSED = {"N": "T", "T": "N"}
 

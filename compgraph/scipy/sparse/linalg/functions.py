@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ...graph import Node, gathered, to_plain
-from ...interception import original_of
-from ...protocols import unsupported
-from ..sparse import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
+from ....graph import Node, gathered, to_plain
+from ....interception import original_of
+from ....protocols import unsupported
+from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
 from .operations import eigenpairs
 from .operations import expm_multiply as applied
 from .solving import plain_matrix
