@@ -41,6 +41,7 @@ from .graph.context import default_dtype, no_graph, scope
 from .graph.hollow import EscapeError, strict
 from .graph.interpreter import record_lines
 from .guards import reset
+from .interception import interception
 from .nn import (
     conv,
     cross_correlate,
@@ -58,13 +59,14 @@ from .nn import (
 from .operations.compositions.pieces import kaiser
 from .protocols import expand, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
+from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [
     "ConstantNode", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError", "OperationalNode",
     "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
     "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "debug", "default_dtype", "emath", "empty",
-    "expand", "fft", "full", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones",
+    "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones",
     "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
     "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
     "topological_order", "variable", "visualize_at", "zeros",

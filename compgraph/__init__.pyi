@@ -11,6 +11,7 @@ from .graph.context import default_dtype as default_dtype, no_graph as no_graph,
 from .graph.hollow import EscapeError as EscapeError, strict as strict
 from .graph.interpreter import record_lines as record_lines
 from .guards import reset as reset
+from .interception import interception as interception
 from .nn import max_pool as max_pool, mean_pool as mean_pool
 from .operations.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,11 @@ class Arguments:
         if any(isinstance(tree, list) and all(isinstance(x, (int, float)) for x in tree) for tree in given):
             return ". A list of numbers is handed to the function as a list; for an array give np.array(...)"
         return ""
+
+    def given(self) -> Iterator[Any]:
+        """The arguments as the caller gave them."""
+        yield from self.args
+        yield from self.kwargs.values()
 
     def __call__(self, *leaves: Any) -> Any:
         """Call the function with other leaves; its other arguments belong to the caller."""

@@ -60,6 +60,10 @@ class Closure:
         """The arguments."""
         return self.leaves
 
+    def given(self) -> Sequence[Any]:
+        """What the function is given."""
+        return self._elements
+
     def __call__(self, *inputs: Any) -> Any:
         """What the function makes of inputs in place of its arguments."""
         given = list(self._elements)

@@ -77,7 +77,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
     def run() -> Any:
         enter_imported()
-        with Hollowing(), wrapped, intercepted(f), collecting_escapes() as escapes:
+        with Hollowing(), wrapped, intercepted(f, primals), collecting_escapes() as escapes:
             result = f(*unflatten(structure, inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)

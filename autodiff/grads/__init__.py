@@ -1,13 +1,47 @@
 """Every derivative rule, as ``opname_grad(adjoint, node) -> adjoints of the operands``.
 
 Each module holds a family of operations, and what it names ``*_grad`` is public here. Editors and type checkers read the
-names in ``__init__.pyi``, which ``python -m compgraph._stubs`` writes.
+names in ``__init__.pyi``, which ``python -m compgraph._stubs`` writes. The rules of SciPy's functions are
+loaded when a node can first meet these: after the module of SciPy's was imported.
 """
 
 from importlib import import_module
 from pkgutil import walk_packages
+from typing import Any
 
-_families = [import_module(module.name) for module in walk_packages(__path__, f"{__name__}.") if not module.ispkg]
-_rules = {name: rule for family in _families for name, rule in vars(family).items() if name.endswith("_grad")}
-globals().update(_rules)
-__all__ = sorted(_rules)
+from compgraph.scipy import FAMILIES, when_entered
+
+_modules = [module.name for module in walk_packages(__path__, f"{__name__}.") if not module.ispkg]
+_SCIPY = f"{__name__}.scipy."
+_late = [name for name in _modules if name.startswith(_SCIPY)]
+
+
+def _load(names: list[str]) -> None:
+    """Import modules, and show their rules."""
+    for name in names:
+        globals().update({key: rule for key, rule in vars(import_module(name)).items() if key.endswith("_grad")})
+
+
+def _load_family(module: str) -> None:
+    """Load the rules of a module of SciPy's, ``"scipy.linalg"``."""
+    place = f"{_SCIPY}{FAMILIES[module].partition('.')[0]}."
+    _load([name for name in _late if f"{name}.".startswith(place)])
+
+
+def __dir__() -> list[str]:
+    _load(_late)
+    return sorted(globals())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [rule for rule in __dir__() if rule.endswith("_grad")]
+    if name.endswith("_grad"):
+        _load(_late)
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"autodiff.grads has no {name!r}")
+
+
+_load([name for name in _modules if name not in _late])
+when_entered(_load_family)

@@ -74,7 +74,7 @@ class Trace:
                 refuse_jacobian(self.operator, argument)
                 given.append(stand_in(argument if self.outer else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
-            with intercepted(self.arguments.f), collecting_escapes() as self.escapes:
+            with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
                 self.result: Any = self.arguments(*given)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)

@@ -75,9 +75,11 @@ def _patch() -> _Open:
         opened = _Open()
         _open.add(weakref.ref(opened, _restore))
         for name in OURS:
-            if name not in _originals:
-                _originals[name] = getattr(np, name)
-            if not hasattr(getattr(np, name), "is_dispatching"):  # an interrupt may have left a part
+            now = getattr(np, name)
+            if hasattr(now, "is_answering"):  # within a function that is differentiated it keeps the graph already
+                continue
+            _originals.setdefault(name, now)
+            if not hasattr(now, "is_dispatching"):  # an interrupt may have left a part
                 setattr(np, name, _dispatching(name, _originals[name]))
         return opened
 

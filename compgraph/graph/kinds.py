@@ -39,6 +39,8 @@ from .node import (
     snapshot,
 )
 
+beginnings: list[Callable[[], None]] = []  # what is done before a variable is made: there may be functions that are to ask it
+
 
 class VariableNode(Node):
     """A leaf of the graph that one differentiates with respect to. Made by `variable`."""
@@ -54,6 +56,8 @@ class VariableNode(Node):
         """Make a variable from a value; see `variable`."""
         if not copy and isinstance(value, Node):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
+        for begin in beginnings:
+            begin()
         array = plain_array(value)
         target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":

@@ -35,6 +35,8 @@ class Promotable(Layout):
 
     def __array_finalize__(self, source: Any) -> None:
         base = self.base
+        if isinstance(self, TangentLayout):
+            self._shadow = getattr(source, "_shadow", None) or wrappers.get()
         if isinstance(base, Promotable):
             _remember(base, self)
         elif isinstance(source, Promotable) and source.is_given:  # a copy: memory of its own
@@ -89,7 +91,7 @@ class Promotable(Layout):
 
 
 class TangentPromotable(TangentLayout, Promotable):
-    """The same within a function through which tangents are pushed."""
+    """The same within a function through which tangents are pushed; it knows how one becomes a node with a tangent."""
 
     __slots__ = ()
 
@@ -194,7 +196,7 @@ def _promote_root(root: Any) -> None:
         plain = new_view(root, ndarray)
     made: Any = plain
     if isinstance(root, TangentLayout):
-        for wrap in wrappers.get():
+        for wrap in root._shadow:
             made = wrap(made)
         if not isinstance(made, TangentLayout):
             raise TypeError(

@@ -9,6 +9,7 @@ one, kept in a function of its own.
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -40,6 +41,8 @@ _DEPTH = 3  # how deep in lists and tuples a node is looked for
 
 _lock = renewed(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
+_codes: dict[FunctionType, CodeType] = {}  # by which they ask
+_is_on = True
 
 _TEMPLATE = """
 def make({free}):
@@ -86,19 +89,29 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False, again
             return original(*args, **kwargs)
 
         code = _asking(function, frozenset() if always else _PLAIN, original, answered)
-        function.__dict__.setdefault("__signature__", inspect.signature(function))
-        _originals[function] = original
-        function.__code__ = code
+        _originals[function], _codes[function] = original, code
+        _set(function, code)
 
 
-def restore() -> None:
-    """Give all functions their own code again."""
+def switch(is_on: bool) -> None:
+    """Let functions ask nodes, or give all of them their own code again."""
+    global _is_on
     with _lock:
-        for function, original in _originals.items():
-            function.__code__ = original.__code__
-            if "__signature__" not in original.__dict__:
-                function.__dict__.pop("__signature__", None)
-        _originals.clear()
+        _is_on = is_on
+        for function, code in _codes.items():
+            _set(function, code)
+
+
+def _set(function: FunctionType, code: CodeType) -> None:
+    """Give a function the code that asks, or its own."""
+    original = _originals[function]
+    if _is_on:
+        function.__dict__.setdefault("__signature__", inspect.signature(original))
+        function.__code__ = code
+    else:
+        function.__code__ = original.__code__
+        if "__signature__" not in original.__dict__:
+            function.__dict__.pop("__signature__", None)
 
 
 def original_of(function: Any) -> Any:
@@ -136,6 +149,8 @@ def _asking(function: FunctionType, plain: Any, original: FunctionType, answered
     old = function.__code__
     free = old.co_freevars  # as many as the function has cells
     source = _TEMPLATE.format(free=", ".join(free), free_used="; ".join(free) or "pass")
+    if inspect.isgeneratorfunction(function):  # the new code has to be that of a generator, too
+        source = re.sub(r"return (\w+\(.*args\))", r"return (yield from \1)", source)
     space: dict[str, Any] = {}
     exec(compile(source, old.co_filename, "exec"), space)
     code: CodeType = space["make"](*free).__code__

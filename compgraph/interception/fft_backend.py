@@ -3,7 +3,7 @@
 A public function, ``scipy.fft.fft``, is a multimethod: it has no code that could be exchanged. SciPy's own backend, which is
 asked unless a user has chosen another, answers with a function in Python of the same name and the same parameters, and that
 one can be given other code as any other. So nothing is registered, backends of users are asked before and after as they were,
-all threads are served, and `restore` takes it back. (A backend of ours, registered beside SciPy's, would be asked first in
+all threads are served, and `switch` takes it back. (A backend of ours, registered beside SciPy's, would be asked first in
 every call, and could not be taken out again without taking out those of others.)
 """
 

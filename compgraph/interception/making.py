@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import cmath
 import functools
 import math
+import os
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, holds_node, owner_of, promotable
+from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable
 from ..graph.hollow import bodies
-from ..graph.interpreter import frame_up, is_internal
+from ..graph.interpreter import frame_up, is_calling, is_internal
 from .draws import ANSWERS, Generator, following
 from .elements import Joining, enumerated, from_iterable
+from .libraries import is_library
+from .records import Records
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
-_IDLE = frozenset({"subok", "device", "like"})  # they say nothing about a node
+_IDLE = frozenset({"subok", "device", "like", "writeable"})  # they say nothing about a node
+
+
+_SCIPY = f"{os.sep}scipy{os.sep}"
 
 
 class _Users(dict[str, bool]):
-    """Whether a file's own calls are answered: all but ours and NumPy's, of which the polynomials work on nodes."""
+    """Whether a file's own calls are answered.
+
+    Not ours, nor NumPy's, of which the polynomials work on nodes; nor SciPy's, which hands arrays that it has made to code in C
+    that looks at nothing but their memory.
+    """
 
     def __missing__(self, filename: str) -> bool:
         own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
-        self[filename] = answer = not own
+        self[filename] = answer = not own and not (_SCIPY in filename and is_library(filename))
         return answer
 
 
@@ -44,9 +56,6 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     found = start + count * step
     return found if given.get("dtype") is None else found.astype(given["dtype"])
 
-
-# Of these, the ones that are given arrays in a list.
-_PACKED = frozenset({"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
 
 # Functions that make arrays: of nodes, by these. None: NumPy asks the nodes itself.
 MAKING: dict[str, Function | None] = {
@@ -73,23 +82,22 @@ def _making(original: Function, ours: Function | None) -> Function:
             return original(*args, **kwargs)
         for value in (*args, *kwargs.values()):
             if holds_node(value):
-                if ours is None:
-                    return original(*(_each(args) if original.__name__ in _PACKED else map(gathered, args)), **kwargs)
+                if ours is None or not is_calling(
+                    frame_up(1), make
+                ):  # NumPy asks the node; code in C takes numbers, and is refused
+                    return original(*args, **kwargs)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
         return fresh(original(*args, **kwargs), args)
 
     return make
 
 
-def _each(args: tuple[Any, ...]) -> list[Any]:
-    """The arguments, of which the first is a list of arrays, each perhaps a list with nodes."""
-    return [list(map(gathered, args[0])), *args[1:]] if args and args[0].__class__ in (list, tuple) else list(args)
-
-
 def fresh(made: Any, args: tuple[Any, ...]) -> Any:
     """A new array as one that can become a node; of the memory of an argument, as that is."""
     if made.__class__ is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
+    if made.dtype.names is not None and made.base is None:
+        return new_view(made, Records)
     if made.dtype.kind not in "fc":
         return made
     owner = owner_of(made)
@@ -116,6 +124,22 @@ _MATH: dict[str, Function] = {
     "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(gathered(list(p)), gathered(list(q)))))),
     **{name: lambda x, special=special: _special(special)(x) for name, special in (
         ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
+}  # fmt: skip
+
+
+# Of complex numbers, which real ones become.
+_COMPLEX: dict[str, Function] = {
+    **{
+        name: lambda z, f=f: f(z + 0j)
+        for name, f in {
+            **{name: getattr(np, name) for name in ("exp", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+            **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+        }.items()
+    },
+    "log": lambda z, base=None: np.log(z + 0j) if base is None else np.log(z + 0j) / np.log(base + 0j),
+    "phase": np.angle,
+    "polar": lambda z: (np.abs(z), np.angle(z)),
+    "rect": lambda r, phi: r * np.exp(1j * phi),
 }  # fmt: skip
 
 
@@ -164,6 +188,13 @@ def _seeding(original: Function) -> Function:
     return default_rng
 
 
+def _marked(answer: Any) -> Any:
+    """An answer that `patched_numpy` tells from NumPy's own."""
+    if isinstance(answer, FunctionType):
+        answer.is_answering = True  # type: ignore[attr-defined]
+    return answer
+
+
 def answers() -> list[tuple[dict[str, Any], str, Any]]:
     """For each name: the namespace where it stands, and what it means to a function that is differentiated."""
     numpy, mathematics, random = vars(np), vars(math), vars(np.random)
@@ -171,7 +202,7 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
 
     def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
         if name in space:
-            found[id(space), name] = space, name, answer(space[name])
+            found[id(space), name] = space, name, _marked(answer(space[name]))
 
     for name, ours in MAKING.items():
         enter(numpy, name, functools.partial(_making, ours=ours))
@@ -181,6 +212,9 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
     enter(numpy, "c_", lambda original: Joining(original, arrays.c_))
     for name, ours in _MATH.items():
         enter(mathematics, name, functools.partial(_mathematical, ours=ours))
+    for name, ours in _COMPLEX.items():
+        enter(vars(cmath), name, functools.partial(_mathematical, ours=ours))
+    enter(vars(np.lib.stride_tricks), "as_strided", functools.partial(_making, ours=arrays.as_strided))
     enter(random, "default_rng", _seeding)
     for name, answer in ANSWERS.items():
         enter(random, name, functools.partial(answer, name))

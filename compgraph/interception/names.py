@@ -21,10 +21,10 @@ from ..graph.context import renewed
 from ..graph.hollow import bodies
 from .draws import following
 from .elements import vectorized
-from .exchanged import exchange
+from .exchanged import exchange, switch
 from .lists import look_into_lists
 from .making import answers
-from .reach import cells_of, content_of, function_of, is_closed, namespace_of, reach_of
+from .reach import Held, content_of, function_of, is_closed, namespace_of, reach_of
 
 ndarray = np.ndarray
 _lock = renewed(threading.RLock())
@@ -93,8 +93,8 @@ class Interception:
             _close(reference)
 
 
-def intercepted(f: Any) -> Interception:
-    """A context in which `f` is called: arrays that it makes, and those that it reaches, may meet nodes."""
+def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
+    """A context in which `f` is called with arguments: arrays that it makes, and those that it reaches, may meet nodes."""
     opened = Interception()
     if not _is_on:
         return opened
@@ -108,15 +108,16 @@ def intercepted(f: Any) -> Interception:
         if function is None:
             _exchange(())
             return opened
-        cells, functions = cells_of(function)
-        reached = [reach_of(known) for known in functions]
-        if not is_closed(cells, reached):
-            _exchange(known.__globals__ for known in functions)
-        for known, reach in zip(functions, reached, strict=True):
+        held = Held(function)
+        reached = [reach_of(known) for known in held.functions]
+        if not is_closed(held, reached, arguments):
+            _exchange(known.__globals__ for known in held.functions)
+        for known, reach in zip(held.functions, reached, strict=True):
             for home, name in reach.variables:
                 namespace = namespace_of(home, known.__globals__)
                 _give(namespace, name, namespace.get(name))
-        for cell in cells:
+            _give_defaults(known)
+        for cell in held.cells:
             _give_cell(cell)
     return opened
 
@@ -155,18 +156,31 @@ def _close(reference: weakref.ref[Any]) -> None:
             if name is None:
                 if content_of(place) is seen:
                     place.cell_contents = before
+            elif isinstance(place, FunctionType):
+                if place.__defaults__ is seen:
+                    place.__defaults__ = before
             elif place.get(name) is seen:
                 place[name] = before
             _given.pop()
 
 
 def lent(value: Any) -> Any:
-    """A value of the caller's, as a function that is differentiated sees it: an array as given, a generator that follows."""
-    if value.__class__ is ndarray and value.dtype.kind in "biufc" and _is_on and bodies() is not None:
-        return given(value)
-    if value.__class__ is np.random.Generator and _is_on and bodies() is not None:
+    """A value of the caller's, as a function that is differentiated sees it: an array as given, a generator that follows.
+
+    In tuples too; what can be changed (a list) is the caller's own, and handed on.
+    """
+    kind = value.__class__
+    if kind not in _LENT or not _is_on or bodies() is None:
+        return value
+    if kind is tuple:
+        parts = tuple(map(lent, value))
+        return value if all(a is b for a, b in zip(value, parts, strict=True)) else parts
+    if kind is np.random.Generator:
         return following(value)
-    return value
+    return given(value) if value.dtype.kind in "biufc" else value
+
+
+_LENT = frozenset({ndarray, np.random.Generator, tuple})
 
 
 def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -174,6 +188,15 @@ def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
     if seen is not value:
         _given.append((namespace, name, value, seen))
         namespace[name] = seen
+
+
+def _give_defaults(function: FunctionType) -> None:
+    """Let the default values of a function be seen as lent."""
+    before = function.__defaults__
+    seen = tuple(map(lent, before)) if before else None
+    if before is not None and seen is not None and any(a is not b for a, b in zip(before, seen, strict=True)):
+        _given.append((function, "__defaults__", before, seen))
+        function.__defaults__ = seen
 
 
 def _give_cell(cell: CellType) -> None:
@@ -218,7 +241,44 @@ def _scan() -> None:
     _modules = len(modules)
 
 
-def turn(is_on: bool) -> None:
-    """Let names be exchanged from now on, or not."""
+def interception(on: bool = True) -> None:
+    """Whether functions that ask no array, SciPy's above all, are made to ask nodes; it is so unless it is turned off.
+
+    While a function is differentiated, ``np.zeros`` and other names by which arrays are made give arrays that nodes can be
+    written into; and Python functions of SciPy's ask the nodes among their arguments. Turned off, all of that is taken back at
+    once, in the whole process: nodes are then refused by whoever does not ask them.
+
+    Parameters
+    ----------
+    on : bool
+        Whether it shall be so.
+
+    Raises
+    ------
+    RuntimeError
+        If it is turned off while a function is differentiated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import autodiff as ad
+    >>> import compgraph as cg
+    >>> def f(x):
+    ...     y = np.zeros(2)
+    ...     y[0] = x**2
+    ...     return y.sum()
+    >>> print(ad.grad(f)(3.0))
+    6.0
+    >>> cg.interception(False)
+    >>> ad.grad(f)(3.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    compgraph.EscapeError: ...
+    >>> cg.interception(True)
+    """
     global _is_on
-    _is_on = is_on
+    with _lock:
+        if _open and not on:
+            raise RuntimeError("interception: a function is being differentiated; turn it off when that is done")
+        _is_on = bool(on)
+        switch(_is_on)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-import sysconfig
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..graph.interpreter import is_internal
+from .libraries import is_library
 from .making import MAKING
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
 _known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the code, which may go
 Home = str | None  # the name of a module; None for that of the function itself
@@ -120,22 +119,39 @@ def _forget(number: int, _: Any) -> None:
     _known.pop(number, None)
 
 
-def cells_of(function: FunctionType) -> tuple[list[CellType], list[FunctionType]]:
-    """The variables of the functions around that a function uses, and the functions among them, with what these use."""
-    cells: list[CellType] = []
-    functions = [function]
-    for known in functions:  # which grows
-        for cell in known.__closure__ or ():
-            cells.append(cell)
-            inner = function_of(content_of(cell))
-            if isinstance(inner, FunctionType) and all(inner is not other for other in functions):
-                functions.append(inner)
-    return cells, functions
+class Held:
+    """What a function holds beside its code, and functions among it: variables of the functions around, and default values.
+
+    Attributes
+    ----------
+    functions : list of function
+        The function, and those that it holds.
+    cells : list of cell
+        The variables of functions around.
+    is_known : bool
+        Whether nothing can be called through what is held but these functions.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.functions, self.cells, self.is_known = [function], list[CellType](), True
+        for known in self.functions:  # which grows
+            for cell in known.__closure__ or ():
+                self.cells.append(cell)
+                self._meet(content_of(cell))
+            for value in (*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values()):
+                self._meet(value)
+
+    def _meet(self, value: Any) -> None:
+        inner = function_of(value)
+        if not isinstance(inner, FunctionType):
+            self.is_known = self.is_known and _is_known(value)
+        elif all(inner is not other for other in self.functions):
+            self.functions.append(inner)
 
 
-def is_closed(cells: list[CellType], reached: list[Reach]) -> bool:
-    """Whether all that functions call is known."""
-    return all(reach.is_closed for reach in reached) and all(_is_known(content_of(cell)) for cell in cells)
+def is_closed(held: Held, reached: list[Reach], arguments: Iterable[Any]) -> bool:
+    """Whether all that is called is known."""
+    return held.is_known and all(reach.is_closed for reach in reached) and all(map(_is_known, arguments))
 
 
 def function_of(f: Any) -> Any:
@@ -156,12 +172,6 @@ def codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from codes(constant)
-
-
-@functools.cache
-def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python or to what is installed."""
-    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names
 
 
 def content_of(cell: CellType) -> Any:

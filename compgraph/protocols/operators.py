@@ -72,9 +72,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
 def _is_asked_first(other: Any) -> bool:
     """Whether NumPy leaves an operator to the other operand, which is no array: a sparse matrix of SciPy's."""
-    if isinstance(other, ndarray) or hasattr(other, "__array_ufunc__"):
+    kind = type(other)
+    if isinstance(other, (ndarray, np.generic)) or hasattr(kind, "__array_ufunc__"):
         return False
-    return bool(getattr(other, "__array_priority__", 0.0) > 0)
+    return bool(getattr(kind, "__array_priority__", 0.0) > 0)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:

@@ -17,6 +17,7 @@ from ..graph import (
     RIGHT,
     Node,
     as_operand,
+    beginnings,
     has_history,
     is_foreign,
     operation,
@@ -63,6 +64,9 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
+    if ufunc not in ops.OPNAMES:  # it may have been imported after the node was made
+        for begin in beginnings:
+            begin()
     for target in out or (inputs[:1] if method == "at" else ()):
         promoted(target)
     if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):

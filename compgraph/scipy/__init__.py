@@ -6,7 +6,7 @@ with a rule stand in `autodiff.grads.scipy`. A family is entered once the module
 
 from . import bands
 from .entering import opname, public_names
-from .families import FAMILIES, answer_by, enter_imported, policy_of
+from .families import FAMILIES, answer_by, enter_imported, policy_of, when_entered
 from .policy import Policy
 
-__all__ = ["FAMILIES", "Policy", "answer_by", "bands", "enter_imported", "opname", "policy_of", "public_names"]
+__all__ = ["FAMILIES", "Policy", "answer_by", "bands", "enter_imported", "opname", "policy_of", "public_names", "when_entered"]

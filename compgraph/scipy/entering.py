@@ -59,8 +59,10 @@ def _resolved(module: Any, name: str) -> Any:
 
 
 def _function(found: Any) -> Any:
-    """What is asked when a name is called: of a class, how one is made."""
-    return found.__dict__.get("__init__") if inspect.isclass(found) else found
+    """What is asked when a name is called: of a class, how one is made; of an object's method, that of its class."""
+    if inspect.ismethod(found):
+        return found.__func__
+    return inspect.getattr_static(found, "__init__") if inspect.isclass(found) else found
 
 
 @functools.cache

@@ -7,29 +7,36 @@ import functools
 import importlib
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
+from ..graph import beginnings
 from ..graph.context import renewed
 from .entering import enter
 from .policy import Policy
 
 # Each module of SciPy's, and where its policy stands.
 FAMILIES = {
+    "scipy.fft": "fft",
     "scipy.integrate": "integrate",
     "scipy.interpolate": "interpolate",
-    "scipy.fft": "fft",
     "scipy.linalg": "linalg",
+    "scipy.ndimage": "ndimage",
     "scipy.optimize": "optimize",
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
     "scipy.sparse": "sparse",
     "scipy.sparse.linalg": "sparse.linalg",
+    "scipy.spatial": "spatial",
+    "scipy.spatial.distance": "spatial.distance",
+    "scipy.spatial.transform": "spatial.transform",
     "scipy.special": "special",
     "scipy.stats": "stats",
 }
 
 _entered: set[str] = set()
 _answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: where the answering function stands, and `calling`
+_told: list[Callable[[str], None]] = []
 _lock = renewed(threading.RLock())
 _seen = 0
 
@@ -45,6 +52,19 @@ def enter_imported() -> None:
             if module in sys.modules and module not in _entered:
                 _entered.add(module)
                 enter(policy_of(family))
+                for told in _told:
+                    told(module)
+
+
+def when_entered(told: Callable[[str], None]) -> None:
+    """Let a function be told of each family that is entered, by the name of SciPy's module, and of those that have been."""
+    with _lock:
+        _told.append(told)
+        for module in _entered:
+            told(module)
+
+
+beginnings.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:

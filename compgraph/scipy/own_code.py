@@ -23,11 +23,13 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, gathered, promotable
+from ..graph import Node, Promotable, gathered, promotable
 from ..interception import holds_node, original_of
 
 
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:
+    if isinstance(a, Promotable) and not copy and (dtype is None or a.dtype == dtype):
+        return a  # a node may yet be written into it
     return arrays.asarray(a, dtype, order, copy=copy)
 
 
@@ -85,7 +87,9 @@ class _Taking(type):
     number: type
 
     def __call__(cls, x: Any = 0, *more: Any) -> Any:
-        return x if isinstance(x, Node) and x.ndim == 0 else cls.number(x, *more)
+        if not isinstance(x, Node) or x.ndim:
+            return cls.number(x, *more)
+        return int(np.trunc(x)) if cls.number is int else x  # a count does not change with small changes of the number
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.number)
@@ -94,6 +98,11 @@ class _Taking(type):
 class _Float(metaclass=_Taking):
     number = float
     dtype = np.dtype(float)  # what NumPy asks where a type stands for a dtype
+
+
+class _Int(metaclass=_Taking):
+    number = int
+    dtype = np.dtype(int)
 
 
 class _Complex(metaclass=_Taking):
@@ -117,6 +126,14 @@ _BY_NAME: dict[str, Any] = {  # what SciPy asks of arrays of other libraries
     "is_numpy": lambda xp: True,
 }
 _spaces: dict[int, dict[str, Any]] = {}  # by the identity of a module's names, which live as long as SciPy
+
+
+_standing_in: dict[str, ModuleType] = {}  # for modules in C
+
+
+def stand_in(name: str, module: ModuleType) -> None:
+    """Let a module stand in for one of SciPy's in C, where code of SciPy's is run on nodes."""
+    _standing_in[name] = module
 
 
 def own_code(module: str, *names: str) -> Mapping[str, Callable[..., Any]]:
@@ -165,7 +182,7 @@ def _space(names: dict[str, Any]) -> dict[str, Any]:
     """The names of a module, with what they mean to nodes."""
     known = _spaces.get(id(names))
     if known is None:
-        known = _spaces[id(names)] = {"float": _Float, "complex": _Complex, **names}
+        known = _spaces[id(names)] = {"float": _Float, "complex": _Complex, "int": _Int, **names}
         known.update({name: _meaning(name, value) for name, value in names.items() if not name.startswith("__")})
     return known
 
@@ -193,6 +210,8 @@ def _is_public(function: FunctionType) -> bool:
 def _module(module: ModuleType) -> Any:
     if module is np or module.__name__ == "scipy._lib.array_api_compat.numpy":
         return KEEPING
+    if module.__name__ in _standing_in:
+        return _standing_in[module.__name__]
     if module is math or module is cmath:
         return _Math(module)
     if module.__name__.startswith("scipy.") and "._" in module.__name__:
@@ -231,7 +250,7 @@ def _where_nodes_are(function: FunctionType) -> Any:
 
     @functools.wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
-        if any(map(carries_node, (*args, *kwargs.values()))):
+        if function.__name__ == "_get_output" or any(map(carries_node, (*args, *kwargs.values()))):
             return run()(*args, **kwargs)
         if any(value is KEEPING for value in (*args, *kwargs.values())):
             args = tuple([np if value is KEEPING else value for value in args])

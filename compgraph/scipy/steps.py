@@ -33,12 +33,25 @@ def column(x: Any, ndim: int) -> Any:
     return np.reshape(x, (-1,) + (1,) * (ndim - 1))
 
 
+class Held:
+    """An attribute that an object keeps as it is, whatever else its class makes of what is given by that name."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
+
+    def __get__(self, held_by: Any, owner: Any = None) -> Any:
+        return self if held_by is None else held_by.__dict__[self.name]
+
+    def __set__(self, held_by: Any, value: Any) -> None:
+        held_by.__dict__[self.name] = value
+
+
 @functools.cache
-def holding_nodes(mixin: type, kind: type) -> type:
+def holding_nodes(mixin: Any, kind: Any) -> Any:
     """The class of an object that holds nodes: that of the user, with methods that record."""
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
-def hold_nodes(self: Any, mixin: type) -> None:
+def hold_nodes(self: Any, mixin: Any) -> None:
     """Let an object's methods be those that record."""
     self.__class__ = holding_nodes(mixin, type(self))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from ..graph import beginnings
 
 
 def name_of(function: Any) -> Any:
@@ -60,6 +61,8 @@ def function_called(name: Any) -> Any:
     found = _found(module, path) if is_place else operations.function_named(path)
     if found is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
+    for begin in beginnings:  # it may have been imported just now
+        begin()
     return found
 
 

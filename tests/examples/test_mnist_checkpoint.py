@@ -40,7 +40,7 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
 # --------------------------------------------------------------------------------------------- processes
 
 
-@pytest.mark.parametrize("options", ["--model cnn --iterations 500", "--optimizer adam --iterations 5000"])
+@pytest.mark.parametrize("options", ["--model cnn --iterations 400", "--optimizer adam --iterations 3000"])
 def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_path: Path) -> None:
     given = [*options.split(), "--checkpoint", "c.npz"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"

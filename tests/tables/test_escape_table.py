@@ -223,13 +223,19 @@ MODES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "strict": guarded(cg.strict),
     "debug": guarded(cg.debug),
 }
-in_all_modes = pytest.mark.parametrize("mode", MODES)
 OLD = sys.version_info < (3, 12)  # Python does not ask a class for its buffer
 
 
-def outcome(route: Route) -> str:
-    """What is to happen to a snippet within operators, on this Python."""
-    return {"buffer": "text" if OLD else "raises"}.get(route.within, route.within)
+def outcome(route: Route, mode: str = "grad") -> str:
+    """What is to happen to a snippet within operators, or strict contexts, on this Python."""
+    told = route.strict if route.strict and mode in ("strict", "debug") else route.within
+    return {"buffer": "text" if OLD else "raises"}.get(told, told)
+
+
+def in_modes(*outcomes: str) -> Any:
+    """The rows of which something is to happen, in each mode."""
+    rows = [(route, mode) for route in ALL for mode in MODES if outcome(route, mode) in outcomes]
+    return pytest.mark.parametrize(("route", "mode"), rows, ids=[f"{mode}-{route.code}" for route, mode in rows])
 
 
 def names_the_line(message: str, route: Route) -> bool:
@@ -237,8 +243,7 @@ def names_the_line(message: str, route: Route) -> bool:
     return any(f": {line}" in message or f": return {line}" in message for line in route.code.split("; "))
 
 
-@names([r for r in ALL if outcome(r) in ("recorded", "constant")])
-@in_all_modes
+@in_modes("recorded", "constant")
 def test_what_keeps_the_graph_is_right(route: Route, mode: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=RuntimeWarning)
@@ -251,8 +256,7 @@ def test_it_is_found_right(route: Route) -> None:
     assert check_gradient(function_of(route), [POINT])
 
 
-@names([r for r in ALL if outcome(r) in ("raises", "used")])
-@in_all_modes
+@in_modes("raises", "used")
 def test_what_loses_it_raises(route: Route, mode: str) -> None:
     """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
     run(route.code, POINT.copy())
@@ -260,17 +264,16 @@ def test_what_loses_it_raises(route: Route, mode: str) -> None:
         MODES[mode](function_of(route))
     message = str(caught.value)
     if isinstance(caught.value, cg.EscapeError):
-        is_used = outcome(route) == "used" and "test_escape_table" in message
+        is_used = outcome(route, mode) == "used" and "test_escape_table" in message
         assert is_used or names_the_line(message, route), message
         assert "x.value or cg.stop_gradient(x)" in message or "node.value" in message or "blank.value" in message
     else:
-        assert outcome(route) == "raises"
+        assert outcome(route, mode) == "raises"
         assert "compgraph" in str(caught.traceback[-1].path)
         assert any("snippet_" in str(entry.path) for entry in caught.traceback)
 
 
-@names([r for r in ALL if outcome(r) == "warns"])
-@in_all_modes
+@in_modes("warns")
 def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -294,8 +297,7 @@ def test_what_warns_is_found_too(route: Route) -> None:
         check_gradient(f, [POINT])
 
 
-@names([r for r in ALL if outcome(r) == "meant"])
-@in_all_modes
+@in_modes("meant")
 def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=RuntimeWarning)
@@ -313,11 +315,11 @@ def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
     assert not check_gradient(f, [POINT])
 
 
-@names([r for r in ALL if outcome(r) in ("raises", "used", "recorded") and r.top in ("hole", "raises")])
+@names([r for r in ALL if outcome(r, "strict") in ("raises", "used", "recorded") and r.top in ("hole", "raises")])
 def test_forward_variables_are_hollow_too(route: Route) -> None:
     """Without an operator around them NumPy's own errors stay as they are."""
     f = function_of(route)
-    if outcome(route) == "recorded":
+    if outcome(route, "strict") == "recorded":
         assert is_right(f(variables(POINT)).jacobian, route)
         return
     with pytest.raises(Exception) as caught:  # noqa: PT011

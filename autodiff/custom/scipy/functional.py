@@ -73,7 +73,7 @@ def closed_nodes(result: Any, start: int) -> list[Any]:
     return [n for n in walk([result], inside) if n.__class__ in ACTIVE and is_outside(n)]
 
 
-def functional(apply: Function, f: Function, known: tuple[Watch, Any] | None = None) -> Any:
+def functional(apply: Function, f: Function, known: tuple[Watch, Any] | None = None, value: Any = None) -> Any:
     """``apply(f)``, differentiable in what the function brings.
 
     Parameters
@@ -84,15 +84,18 @@ def functional(apply: Function, f: Function, known: tuple[Watch, Any] | None = N
         The function of the user, which may give nodes.
     known : tuple of Watch and array, optional
         The function as it was watched, and what `apply` found.
+    value : array, optional
+        The value, where it is known, though not which nodes it comes from.
     """
     if known is None:
         watch = Watch(f)
-        value = apply(watch)
+        again = apply(watch)
+        value = again if value is None else value
     else:
         watch, value = known
     if watch.top is not None:
         level = watch.top.level
-        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0])
+        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0], value=value)
         tangent = functional(apply, lambda *x: _split(f(*x), level, watch.top)[1])
         return watch.top.like(_array(primal), _array(tangent))
     if not watch.closed or not is_recording():

@@ -68,7 +68,7 @@ _SPECIAL = (
 NAMESD = "conjugate item tolist is_integer as_integer_ratio"
 for _name in _SPECIAL.split():
     setattr(Refusal, f"__{_name}__", _refusing(f"__{_name}__"))
-for _name in (*NAMESD.split(), *[name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]):
+for _name in (*NAMESD.split(), *[name for name, value in vars(np).items() if isinstance(value, np.ufunc)]):
     setattr(Refusal, _name, _refusing(_name))
 for _name in ("real", "imag"):
     setattr(Refusal, _name, property(_refusing(_name)))

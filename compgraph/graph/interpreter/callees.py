@@ -88,6 +88,24 @@ def callee(frame: FrameType) -> Any:
     None
     unknown
     """
+    found = _called(frame)
+    if found is None or found is unknown:
+        return found
+    # Had it been written in Python, its own frame would be at work: the name must have been bound anew.
+    is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
+    return unknown if is_python or not callable(found) else found
+
+
+def is_calling(frame: FrameType, function: Any) -> bool:
+    """Whether a frame is calling a function of Python's by name, and not code in C that calls the function.
+
+    False too where it cannot be told.
+    """
+    return _called(frame) is function
+
+
+def _called(frame: FrameType) -> Any:
+    """What the callable of the call that a frame is at stands for now; None where it is at no call, unknown if it is not told."""
     code, at = frame.f_code, frame.f_lasti
     known = _callees.get((id(code), at))
     path = known[1] if known is not None else _callees.put(code, at, _path(code, at))
@@ -96,9 +114,7 @@ def callee(frame: FrameType) -> Any:
     found = _named(frame, path)
     for name in path.attributes:
         found = _attribute(found, name)
-    # Had it been written in Python, its own frame would be at work: the name must have been bound anew.
-    is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
-    return unknown if is_python or not callable(found) else found
+    return found
 
 
 def method_called(frame: FrameType) -> str | None:

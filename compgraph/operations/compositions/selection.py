@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import as_array, record_of
+from .tools import as_array, is_node, leaves, record_of, stacked
 
 # ----------------------------------------------------------------------------------------------- taking
 
@@ -70,7 +70,9 @@ def _kept(value: Any) -> Any:
 
 
 def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
-    """A slice of an axis as the positions it means."""
+    """A slice of an axis as the positions it means; nodes in a list as one."""
+    if isinstance(obj, list) and any(map(is_node, leaves(obj))):
+        return stacked(obj)
     return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
 
 

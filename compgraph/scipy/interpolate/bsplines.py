@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from .. import bands
-from ..steps import array, column, floating, hold_nodes, holding_nodes, plain
+from ..steps import Held, array, column, floating, hold_nodes, holding_nodes, plain
 from .pieces import along_axis, folded
 
 # ------------------------------------------------------------------------------------------ the basis
@@ -120,13 +120,15 @@ def sums(tck: Any, n: int = 1) -> Any:
 
 def derivative(self: Any, nu: int = 1) -> Any:
     """``BSpline.derivative``."""
-    return made(*slopes((self.t, _padded(self.t, self.c), self.k), nu), self.extrapolate, self.axis)
+    t, c, k = slopes((self.t, _padded(self.t, self.c), self.k), nu)
+    return made(t, c, k, self.extrapolate, self.axis)
 
 
 def antiderivative(self: Any, nu: int = 1) -> Any:
     """``BSpline.antiderivative``."""
     extrapolate = False if isinstance(self.extrapolate, str) else self.extrapolate
-    return made(*sums((self.t, _padded(self.t, self.c), self.k), nu), extrapolate, self.axis)
+    t, c, k = sums((self.t, _padded(self.t, self.c), self.k), nu)
+    return made(t, c, k, extrapolate, self.axis)
 
 
 def integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
@@ -140,8 +142,8 @@ def integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
         return value(t, c, k, np.reshape(x, (1,)), 0, True)[0]
 
     if not isinstance(extrapolate, str):
-        bound = (lambda x: x) if extrapolate else (lambda x: np.clip(x, first, last))
-        return at(bound(b)) - at(bound(a))
+        a, b = (a, b) if extrapolate else (np.clip(a, first, last), np.clip(b, first, last))
+        return at(b) - at(a)
 
     def up_to(x: Any) -> Any:
         turns = np.floor((plain(x) - plain(first)) / (plain(last) - plain(first)))
@@ -153,9 +155,8 @@ def integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
 class Spline:
     """The methods of a B-spline that is made of nodes."""
 
-    t = property(lambda self: self._t, lambda self, t: setattr(self, "_t", array(t)))
-    c = property(lambda self: self._c, lambda self, c: setattr(self, "_c", array(c)))
-    tck = property(lambda self: (self._t, self._c, self.k))
+    t, c, k, extrapolate, axis = Held(), Held(), Held(), Held(), Held()
+    tck = property(lambda self: (self.t, self.c, self.k))
     __call__, integrate, derivative, antiderivative = call, integrate, derivative, antiderivative
 
     def insert_knot(self, x: Any, m: int = 1) -> Any:
@@ -165,12 +166,12 @@ class Spline:
 
 def _set(self: Any, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
     hold_nodes(self, Spline)
-    self._t, self._c, self.k, self.extrapolate, self.axis, self._asarray = t, c, k, extrapolate, axis, array
+    self.t, self.c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
 
 
 def made(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
     """A B-spline of nodes."""
-    found = object.__new__(holding_nodes(Spline, scipy.interpolate.BSpline))
+    found: Any = object.__new__(holding_nodes(Spline, scipy.interpolate.BSpline))
     _set(found, t, c, k, extrapolate, axis)
     return found
 
@@ -241,10 +242,8 @@ def _knots(x: Any, k: int, model: Any, ends: Any, bc_type: Any) -> Any:
         return np.concatenate([x[:1], x, x[-1:]])
     if ends != (None, None):
         return np.concatenate([*first[:-1], x, *last[:-1]])
-    if k % 2:
-        inner = x[(k + 1) // 2 : -((k + 1) // 2)]
-    else:
-        inner = ((x[1:] + x[:-1]) / 2)[k // 2 : -(k // 2)]
+    half = (k + 1) // 2
+    inner = x[half:-half] if k % 2 else ((x[1:] + x[:-1]) / 2)[half:-half]
     return np.concatenate([*first, inner, *last])
 
 

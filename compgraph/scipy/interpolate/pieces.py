@@ -8,6 +8,7 @@ which piece a place lies is a choice that has no derivative.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from ..steps import array, column, floating, hold_nodes, holding_nodes, plain
+from ..steps import Held, column, floating, hold_nodes, holding_nodes, plain
 
 
 def piece_of(breaks: Any, x: Any) -> Any:
@@ -73,7 +74,7 @@ def bernstein(c: Any, breaks: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     s = column((x - breaks[where]) / (breaks[where + 1] - breaks[where]), c.ndim - 1)
     level = [row[where] for row in c]
     while len(level) > 1:
-        level = [(1 - s) * a + s * b for a, b in zip(level[:-1], level[1:], strict=True)]
+        level = [(1 - s) * a + s * b for a, b in itertools.pairwise(level)]
     return level[0] if beyond is None else np.where(column(beyond, c.ndim - 1), np.nan, level[0])
 
 
@@ -170,8 +171,7 @@ def _bernstein_sum(c: Any, breaks: Any) -> Any:
 class Pieces:
     """The methods of a piecewise polynomial that is made of nodes."""
 
-    c = property(lambda self: self._c, lambda self, c: setattr(self, "_c", array(c)))
-    x = property(lambda self: self._x, lambda self, x: setattr(self, "_x", array(x)))
+    c, x, extrapolate, axis = Held(), Held(), Held(), Held()
     __call__, integrate, derivative, antiderivative = call, integrate, derivative, antiderivative
 
     def solve(self, *args: Any, **kwargs: Any) -> Any:
@@ -191,12 +191,12 @@ class Pieces:
 def set_pieces(self: Any, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
     """Give an object its coefficients and ends."""
     hold_nodes(self, Pieces)
-    self._c, self._x, self.extrapolate, self.axis, self._asarray = c, x, extrapolate, axis, array
+    self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
 
 
-def made(kind: type, c: Any, x: Any, extrapolate: Any, axis: int) -> Any:
+def made(kind: Any, c: Any, x: Any, extrapolate: Any, axis: int) -> Any:
     """A piecewise polynomial of nodes."""
-    found = object.__new__(holding_nodes(Pieces, kind))
+    found: Any = object.__new__(holding_nodes(Pieces, kind))
     set_pieces(found, c, x, extrapolate, axis)
     return found
 

@@ -60,7 +60,8 @@ def companion(a: Any) -> Any:
 def fiedler(a: Any) -> Any:
     """``scipy.linalg.fiedler``."""
     a = _vector(a)
-    return np.abs(a[..., :, None] - a[..., None, :])
+    found = np.abs(a[..., :, None] - a[..., None, :])
+    return found if a.size > 1 else found.astype(np.float64)
 
 
 def fiedler_companion(a: Any) -> Any:

@@ -69,11 +69,24 @@ def lu(a: Any, permute_l: Any = False, overwrite_a: Any = False, check_finite: A
         return rows, lower, upper
     if not a.size:
         found = scipy.linalg.lu(np.zeros(a.shape, a.dtype), permute_l=permute_l)
-        return found[:-1] + (upper,)
+        return (*found[:-1], upper)
     if permute_l:
         return np.take_along_axis(lower, rows[..., None].astype(np.intp), -2), upper
     real = np.float32 if a.dtype.char in "fF" else np.float64
     return np.eye(a.shape[-2], dtype=real)[rows], lower, upper
+
+
+def qr_multiply(
+    a: Any, c: Any, mode: Any = "right", pivoting: Any = False, conjugate: Any = False, overwrite_a: Any = False,
+    overwrite_c: Any = False,
+) -> Any:  # fmt: skip
+    """``scipy.linalg.qr_multiply``, with q."""
+    if mode not in ("left", "right"):
+        raise ValueError(f"Mode argument can only be 'left' or 'right' but not '{mode}'")
+    c = as_operand(c)
+    q, *others = scipy.linalg.qr(a, mode="economic", pivoting=pivoting)
+    q = np.conjugate(q) if conjugate else q
+    return (np.matmul(q, c) if mode == "left" else np.matmul(c, q)), *others
 
 
 def orth(A: Any, rcond: Any = None) -> Any:  # noqa: N803

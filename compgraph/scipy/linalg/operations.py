@@ -49,6 +49,11 @@ def ranked_pinvh(a: Any, atol: Any, rtol: Any, lower: bool, check_finite: bool) 
     return inverse, np.asarray(rank)[()]
 
 
+def norm(a: Any, **options: Any) -> Any:
+    """``scipy.linalg.norm``; a Python number of BLAS's as one of NumPy's that widens an array no more than that would."""
+    return np.asarray(scipy.linalg.norm(a, **options), dtype=a.real.dtype if a.dtype.kind in "fc" else None)[()]
+
+
 def least_squares(a: Any, b: Any, cond: Any, check_finite: bool, lapack_driver: Any) -> Any:
     """The solution, the residues, the rank and, if the driver finds them, the singular values."""
     x, residues, rank, s = scipy.linalg.lstsq(a, b, cond=cond, check_finite=check_finite, lapack_driver=lapack_driver)
@@ -62,6 +67,7 @@ _enter(toeplitz_solution, "solve_toeplitz")
 _enter(lu_by_rows, "lu")
 _enter(ranked_pinv, "pinv")
 _enter(ranked_pinvh, "pinvh")
+_enter(norm, "norm")
 _enter(least_squares, "lstsq")
 
 

@@ -10,6 +10,7 @@ import scipy.linalg
 from ...graph import as_operand
 from ...guards import decided, frozen
 from .. import bands
+from . import operations
 from .operations import banded_solution, cholesky_in_place, least_squares, ranked_pinv, ranked_pinvh, recorded, toeplitz_solution
 
 # ------------------------------------------------------------------------------------------- factors
@@ -17,21 +18,27 @@ from .operations import banded_solution, cholesky_in_place, least_squares, ranke
 
 def cho_factor(a: Any, lower: Any = False, overwrite_a: Any = False, check_finite: Any = True) -> Any:
     """``scipy.linalg.cho_factor``."""
-    return recorded(cholesky_in_place, a, lower=bool(lower), check_finite=check_finite), lower
+    factor = recorded(cholesky_in_place, a, lower=bool(lower), check_finite=check_finite)
+    return factor, np.tile(lower, factor.shape[:-2]) if factor.ndim > 2 else lower
+
+
+def _is_lower(lower: Any) -> bool:
+    """SciPy gives one answer for each matrix of a stack."""
+    return bool(np.all(lower))
 
 
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: Any = False, check_finite: Any = True) -> Any:
     """``scipy.linalg.cho_solve``, by its two triangles."""
-    factor, lower = c_and_lower
+    factor, lower = c_and_lower[0], _is_lower(c_and_lower[1])
     b = as_operand(b)
     first, second = (0, 2) if lower else (2, 0)
-    half = scipy.linalg.solve_triangular(factor, b, trans=first, lower=bool(lower), check_finite=check_finite)
-    return scipy.linalg.solve_triangular(factor, half, trans=second, lower=bool(lower), check_finite=check_finite)
+    half = scipy.linalg.solve_triangular(factor, b, trans=first, lower=lower, check_finite=check_finite)
+    return scipy.linalg.solve_triangular(factor, half, trans=second, lower=lower, check_finite=check_finite)
 
 
 def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: Any = False, check_finite: Any = True) -> Any:
     """``scipy.linalg.cho_solve_banded``, by its two triangles."""
-    factor, lower = cb_and_lower
+    factor, lower = cb_and_lower[0], _is_lower(cb_and_lower[1])
     factor, b = as_operand(factor), as_operand(b)
     below, above = bands.widths(factor, lower)
     turned = np.conjugate(bands.transposed(factor, below, above))
@@ -105,6 +112,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: Any = False, workers: An
     c, r = map(np.atleast_1d, _column_and_row(c_or_cr))
     x = as_operand(x)
     columns = x[:, None] if x.ndim == 1 else x
+    columns = columns.astype(np.result_type(columns, np.float64))
     if columns.shape[-2] != r.shape[-1]:
         raise ValueError("Incompatible dimensions.")
     length = c.shape[-1] + r.shape[-1] - 1
@@ -112,7 +120,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: Any = False, workers: An
     parts = (np.broadcast_to(c, (*batch, c.shape[-1])), np.broadcast_to(r, (*batch, r.shape[-1]))[..., :0:-1])
     around = np.concatenate(parts, axis=-1)[..., None]
     if np.result_type(around, columns).kind == "c":
-        found = np.fft.ifft(np.fft.fft(around, axis=-2) * np.fft.fft(columns, n=length, axis=-2), axis=-2)
+        found: Any = np.fft.ifft(np.fft.fft(around, axis=-2) * np.fft.fft(columns, n=length, axis=-2), axis=-2)
     else:
         found = np.fft.irfft(np.fft.rfft(around, axis=-2) * np.fft.rfft(columns, n=length, axis=-2), n=length, axis=-2)
     found = found[..., : c.shape[-1], :]
@@ -130,10 +138,9 @@ def solve_circulant(
     small = decided("which frequencies of a circulant matrix are zero", lambda f: _near_zero(f, tol), spectrum)
     if singular == "raise" and np.any(small):
         raise scipy.linalg.LinAlgError("near singular circulant matrix.")
-    quotient = np.fft.fft(np.moveaxis(b, baxis, -1), axis=-1) / np.where(small, 1, spectrum)
-    x = np.fft.ifft(np.where(small, 0, quotient) if np.any(small) else quotient, axis=-1)
-    if np.result_type(c, b).kind != "c":
-        x = np.real(x)
+    quotient: Any = np.fft.fft(np.moveaxis(b, baxis, -1), axis=-1) / np.where(small, 1, spectrum)
+    found = np.fft.ifft(np.where(small, 0, quotient) if np.any(small) else quotient, axis=-1)
+    x = found if np.result_type(c, b).kind == "c" else np.real(found)
     return x if outaxis == -1 else np.moveaxis(x, -1, outaxis)
 
 
@@ -145,6 +152,11 @@ def _near_zero(spectrum: Any, tol: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------- inverses in a wider sense
+
+
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False, check_finite: Any = True) -> Any:
+    """``scipy.linalg.norm``."""
+    return recorded(operations.norm, a, ord=ord, axis=axis, keepdims=keepdims, check_finite=check_finite)
 
 
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: Any = False, check_finite: Any = True) -> Any:

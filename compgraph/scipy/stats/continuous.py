@@ -93,7 +93,9 @@ def of_q(method: str) -> Any:
         region = record(_region_of_q, operands, {"distribution": distribution})
         ends: tuple[Any, Any] = (np.nan, np.nan)
         if not np.all(region == HERE):
-            ends = tuple([np.where(np.isinf(end), end, np.where(np.isinf(end), 0, end) * scale + loc) for end in law._get_support(*shapes)])
+            ends = tuple(
+                [np.where(np.isinf(end), end, np.where(np.isinf(end), 0, end) * scale + loc) for end in law._get_support(*shapes)]
+            )
             ends = ends[::-1] if method == "_isf" else ends
         compute = lambda q, loc, scale, *shapes: formula(q, *shapes) * scale + loc  # noqa: E731
         return merged(compute, region, operands, (distribution.badvalue, *ends))

@@ -45,7 +45,9 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 def _log_share(part: Any, rest: Any) -> Any:
     """The logarithm of a share; near 1 by that of the rest."""
-    return pieces([part <= -0.1, part > -0.1], [lambda part, rest: part, lambda part, rest: np.log1p(-np.exp(rest))], (part, rest))
+    return pieces(
+        [part <= -0.1, part > -0.1], [lambda part, rest: part, lambda part, rest: np.log1p(-np.exp(rest))], (part, rest)
+    )
 
 
 def _truncnorm_logcdf(law: Any, x: Any, a: Any, b: Any) -> Any:
@@ -331,7 +333,9 @@ SLOPES: dict[str, tuple[Formula, ...]] = {
 }
 
 # Densities that SciPy has as numbers alone: their distribution functions can be differentiated once.
-OPAQUE = frozenset({"irwinhall_gen", "ksone_gen", "kstwo_gen", "kstwobign_gen", "landau_gen", "levy_stable_gen", "studentized_range_gen"})
+OPAQUE = frozenset(
+    {"irwinhall_gen", "ksone_gen", "kstwo_gen", "kstwobign_gen", "landau_gen", "levy_stable_gen", "studentized_range_gen"}
+)
 
 # Distributions of counts, and such as have no formula.
 _COUNTS = "its parameters are counts; give plain numbers for them (x.value)"

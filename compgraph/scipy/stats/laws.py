@@ -127,7 +127,6 @@ _RELATIONS: dict[str, Formula] = {
 }
 
 
-
 def _summed(law: Any, k: Any, *shapes: Any) -> Any:
     """The sum of the masses up to a number."""
     low = np.min(np.asarray(law.distribution._get_support(*to_plain(shapes))[0]))
@@ -184,5 +183,6 @@ def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
             "numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
         )
     return record(numeric, (x, *shapes), {"law": law, "name": name})
+
 
 FORMULAS["binom_gen", "_entropy"] = _entropy

@@ -188,7 +188,9 @@ def rvs(distribution: Any, *args: Any, size: Any = None, random_state: Any = Non
     if np.any(scale < 0):
         raise ValueError("Domain error in arguments: the `scale` parameter must be positive for all distributions")
     zero, one = np.zeros(np.shape(loc)), np.ones(np.shape(scale))
-    standard = st.rv_continuous.rvs(distribution, *to_plain(tuple(shapes)), loc=zero, scale=one, size=size, random_state=random_state)
+    standard = st.rv_continuous.rvs(
+        distribution, *to_plain(tuple(shapes)), loc=zero, scale=one, size=size, random_state=random_state
+    )
     return standard * scale + loc
 
 

@@ -19,7 +19,9 @@ def _somewhere(function: Callable[..., Any], where: Any, arrays: Sequence[Any], 
     return as_operand(values)[np.where(where, place, 0)]
 
 
-def pieces(conditions: Sequence[Any], functions: Sequence[Callable[..., Any]], arrays: Sequence[Any], default: Any = np.nan) -> Any:
+def pieces(
+    conditions: Sequence[Any], functions: Sequence[Callable[..., Any]], arrays: Sequence[Any], default: Any = np.nan
+) -> Any:
     """Of several functions that whose condition holds, of the last such one; `default` where none does.
 
     Parameters

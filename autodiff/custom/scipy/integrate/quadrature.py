@@ -16,6 +16,8 @@ from compgraph.interception import original_of
 from ..functional import Watch, functional
 
 Function = Callable[..., Any]
+_POSITIONAL = ("epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
+SMALL = 1e-13  # of derivatives, the error that is always allowed
 ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
 
 
@@ -62,7 +64,10 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
         return own(f, a, b, *given, **({"args": args} if args else {}), **options)
     watch = Watch(g)
     whole = own(watch, start, end, *given, **options)
-    value = functional(lambda h: own(h, start, end, *given, **options)[0], g, (watch, whole[0]))
+    # the slopes may cancel to zero, which no relative tolerance is reached of
+    sloped = {**dict(zip(("epsabs", *_POSITIONAL), given, strict=False)), **options}
+    sloped["epsabs"] = max(SMALL, sloped.get("epsabs", 0.0))
+    value = functional(lambda h: own(h, start, end, **sloped)[0], g, (watch, whole[0]))
     return (_with_limits("quad_vec", value, g, a, b), *whole[1:])
 
 

@@ -14,19 +14,19 @@ import numpy as np
 import scipy
 
 from ....rules import Rule, general
-from ...linalg.matrices import _adjoint, _product, _swap
+from ...linalg import adjoint, product, swap
 
 # a x + x b = q
 
 
 def _sylvester(g: Any, a: Any, b: Any) -> Any:
-    return scipy.linalg.solve_sylvester(_swap(a), _swap(b), g)
+    return scipy.linalg.solve_sylvester(swap(a), swap(b), g)
 
 
 scipy_linalg_solve_sylvester_grad = general(
     "scipy_linalg_solve_sylvester",
-    lambda g, out, a, b, q: -np.matmul(_sylvester(g, a, b), _swap(out)),
-    lambda g, out, a, b, q: -np.matmul(_swap(out), _sylvester(g, a, b)),
+    lambda g, out, a, b, q: -np.matmul(_sylvester(g, a, b), swap(out)),
+    lambda g, out, a, b, q: -np.matmul(swap(out), _sylvester(g, a, b)),
     lambda g, out, a, b, q: _sylvester(g, a, b),
 ).tangent(
     lambda t, out, a, b, q: scipy.linalg.solve_sylvester(a, b, -np.matmul(t, out)),
@@ -38,37 +38,37 @@ scipy_linalg_solve_sylvester_grad = general(
 
 
 def _lyapunov(g: Any, out: Any, a: Any, q: Any) -> Any:
-    solved = scipy.linalg.solve_continuous_lyapunov(_swap(a), g)
-    return -np.matmul(solved, _swap(out)) - np.conjugate(np.matmul(_swap(solved), out))
+    solved = scipy.linalg.solve_continuous_lyapunov(swap(a), g)
+    return -np.matmul(solved, swap(out)) - np.conjugate(np.matmul(swap(solved), out))
 
 
 def _lyapunov_tangent(t: Any, out: Any, a: Any, q: Any) -> Any:
-    return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, _adjoint(t)))
+    return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, adjoint(t)))
 
 
 scipy_linalg_solve_continuous_lyapunov_grad = general(
     "scipy_linalg_solve_continuous_lyapunov",
     _lyapunov,
-    lambda g, out, a, q: scipy.linalg.solve_continuous_lyapunov(_swap(a), g),
+    lambda g, out, a, q: scipy.linalg.solve_continuous_lyapunov(swap(a), g),
 ).tangent(_lyapunov_tangent, lambda t, out, a, q: scipy.linalg.solve_continuous_lyapunov(a, t))
 
 # a x a^H - x + q = 0
 
 
 def _stein(g: Any, out: Any, a: Any, q: Any, method: Any = None) -> Any:
-    solved = scipy.linalg.solve_discrete_lyapunov(_swap(a), g, method=method)
-    return _product(solved, np.conjugate(a), _swap(out)) + np.conjugate(_product(_swap(solved), a, out))
+    solved = scipy.linalg.solve_discrete_lyapunov(swap(a), g, method=method)
+    return product(solved, np.conjugate(a), swap(out)) + np.conjugate(product(swap(solved), a, out))
 
 
 def _stein_tangent(t: Any, out: Any, a: Any, q: Any, method: Any = None) -> Any:
-    right = _product(t, out, _adjoint(a)) + _product(a, out, _adjoint(t))
+    right = product(t, out, adjoint(a)) + product(a, out, adjoint(t))
     return scipy.linalg.solve_discrete_lyapunov(a, right, method=method)
 
 
 scipy_linalg_solve_discrete_lyapunov_grad = general(
     "scipy_linalg_solve_discrete_lyapunov",
     _stein,
-    lambda g, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(_swap(a), g, method=method),
+    lambda g, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(swap(a), g, method=method),
 ).tangent(_stein_tangent, lambda t, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(a, t, method=method))
 
 # Riccati: with k = R^-1 (b^H x m + s^H) and the closed loop c = a - b k, where
@@ -82,17 +82,17 @@ class _Riccati:
     def __init__(self, discrete: bool, x: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None) -> None:
         self.discrete, self.x, self.b = discrete, x, b
         self.e = np.eye(a.shape[-1]) if e is None else e
-        middle = r + _product(_adjoint(b), x, b) if discrete else r
-        right = _product(_adjoint(b), x, a if discrete else self.e)
-        self.k = np.linalg.solve(middle, right if s is None else right + _adjoint(s))
+        middle = r + product(adjoint(b), x, b) if discrete else r
+        right = product(adjoint(b), x, a if discrete else self.e)
+        self.k = np.linalg.solve(middle, right if s is None else right + adjoint(s))
         self.loop = a - np.matmul(b, self.k)
         self.beside = np.matmul(x, self.loop if discrete else self.e)  # what the derivatives of a and b meet
 
     def solved(self, right: Any) -> Any:
         """The dx for which the terms with dx are minus `right`."""
         inverse = np.linalg.inv(self.e)
-        turned = _adjoint(np.matmul(self.loop, inverse))
-        right = _product(_adjoint(inverse), right, inverse)
+        turned = adjoint(np.matmul(self.loop, inverse))
+        right = product(adjoint(inverse), right, inverse)
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
@@ -101,7 +101,7 @@ class _Riccati:
         """The adjoint of the equation; that of x counts by its Hermitian part, since x is Hermitian."""
         inverse = np.linalg.inv(self.e)
         turned = np.conjugate(np.matmul(inverse, self.loop))
-        right = _product(np.conjugate(inverse), (g + _adjoint(g)) / 2, _swap(inverse))
+        right = product(np.conjugate(inverse), (g + adjoint(g)) / 2, swap(inverse))
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
@@ -112,32 +112,32 @@ class _Riccati:
         if position == 0:
             return 2 * np.matmul(np.conjugate(self.beside), found)
         if position == 1:
-            return -2 * _product(np.conjugate(self.beside), found, _swap(k))
+            return -2 * product(np.conjugate(self.beside), found, swap(k))
         if position == 2:
             return found
         if position == 3:
-            return _product(np.conjugate(k), found, _swap(k))
+            return product(np.conjugate(k), found, swap(k))
         if position == 4:
             if self.discrete:
                 return -2 * np.matmul(np.conjugate(np.matmul(self.x, self.e)), found)
             return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), found)
-        return -2 * np.matmul(found, _swap(k))
+        return -2 * np.matmul(found, swap(k))
 
     def tangent(self, position: int, t: Any) -> Any:
         """The tangent of the solution from that of an operand."""
         if position == 2:
             return self.solved(t)
         if position == 3:
-            return self.solved(_product(_adjoint(self.k), t, self.k))
+            return self.solved(product(adjoint(self.k), t, self.k))
         if position == 0:
-            half = np.matmul(_adjoint(self.beside), t)
+            half = np.matmul(adjoint(self.beside), t)
         elif position == 1:
-            half = -_product(_adjoint(self.beside), t, self.k)
+            half = -product(adjoint(self.beside), t, self.k)
         elif position == 4:
-            half = np.matmul(_adjoint(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
+            half = np.matmul(adjoint(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
         else:
             half = -np.matmul(t, self.k)
-        return self.solved(half + _adjoint(half))
+        return self.solved(half + adjoint(half))
 
 
 def _riccati(opname: str, discrete: bool) -> Rule:

@@ -6,23 +6,24 @@ for forward and reverse mode algorithmic differentiation" (2008), for matrices t
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+import scipy
 
 from compgraph.guards import frozen
 from compgraph.scipy import bands
 
 from ....rules import general
-from ...linalg.decompositions import _cholesky, _cholesky_tangent
-from ...linalg.matrices import _adjoint, _folded, _half, _mirrored, _product, _swap
+from ...linalg import adjoint, cholesky, cholesky_tangent, folded, half, mirrored, product, swap
 from .functions import balanced
 
 # ------------------------------------------------------------------------------------------- Cholesky
 
 scipy_linalg_cholesky_grad = general(
-    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: _cholesky(g, out, a, not lower)
-).tangent(lambda t, out, a, lower=False, **_: _cholesky_tangent(t, out, a, not lower))
+    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: cholesky(g, out, a, not lower)
+).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
 def _triangle(x: Any, lower: Any) -> Any:
@@ -30,18 +31,23 @@ def _triangle(x: Any, lower: Any) -> Any:
     return np.where(mask if lower else mask.T, x, 0)
 
 
+@functools.cache
+def _keeps_the_rest() -> bool:
+    """Whether SciPy leaves the other triangle as it is: newer versions fill in zeros."""
+    return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
+
+
 def _rest(x: Any, lower: Any) -> Any:
-    """The other triangle, which the factorisation leaves as it is."""
     mask = np.tri(x.shape[-1], dtype=bool)
-    return np.where(mask if lower else mask.T, 0, x)
+    return np.where((mask if lower else mask.T) | (not _keeps_the_rest()), 0, x)
 
 
 def _cho_factor(g: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
-    return _cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _rest(g, lower)
+    return cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _rest(g, lower)
 
 
 def _cho_factor_tangent(t: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
-    return _cholesky_tangent(t, _triangle(out, lower), a, not lower) + _rest(t, lower)
+    return cholesky_tangent(t, _triangle(out, lower), a, not lower) + _rest(t, lower)
 
 
 scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).tangent(_cho_factor_tangent)
@@ -49,14 +55,14 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 def _cholesky_banded(g: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = bands.widths(ab, lower)
-    found = _cholesky(bands.dense(g, below, above), bands.dense(out, below, above), bands.dense(ab, below, above), not lower)
+    found = cholesky(bands.dense(g, below, above), bands.dense(out, below, above), bands.dense(ab, below, above), not lower)
     return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), g)
 
 
 def _cholesky_banded_tangent(t: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = bands.widths(ab, lower)
     dense = bands.dense(t, below, above)
-    found = _cholesky_tangent(dense, bands.dense(out, below, above), dense, not lower)
+    found = cholesky_tangent(dense, bands.dense(out, below, above), dense, not lower)
     return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), t)
 
 
@@ -65,12 +71,17 @@ scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cho
 # ---------------------------------------------------------------------------------- LU, with rows in order
 
 
+def _under(x: Any) -> Any:
+    rows, columns = x.shape[-2:]
+    return np.tri(rows, columns, k=-1, dtype=bool)
+
+
 def _below(x: Any) -> Any:
-    return np.where(np.tri(*x.shape[-2:], k=-1, dtype=bool), x, 0)
+    return np.where(_under(x), x, 0)
 
 
 def _above(x: Any) -> Any:
-    return np.where(np.tri(*x.shape[-2:], k=-1, dtype=bool), 0, x)
+    return np.where(_under(x), 0, x)
 
 
 def _ordered(x: Any, order: Any, axis: int = -2) -> Any:
@@ -83,20 +94,20 @@ def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
     """The adjoint of ``lower @ upper``."""
     k = lower.shape[-1]
     square = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
-    inner = np.matmul(_swap(lower), gl) - np.matmul(gu, _swap(upper))
+    inner = np.matmul(swap(lower), gl) - np.matmul(gu, swap(upper))
     if lower.shape[-2] <= upper.shape[-1]:
-        middle, whole = _below(inner), np.matmul(_swap(square[0]), gu)
+        middle, whole = _below(inner), np.matmul(swap(square[0]), gu)
         rest = np.zeros((*whole.shape[:-1], upper.shape[-1] - k))
-        return whole + np.concatenate([_product(_swap(square[0]), middle, _swap(square[1])), rest], axis=-1)
-    middle, whole = _above(-inner), np.matmul(gl, _swap(square[1]))
+        return whole + np.concatenate([product(swap(square[0]), middle, swap(square[1])), rest], axis=-1)
+    middle, whole = _above(-inner), np.matmul(gl, swap(square[1]))
     rest = np.zeros((*whole.shape[:-2], lower.shape[-2] - k, k))
-    return whole + np.concatenate([_product(_swap(square[0]), middle, _swap(square[1])), rest], axis=-2)
+    return whole + np.concatenate([product(swap(square[0]), middle, swap(square[1])), rest], axis=-2)
 
 
 def _lu_tangent(t: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
     k = lower.shape[-1]
     first, second = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
-    middle = _product(first, t[..., :k, :k], second)
+    middle = product(first, t[..., :k, :k], second)
     if lower.shape[-2] <= upper.shape[-1]:
         return np.matmul(lower, _below(middle)), np.matmul(first, t) - np.matmul(_below(middle), upper)
     return np.matmul(t, second) - np.matmul(lower, _above(middle)), np.matmul(_above(middle), upper)
@@ -181,25 +192,25 @@ def _ldl(g: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
     middle: Any = 0
     if g[0] is not None:
-        turn = np.matmul(_swap(triangle), _ordered(g[0], order))
-        middle = np.where(_of_triangle(blocks, lower), np.matmul(turn, _swap(of_blocks)), 0)
+        turn = np.matmul(swap(triangle), _ordered(g[0], order))
+        middle = np.where(_of_triangle(blocks, lower), np.matmul(turn, swap(of_blocks)), 0)
     if g[1] is not None:
         middle = middle + np.where(blocks, g[1], 0)
     if not np.ndim(middle):
         return 0 * a
     right = np.conjugate(inverse) if hermitian else inverse
     back = np.argsort(order, axis=-1)
-    total = _ordered(_ordered(_product(_swap(inverse), middle, right), back), back, -1)
-    return _folded(total, not lower) if hermitian else (total + _swap(total)) * _half(a.shape[-1], not lower)
+    total = _ordered(_ordered(product(swap(inverse), middle, right), back), back, -1)
+    return folded(total, not lower) if hermitian else (total + swap(total)) * half(a.shape[-1], not lower)
 
 
 def _ldl_tangent(t: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
     order = _rows(out[2])
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
-    half = t * _half(a.shape[-1], not lower)
-    whole = _mirrored(t, not lower) if hermitian else half + _swap(half)
+    triangle_of_t = t * half(a.shape[-1], not lower)
+    whole = mirrored(t, not lower) if hermitian else triangle_of_t + swap(triangle_of_t)
     whole = _ordered(_ordered(whole, order), order, -1)
-    middle = _product(inverse, whole, _adjoint(inverse) if hermitian else _swap(inverse))
+    middle = product(inverse, whole, adjoint(inverse) if hermitian else swap(inverse))
     turn = np.matmul(np.where(_of_triangle(blocks, lower), middle, 0), of_blocks)
     return _ordered(np.matmul(triangle, turn), np.argsort(order, axis=-1)), np.where(blocks, middle, 0), None
 
@@ -214,22 +225,22 @@ scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 def _polar_pulled(gu: Any, u: Any, a: Any) -> Any:
     """The adjoint of a from that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
-        return _adjoint(_polar_pulled(_adjoint(gu), _adjoint(u), _adjoint(a)))
-    p = np.matmul(_adjoint(u), a)
-    turn = balanced("polar", _swap(p), np.matmul(_swap(u), gu))
-    total = np.matmul(np.conjugate(u), turn - _adjoint(turn))
+        return adjoint(_polar_pulled(adjoint(gu), adjoint(u), adjoint(a)))
+    p = np.matmul(adjoint(u), a)
+    turn = balanced("polar", swap(p), np.matmul(swap(u), gu))
+    total = np.matmul(np.conjugate(u), turn - adjoint(turn))
     if a.shape[-2] > a.shape[-1]:
-        beside = gu - np.matmul(np.conjugate(u), np.matmul(_swap(u), gu))
-        total = total + np.matmul(beside, _swap(np.linalg.inv(p)))
+        beside = gu - np.matmul(np.conjugate(u), np.matmul(swap(u), gu))
+        total = total + np.matmul(beside, swap(np.linalg.inv(p)))
     return total
 
 
 def _polar_pushed(t: Any, u: Any, a: Any) -> Any:
     if a.shape[-2] < a.shape[-1]:
-        return _adjoint(_polar_pushed(_adjoint(t), _adjoint(u), _adjoint(a)))
-    p = np.matmul(_adjoint(u), a)
-    along = np.matmul(_adjoint(u), t)
-    found = np.matmul(u, balanced("polar", p, along - _adjoint(along)))
+        return adjoint(_polar_pushed(adjoint(t), adjoint(u), adjoint(a)))
+    p = np.matmul(adjoint(u), a)
+    along = np.matmul(adjoint(u), t)
+    found = np.matmul(u, balanced("polar", p, along - adjoint(along)))
     if a.shape[-2] > a.shape[-1]:
         found = found + np.matmul(t - np.matmul(u, along), np.linalg.inv(p))
     return found
@@ -239,11 +250,11 @@ def _polar(g: Any, out: Any, a: Any, side: Any = "right") -> Any:
     """With ``p = u^H a``, or ``a u^H``, the adjoint of p goes to both."""
     u, total, gu = out[0], 0 * a, g[0]
     if g[1] is not None:
-        hermitian = (g[1] + _adjoint(g[1])) / 2
+        hermitian = (g[1] + adjoint(g[1])) / 2
         if side == "right":
-            total, more = np.matmul(np.conjugate(u), hermitian), np.conjugate(np.matmul(a, _swap(hermitian)))
+            total, more = np.matmul(np.conjugate(u), hermitian), np.conjugate(np.matmul(a, swap(hermitian)))
         else:
-            total, more = np.matmul(hermitian, np.conjugate(u)), np.conjugate(np.matmul(_swap(hermitian), a))
+            total, more = np.matmul(hermitian, np.conjugate(u)), np.conjugate(np.matmul(swap(hermitian), a))
         gu = more if gu is None else gu + more
     return total if gu is None else total + _polar_pulled(gu, u, a)
 
@@ -252,10 +263,10 @@ def _polar_tangent(t: Any, out: Any, a: Any, side: Any = "right") -> Any:
     u = out[0]
     du = _polar_pushed(t, u, a)
     if side == "right":
-        dp = np.matmul(_adjoint(du), a) + np.matmul(_adjoint(u), t)
+        dp = np.matmul(adjoint(du), a) + np.matmul(adjoint(u), t)
     else:
-        dp = np.matmul(a, _adjoint(du)) + np.matmul(t, _adjoint(u))
-    return du, (dp + _adjoint(dp)) / 2
+        dp = np.matmul(a, adjoint(du)) + np.matmul(t, adjoint(u))
+    return du, (dp + adjoint(dp)) / 2
 
 
 scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_tangent)
@@ -266,9 +277,9 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 def _balance(g: Any, out: Any, a: Any, separate: Any = False, **_: Any) -> Any:
     """The scales are powers of two, which stay as they are."""
     turn = out[1]
-    return 0 * a if g[0] is None else _product(_swap(np.linalg.inv(turn)), g[0], _swap(turn))
+    return 0 * a if g[0] is None else product(swap(np.linalg.inv(turn)), g[0], swap(turn))
 
 
 scipy_linalg_matrix_balance_grad = general("scipy_linalg_matrix_balance", _balance).tangent(
-    lambda t, out, a, **_: (_product(np.linalg.inv(out[1]), t, out[1]), 0 * out[1])
+    lambda t, out, a, **_: (product(np.linalg.inv(out[1]), t, out[1]), 0 * out[1])
 )

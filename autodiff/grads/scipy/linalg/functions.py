@@ -18,7 +18,7 @@ from compgraph.guards import decided
 from compgraph.protocols import stop_gradient
 
 from ....rules import Rule, general
-from ...linalg.matrices import _product, _swap
+from ...linalg import product, swap
 
 Function = Callable[[Any], Any]
 
@@ -50,9 +50,10 @@ def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> A
         return found[-1]
 
     result = along(kept, a, e)
+    room = np.sqrt(np.finfo(a.dtype).eps)
     for value in map(stop_gradient, found):
         mine = value[..., : a.shape[-1], : a.shape[-1]]
-        if not np.allclose(mine, stop_gradient(out), rtol=np.sqrt(np.finfo(mine.dtype).eps)):
+        if not np.allclose(mine, stop_gradient(out), rtol=room, atol=room):
             raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
     return result
 
@@ -68,11 +69,11 @@ def _of_function(opname: str, function: Callable[..., Any], checked: bool = Fals
         return _checked_along(name, run, a, e, out) if checked else along(run, a, e)
 
     return (
-        general(opname, lambda g, out, a, **o: moved(_swap(a), g, _swap(out), o))
-        .tangent(lambda t, out, a, **o: moved(a, t, out, o))
+        general(opname, lambda g, out, a, /, **o: moved(swap(a), g, swap(out), o))
+        .tangent(lambda t, out, a, /, **o: moved(a, t, out, o))
         .batched(
-            lambda position, g, out, a, **o: moved(_swap(a), g, _swap(out), o),
-            lambda tangents, out, a, **o: moved(a, tangents[0], out, o),
+            lambda position, g, out, a, /, **o: moved(swap(a), g, swap(out), o),
+            lambda tangents, out, a, /, **o: moved(a, tangents[0], out, o),
         )
     )
 
@@ -104,15 +105,15 @@ def _frechet_a(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
     of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
     total = 0 * a
     if of_value is not None:
-        total = total + along(scipy.linalg.expm, _swap(a), of_value)
+        total = total + along(scipy.linalg.expm, swap(a), of_value)
     if of_derivative is not None:
-        total = total + along(_exponential(_swap(e)), _swap(a), of_derivative)
+        total = total + along(_exponential(swap(e)), swap(a), of_derivative)
     return total
 
 
 def _frechet_e(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
     of_derivative = g[1] if _frechet_parts(out, options) else g
-    return 0 * e if of_derivative is None else along(scipy.linalg.expm, _swap(a), of_derivative)
+    return 0 * e if of_derivative is None else along(scipy.linalg.expm, swap(a), of_derivative)
 
 
 def _frechet_tangent_a(t: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
@@ -159,23 +160,21 @@ def _sqrtm(t: Any, root: Any, options: dict[str, Any]) -> Any:
 
 
 scipy_linalg_sqrtm_grad = (
-    general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, _swap(out), o))
+    general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, swap(out), o))
     .tangent(lambda t, out, a, **o: _sqrtm(t, out, o))
-    .batched(
-        lambda position, g, out, a, **o: _sqrtm(g, _swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o)
-    )
+    .batched(lambda position, g, out, a, **o: _sqrtm(g, swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o))
 )
 
 
 def _signm(g: Any, out: Any, a: Any, **options: Any) -> Any:
     _without_disp("signm", options)
-    solved = balanced("signm", _swap(np.matmul(out, a)), g)
-    return solved - _product(_swap(out), solved, _swap(out))
+    solved = balanced("signm", swap(np.matmul(out, a)), g)
+    return solved - product(swap(out), solved, swap(out))
 
 
 def _signm_tangent(t: Any, out: Any, a: Any, **options: Any) -> Any:
     _without_disp("signm", options)
-    return balanced("signm", np.matmul(out, a), t - _product(out, t, out))
+    return balanced("signm", np.matmul(out, a), t - product(out, t, out))
 
 
 scipy_linalg_signm_grad = general("scipy_linalg_signm", _signm).tangent(_signm_tangent)

@@ -17,15 +17,23 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node
 from compgraph.guards import decided
 from compgraph.scipy import bands
 
-from ....batching import by_parts
 from ....rules import Rule, general
-from ...linalg.matrices import _adjoint, _diagonal, _folded, _mirrored, _product, _swap
-from ...linalg.repeated import check_along, check_back, equal_pairs, on_diagonal
-from ...linalg.spectra import _inverse_gaps
+from ...linalg import (
+    adjoint,
+    check_along,
+    check_back,
+    diagonal,
+    equal_pairs,
+    folded,
+    inverse_gaps,
+    mirrored,
+    on_diagonal,
+    product,
+    swap,
+)
 
 _NAME = "linalg_eigh"  # of whom `repeated` speaks in its warnings
 
@@ -50,9 +58,9 @@ class _Pair:
                 self.v = self._among(v, self.v)
         else:
             self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
-        whole = None if b is None else _mirrored(b, self.upper)
-        self.inverse = np.linalg.inv(whole) if self.type > 1 else None
-        self.whole = whole
+        whole: Any = None if b is None else mirrored(b, self.upper)
+        self.whole: Any = whole
+        self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
 
     def _among(self, part: Any, whole: Any) -> Any:
         """Vectors with those of the result in their places."""
@@ -83,41 +91,41 @@ class _Pair:
         w, u = self.w, self.vectors
         beside: Any = 0
         if gv is not None and self.type == 2:  # v is c u
-            gv = np.matmul(_swap(self.inverse), gv)
-            beside = -np.matmul(gv, _swap(self.v))
-        turn = None if gv is None else np.matmul(_swap(u), gv)
+            gv = np.matmul(swap(self.inverse), gv)
+            beside = -np.matmul(gv, swap(self.v))
+        turn = None if gv is None else np.matmul(swap(u), gv)
         check_back(_NAME, w, gw, turn)
-        middle: Any = 0 if turn is None else _inverse_gaps(w) * turn
+        middle: Any = 0 if turn is None else inverse_gaps(w) * turn
         if gw is not None:
             middle = middle + on_diagonal(gw, w, _NAME)
-        of_a = _product(np.conjugate(u), middle, _swap(u))
+        of_a = product(np.conjugate(u), middle, swap(u))
         if self.b is None:
             return of_a, None
         inner = -middle * w[..., None, :]
         if turn is not None:
             inner = inner - np.where(equal_pairs(w), turn, 0) / 2
-        of_c = _product(np.conjugate(u), inner, _swap(u))
+        of_c = product(np.conjugate(u), inner, swap(u))
         if self.type == 1:
             return of_a, of_c
-        return of_a, beside - _product(_swap(self.inverse), of_c, _swap(self.inverse))
+        return of_a, beside - product(swap(self.inverse), of_c, swap(self.inverse))
 
     def pushed(self, da: Any, db: Any) -> tuple[Any, Any]:
         """The tangents of values and vectors."""
         w, u = self.w, self.vectors
-        dc = db if self.type == 1 or db is None else -_product(self.inverse, db, self.inverse)
-        inner: Any = 0 if da is None else _product(_adjoint(u), da, u)
+        dc = db if self.type == 1 or db is None else -product(self.inverse, db, self.inverse)
+        inner: Any = 0 if da is None else product(adjoint(u), da, u)
         change: Any = 0
         if dc is not None:
-            change = _product(_adjoint(u), dc, u)
+            change = product(adjoint(u), dc, u)
             inner = inner - change * w[..., None, :]
         check_along(_NAME, w, inner)
-        turn = _inverse_gaps(w) * inner
+        turn = inverse_gaps(w) * inner
         if dc is not None:
             turn = turn - np.where(equal_pairs(w), change, 0) / 2
-        dv = np.matmul(u, turn)
+        dv: Any = np.matmul(u, turn)
         if self.type == 2:
             dv = np.matmul(self.inverse, dv if db is None else dv - np.matmul(db, self.v))
-        return np.real(_diagonal(inner)), dv
+        return np.real(diagonal(inner)), dv
 
 
 def _first(w: Any, by_index: Any, by_value: Any) -> int:
@@ -136,12 +144,12 @@ def _apart(g: Any, eigvals_only: Any) -> tuple[Any, Any]:
 
 def _back(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
     pair = _Pair(out, a, b, **options)
-    return _folded(pair.pulled(*_apart(g, options.get("eigvals_only")))[position], pair.upper)
+    return folded(pair.pulled(*_apart(g, options.get("eigvals_only")))[position], pair.upper)
 
 
 def _forth(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
     pair = _Pair(out, a, b, **options)
-    t = _mirrored(t, pair.upper)
+    t = mirrored(t, pair.upper)
     dw, dv = pair.pushed(*((t, None) if position == 0 else (None, t)))
     dw = pair.narrowed(dw)
     return dw if options.get("eigvals_only") else (dw, pair.narrowed(dv))
@@ -151,10 +159,10 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
     """Declare a decomposition of pairs of matrices; a stack of adjoints is passed at once unless values are equal."""
 
     def formula(position: int) -> Any:
-        return lambda g, out, *operands, **options: _back(position, g, out, *operands, **fixed, **options)
+        return lambda g, out, *operands, **options: _back(position, g, out, *operands, **{**fixed, **options})
 
     def tangent(position: int) -> Any:
-        return lambda t, out, *operands, **options: _forth(position, t, out, *operands, **fixed, **options)
+        return lambda t, out, *operands, **options: _forth(position, t, out, *operands, **{**fixed, **options})
 
     def alone(out: Any, options: dict[str, Any]) -> bool:
         w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
@@ -165,14 +173,12 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
     def pull(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
         return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
 
-    def part(position: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
-        return tangent(position)(t, out, *operands, **options)
-
     def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
-        one = [i for i, t in enumerate(tangents) if t is not None]
-        if len(one) > 1 or alone(out, options) or (tangents[one[0]].ndim - 1 != operands[1 - one[0]].ndim if len(operands) > 1 and operands[1 - one[0]] is not None else False):
+        given = [position for position, t in enumerate(tangents) if t is not None]
+        stacked = any(x is not None and x.ndim > 2 for x in operands)
+        if len(given) > 1 or stacked or alone(out, options):
             return NotImplemented
-        return part(one[0], tangents[one[0]], out, *operands, **options)
+        return tangent(given[0])(tangents[given[0]], out, *operands, **options)
 
     return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one().batched(pull, push)
 
@@ -209,19 +215,15 @@ def _diagonal_below(x: Any) -> Any:
 
 def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
-        def formula(
-            g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def formula(g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             found = _back(0, g, out, _tridiagonal(d, e), **chosen)
-            return _diagonal_below(found) if position else _diagonal(found)
+            return _diagonal_below(found) if position else diagonal(found)
 
         return formula
 
     def forth(position: int) -> Any:
-        def tangent(
-            t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
-        ) -> Any:
+        def tangent(t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
             return _forth(0, moved, out, _tridiagonal(d, e), **chosen)

@@ -8,30 +8,32 @@ import numpy as np
 
 from ....rules import general, reduction
 from ...corners import of_lengths, with_corners
-from ...linalg.decompositions import (
-    _length,
-    _lstsq_a,
-    _lstsq_b,
-    _lstsq_tangent_a,
-    _lstsq_tangent_b,
-    _norm,
-    _norm_corner,
-    _pinv,
-    _pinv_tangent,
+from ...linalg import (
+    adjoint,
+    cofactors,
+    length,
+    lstsq_a,
+    lstsq_b,
+    lstsq_tangent_a,
+    lstsq_tangent_b,
+    norm,
+    norm_corner,
+    of_matrices,
+    pinv,
+    pinv_tangent,
+    swap,
 )
-from ...linalg.determinants import _cofactors
-from ...linalg.matrices import _adjoint, _of_matrices
 
-scipy_linalg_det_grad = _of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: _cofactors(out, a))
+scipy_linalg_det_grad = of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
 
 
 def _weights(out: Any, a: Any, ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
-    return _norm(out, a, axis, ord)
+    return norm(out, a, axis, ord)
 
 
 scipy_linalg_norm_grad = of_lengths(
-    with_corners(reduction("scipy_linalg_norm", _weights), _weights, _norm_corner),
-    lambda a, axis=None, ord=None, **_: _length(a, axis, ord),
+    with_corners(reduction("scipy_linalg_norm", _weights), _weights, norm_corner),
+    lambda a, axis=None, ord=None, **_: length(a, axis, ord),
 )
 
 # ------------------------------------------------------------------------------------- pseudo-inverses
@@ -49,41 +51,68 @@ def _plain(a: Any) -> Any:
 
 
 def _pinv_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
-    return 0 * a if g[0] is None else _pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
+    return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
 def _pinv_forth(t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
-    return _pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
+    return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
 
 scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).one_by_one()
 
 
-def _pinvh_back(
-    g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
-) -> Any:
+def _pinvh_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True) -> Any:
     """The upper triangle of a matrix is the lower one of its adjoint."""
     if g[0] is None:
         return 0 * a
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    found = _pinv(g[0], out[0], a if lower else _adjoint(a), hermitian=True, rtol=cut)
-    return found if lower else _adjoint(found)
+    found = pinv(g[0], out[0], a if lower else adjoint(a), hermitian=True, rtol=cut)
+    return found if lower else adjoint(found)
 
 
 def _pinvh_forth(
     t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
 ) -> Any:
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    a, t = (a, t) if lower else (_adjoint(a), _adjoint(t))
-    return _pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
+    a, t = (a, t) if lower else (adjoint(a), adjoint(t))
+    return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
 
 
 def _cutoff_of_triangle(a: Any, atol: Any, rtol: Any, lower: Any) -> Any:
     half = np.tril(a, -1) if lower else np.triu(a, 1)
-    return _cutoff(half + _adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
+    return _cutoff(half + adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
 
 
 scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).one_by_one()
+
+# The basis n of a null space is one of many: what does not depend on the choice has the derivative that follows from the
+# smallest turn, dn = -pinv(a) da n.
+
+
+def _null_space(g: Any, out: Any, a: Any, **_: Any) -> Any:
+    if not out.size or not a.size:
+        return 0 * a
+    if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
+        raise TypeError(
+            "scipy.linalg.null_space: where a matrix has lost rank there is no derivative, the next has a smaller one"
+        )
+    turn = np.matmul(adjoint(np.conjugate(_plain(out))), _plain(g))
+    if np.max(np.abs(turn - adjoint(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
+        raise TypeError(
+            "scipy.linalg.null_space: the basis is one of many, and what depends on the choice has no derivative; use what "
+            "does not, as the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
+        )
+    return -np.matmul(swap(np.linalg.pinv(a)), np.matmul(g, swap(out)))
+
+
+def _null_space_forth(t: Any, out: Any, a: Any, **_: Any) -> Any:
+    raise TypeError(
+        "scipy.linalg.null_space: the basis is one of many, and has no tangent; use the projection on the space, "
+        "np.eye(n) - np.linalg.pinv(a) @ a"
+    )
+
+
+scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).tangent(_null_space_forth).one_by_one()
 
 # ----------------------------------------------------------------------------------------- least squares
 
@@ -100,7 +129,9 @@ def _as_numpy(out: Any, a: Any, cond: Any) -> tuple[Any, float]:
 def _back(formula: Any) -> Any:
     def pulled(g: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
         shaped, cond = _as_numpy(out, a, cond)
-        residues, values = None if g[1] is None else np.reshape(g[1], (-1,)), g[3] if len(g) > 3 else None
+        residues, values = None, g[3] if len(g) > 3 else None
+        if g[1] is not None:  # real, whatever their dtype is; not a number where SciPy says so
+            residues = np.reshape(np.real(g[1]) + 0 * np.real(out[1]), (-1,))
         return formula((g[0], residues, None, values), shaped, a, b, rcond=cond)
 
     return pulled
@@ -116,7 +147,7 @@ def _forth(formula: Any) -> Any:
 
 
 scipy_linalg_lstsq_grad = (
-    general("scipy_linalg_lstsq", _back(_lstsq_a), _back(_lstsq_b))
-    .tangent(_forth(_lstsq_tangent_a), _forth(_lstsq_tangent_b))
+    general("scipy_linalg_lstsq", _back(lstsq_a), _back(lstsq_b))
+    .tangent(_forth(lstsq_tangent_a), _forth(lstsq_tangent_b))
     .one_by_one()
 )

@@ -7,6 +7,7 @@ part of a matrix, the adjoint lies in that part.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from compgraph.scipy import bands
 
 from ....batching import by_parts, padded
 from ....rules import Rule, general
-from ...linalg.matrices import _adjoint, _product, _swap
+from ...linalg import adjoint, product, swap
 from .structures import Structure, across, as_columns, side_by_side
 
 Formula = Callable[..., Any]
@@ -56,7 +57,7 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
     return (
         general(opname, lambda *args, **o: pull(0, *args, **o), lambda *args, **o: pull(1, *args, **o))
         .tangent(lambda *args, **o: push(0, *args, **o), lambda *args, **o: push(1, *args, **o))
-        .batched(pull, by_parts(lambda *args, **o: push(*args, batched=True, **o)))
+        .batched(pull, by_parts(functools.partial(push, batched=True)))
     )
 
 
@@ -70,21 +71,21 @@ def _solve(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transpo
 def _solve_back(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
     if transposed:
         return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
-    return scipy.linalg.solve(_swap(a), right, lower=not lower, assume_a=across(assume_a))
+    return scipy.linalg.solve(swap(a), right, lower=not lower, assume_a=across(assume_a))
 
 
 def _solve_apply(t: Any, x: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
     if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
         return t * x
     t = Structure(assume_a, lower).read(t)
-    return np.matmul(_swap(t) if transposed else t, x)
+    return np.matmul(swap(t) if transposed else t, x)
 
 
 def _solve_pulled(y: Any, x: Any, a: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
     if a.size == 1:
         before = y.ndim - max(x.ndim, a.ndim)
         return np.reshape(-np.sum(y * x, axis=tuple(range(before, y.ndim))), (*y.shape[:before], *a.shape))
-    total = -np.matmul(x, _swap(y)) if transposed else -np.matmul(y, _swap(x))
+    total = -np.matmul(x, swap(y)) if transposed else -np.matmul(y, swap(x))
     return Structure(assume_a, lower).folded(total)
 
 
@@ -114,13 +115,13 @@ def _triangle(x: Any, lower: Any, unit_diagonal: Any) -> Any:
 def _triangular_apply(t: Any, x: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
     trans = _TRANS.get(trans, trans)
     t = _triangle(t, lower, unit_diagonal)
-    return np.matmul((t, _swap(t), _adjoint(t))[trans], x)
+    return np.matmul((t, swap(t), adjoint(t))[trans], x)
 
 
 def _triangular_pulled(y: Any, x: Any, a: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
-    total = -np.matmul(y, _swap(x))
+    total = -np.matmul(y, swap(x))
     trans = _TRANS.get(trans, trans)
-    return _triangle((total, _swap(total), _adjoint(total))[trans], lower, unit_diagonal)
+    return _triangle((total, swap(total), adjoint(total))[trans], lower, unit_diagonal)
 
 
 scipy_linalg_solve_triangular_grad = _of_systems(
@@ -138,11 +139,11 @@ def _structure(assume_a: Any, lower: Any) -> Structure:
 
 
 def _inv_pulled(g: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
-    return _structure(assume_a, lower).folded(-_product(_swap(out), g, _swap(out)))
+    return _structure(assume_a, lower).folded(-product(swap(out), g, swap(out)))
 
 
 def _inv_pushed(t: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
-    return -_product(out, _structure(assume_a, lower).read(t), out)
+    return -product(out, _structure(assume_a, lower).read(t), out)
 
 
 scipy_linalg_inv_grad = (
@@ -218,7 +219,7 @@ def _along_diagonals(m: Any) -> Any:
 
 
 def _cornered(c: Any, r: Any) -> Any:
-    return np.concatenate(np.broadcast_arrays(c[..., :1], r[..., :1])[:1] + (r[..., 1:],), axis=-1)
+    return np.concatenate([np.broadcast_arrays(c[..., :1], r[..., :1])[0], r[..., 1:]], axis=-1)
 
 
 def _toeplitz_solved(g: Any, c: Any, r: Any, b: Any) -> Any:
@@ -229,10 +230,10 @@ def _toeplitz_solved(g: Any, c: Any, r: Any, b: Any) -> Any:
 def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
     _, y = _toeplitz_solved(g, c, r, b)
     _, (x,) = as_columns(b, out)
-    outer = -np.matmul(y, _swap(x))
+    outer = -np.matmul(y, swap(x))
     if position == 0:
         return _along_diagonals(outer)
-    return _along_diagonals(_swap(outer)) * (np.arange(r.shape[-1]) > 0)
+    return _along_diagonals(swap(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
 def _toeplitz_right(g: Any, out: Any, c: Any, r: Any, b: Any, **_: Any) -> Any:

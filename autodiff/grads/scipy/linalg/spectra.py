@@ -15,10 +15,23 @@ from compgraph.graph import Node, to_plain
 from compgraph.guards import frozen
 
 from ....rules import Rule, general
-from ...linalg.decompositions import _qr, _qr_tangent
-from ...linalg.matrices import _adjoint, _diagonal, _product, _swap
-from ...linalg.repeated import check_along, check_back, on_diagonal
-from ...linalg.spectra import _eig, _eig_tangent, _inverse_gaps, _of_stacks, _svd, _svd_tangent
+from ...linalg import (
+    adjoint,
+    check_along,
+    check_back,
+    diagonal,
+    eig,
+    eig_tangent,
+    inverse_gaps,
+    of_stacks,
+    on_diagonal,
+    product,
+    qr,
+    qr_tangent,
+    svd,
+    svd_tangent,
+    swap,
+)
 from .factors import _ordered
 
 # ---------------------------------------------------------------------------------------- eigenvectors
@@ -39,26 +52,26 @@ def _free(gv: Any, v: Any) -> Any:
 def _of_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """The adjoints of a and b from those of values and right vectors."""
     if b is None:
-        return _eig((gw, gv), (w, v), a), None
-    turn = None if gv is None else np.matmul(_swap(v), _free(gv, v))
+        return eig((gw, gv), (w, v), a), None
+    turn = None if gv is None else np.matmul(swap(v), _free(gv, v))
     check_back("linalg_eig", w, gw, turn)
-    middle: Any = 0 if turn is None else _inverse_gaps(w) * turn
+    middle: Any = 0 if turn is None else inverse_gaps(w) * turn
     if gw is not None:
         middle = middle + on_diagonal(gw, w, "linalg_eig")
-    rows = _swap(np.linalg.inv(np.matmul(b, v)))
-    return _product(rows, middle, _swap(v)), -_product(rows, middle * w[..., None, :], _swap(v))
+    rows = swap(np.linalg.inv(np.matmul(b, v)))
+    return product(rows, middle, swap(v)), -product(rows, middle * w[..., None, :], swap(v))
 
 
 def _pair_tangent(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """The tangents of values and right vectors; of complex vectors of pairs only the former."""
     if b is None:
-        return _eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
+        return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
     moved = np.matmul(t, v)
     inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -moved * w[..., None, :] if position else moved)
     check_along("linalg_eig", w, inner)
-    turned = np.matmul(v, _inverse_gaps(w) * inner)
+    turned = np.matmul(v, inverse_gaps(w) * inner)
     scale = np.real(np.sum(np.conjugate(v) * turned, axis=-2, keepdims=True))
-    return _diagonal(inner), turned - v * scale
+    return diagonal(inner), turned - v * scale
 
 
 def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -84,6 +97,14 @@ def _refuse_homogeneous(options: dict[str, Any]) -> None:
         raise TypeError("scipy.linalg.eig: no derivative of homogeneous_eigvals is known; leave it out")
 
 
+def _refuse_left_alone(right: Any) -> None:
+    """Without right vectors, SciPy gives those on the left any length."""
+    if not right:
+        raise TypeError(
+            "scipy.linalg.eig(a, b): no derivative of left vectors alone is known; ask for both, left=True, right=True"
+        )
+
+
 def _flags(options: dict[str, Any], only: bool) -> tuple[Any, Any]:
     return (False, False) if only else (options.get("left", False), options.get("right", True))
 
@@ -96,9 +117,11 @@ def _eig_back(position: int, only: bool, g: Any, out: Any, a: Any, b: Any = None
     total: Any = 0 * (b if position else a)
     if gw is not None or gr is not None:
         total = total + _of_pair(gw, gr, w, vr, a, b)[position]
+    if gl is not None and b is not None:
+        _refuse_left_alone(right)
     if gl is not None:  # the right vectors of the adjoint matrices
-        other = None if b is None else _adjoint(b)
-        total = total + _adjoint(_of_pair(None, gl, np.conjugate(w), vl, _adjoint(a), other)[position])
+        other = None if b is None else adjoint(b)
+        total = total + adjoint(_of_pair(None, gl, np.conjugate(w), vl, adjoint(a), other)[position])
     return total
 
 
@@ -115,9 +138,11 @@ def _eig_forth(position: int, only: bool, t: Any, out: Any, a: Any, b: Any = Non
             "scipy.linalg.eigvals(a, b), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
         )
     found = [dw]
+    if left and b is not None:
+        _refuse_left_alone(right)
     if left:
-        other = None if b is None else _adjoint(b)
-        found.append(_pair_tangent(_adjoint(t), position, np.conjugate(w), vl, _adjoint(a), other)[1])
+        other = None if b is None else adjoint(b)
+        found.append(_pair_tangent(adjoint(t), position, np.conjugate(w), vl, adjoint(a), other)[1])
     return (*found, dr) if right else tuple(found)
 
 
@@ -136,14 +161,19 @@ scipy_linalg_eigvals_grad = _of_any("scipy_linalg_eigvals", True)
 
 # ----------------------------------------------------------------------------------------- singular values
 
-scipy_linalg_svd_grad = _of_stacks(
-    general("scipy_linalg_svd", lambda g, out, a, full_matrices=True, compute_uv=True, **_: _svd(g, out, a, True, compute_uv)).tangent(
-        lambda t, out, a, full_matrices=True, compute_uv=True, **_: _svd_tangent(t, out, a, True, compute_uv)
-    )
-)
-scipy_linalg_svdvals_grad = _of_stacks(
-    general("scipy_linalg_svdvals", lambda g, out, a, **_: _svd(g, out, a, compute_uv=False)).tangent(
-        lambda t, out, a, **_: _svd_tangent(t, out, a, compute_uv=False)
+
+def _svd_back(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+    return svd(g, out, a, full_matrices, compute_uv)
+
+
+def _svd_forth(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+    return svd_tangent(t, out, a, full_matrices, compute_uv)
+
+
+scipy_linalg_svd_grad = of_stacks(general("scipy_linalg_svd", _svd_back).tangent(_svd_forth))
+scipy_linalg_svdvals_grad = of_stacks(
+    general("scipy_linalg_svdvals", lambda g, out, a, **_: svd(g, out, a, compute_uv=False)).tangent(
+        lambda t, out, a, **_: svd_tangent(t, out, a, compute_uv=False)
     )
 )
 
@@ -175,20 +205,20 @@ def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
 def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
     _refuse_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
-    gq, gr, _ = _qr_split((*g[:-1], np.zeros(1)) if pivoting else g, mode, pivoting)
+    gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
     if not a.size:
         return 0 * a
     k = min(a.shape[-2:])
     x = a if order is None else _ordered(a, order, -1)
     if q is not None and gq is not None:
         _refuse_beside(gq[..., k:], "qr")
-    narrow = (None if gr is None else gr[..., :k, :])
+    narrow = None if gr is None else gr[..., :k, :]
     if q is None:
-        found = 0 * a if narrow is None else _qr(narrow, r[..., :k, :], x, "r")
+        found = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
     elif gq is None and gr is None:
         found = 0 * a
     else:
-        found = _qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
+        found = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
     return found if order is None else _ordered(found, np.argsort(order, axis=-1), -1)
 
 
@@ -206,10 +236,7 @@ def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = Fals
     if q is not None and q.shape[-1] > k:
         _refuse_forward("qr")
     x, t = (a, t) if order is None else (_ordered(a, order, -1), _ordered(t, order, -1))
-    if q is None:
-        found = (_qr_tangent(t, r[..., :k, :], x, "r"),)
-    else:
-        found = _qr_tangent(t, (q, r), x, "reduced")
+    found = (qr_tangent(t, r[..., :k, :], x, "r"),) if q is None else qr_tangent(t, (q, r), x, "reduced")
     missing = r.shape[-2] - found[-1].shape[-2]
     below = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
     found = (*found[:-1], np.concatenate([found[-1], below], axis=-2) if missing else found[-1])
@@ -222,7 +249,7 @@ scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).o
 
 
 def _turned(x: Any, rows: bool, columns: bool) -> Any:
-    return _adjoint(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
+    return adjoint(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
 
 
 def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
@@ -235,12 +262,16 @@ def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
         _refuse_beside(gq[..., : gq.shape[-2] - k, :], "rq")
     x = _turned(a, True, False)
     back = None if gr is None else _turned(gr[..., -k:], True, True)
-    if mode == "r":
-        found = _qr(back, _turned(r[..., -k:], True, True), x, "r")
-    else:
-        pair = (_turned(q[..., -k:, :], True, False), _turned(r[..., -k:], True, True))
-        found = _qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), pair, x, "reduced")
-    return _adjoint(found)[..., ::-1, :]
+    found = qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced")
+    return adjoint(found)[..., ::-1, :]
+
+
+def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:
+    """q~ and r~; where q was not asked for, that which belongs to r, whose signs are LAPACK's."""
+    square = _turned(r[..., -k:], True, True)
+    if q is not None:
+        return _turned(q[..., -k:, :], True, False), square
+    return np.matmul(x[..., :k], np.linalg.inv(square[..., :k])), square
 
 
 def _rq_forth(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
@@ -251,15 +282,11 @@ def _rq_forth(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
     if q is not None and q.shape[-2] > k:
         _refuse_forward("rq")
     x, moved = _turned(a, True, False), _turned(t, True, False)
-    square = _turned(r[..., -k:], True, True)
-    if q is None:
-        dr = _qr_tangent(moved, square, x, "r")
-    else:
-        dq, dr = _qr_tangent(moved, (_turned(q, True, False), square), x, "reduced")
-    dr = _adjoint(dr)[..., ::-1, ::-1]
+    dq, dr = qr_tangent(moved, _rq_pair(q, r, x, k), x, "reduced")
+    dr = adjoint(dr)[..., ::-1, ::-1]
     missing = r.shape[-1] - k
     dr = np.concatenate([np.zeros((*r.shape[:-1], missing), r.dtype), dr], axis=-1) if missing else dr
-    return dr if q is None else (dr, _adjoint(dq)[..., ::-1, :])
+    return dr if q is None else (dr, adjoint(dq)[..., ::-1, :])
 
 
 scipy_linalg_rq_grad = general("scipy_linalg_rq", _rq_back).tangent(_rq_forth).one_by_one()

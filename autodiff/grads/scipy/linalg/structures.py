@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg.matrices import _folded, _half, _mirrored, _swap
+from ...linalg import folded, half, mirrored, swap
 
 _NAMES = {"gen": "general", "sym": "symmetric", "her": "hermitian", "pos": "hermitian", "positive definite": "hermitian"}
 _ACROSS = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
@@ -37,10 +37,10 @@ class Structure:
         """The matrix that is meant."""
         n = a.shape[-1]
         if self.kind == "hermitian":
-            return _mirrored(a, self.upper)
+            return mirrored(a, self.upper)
         if self.kind == "symmetric":
-            half = a * _half(n, self.upper)
-            return half + _swap(half)
+            triangle = a * half(n, self.upper)
+            return triangle + swap(triangle)
         mask = self._mask(n)
         return a if mask is None else a * mask
 
@@ -48,9 +48,9 @@ class Structure:
         """The adjoint of what is read, from that of the matrix that is meant."""
         n = g.shape[-1]
         if self.kind == "hermitian":
-            return _folded(g, self.upper)
+            return folded(g, self.upper)
         if self.kind == "symmetric":
-            return (g + _swap(g)) * _half(n, self.upper)
+            return (g + swap(g)) * half(n, self.upper)
         mask = self._mask(n)
         return g if mask is None else g * mask
 

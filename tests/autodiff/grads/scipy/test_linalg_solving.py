@@ -11,18 +11,9 @@ import scipy.linalg as sl
 from arguments import complexes, positive, real
 from cases_linear_algebra import complex_definite, complex_regular, definite, regular
 from scipy_checks import cases, checked
+from scipy_matrices import BANDS, LOWER, UPPER, as_complex
 
-BANDS = np.array([[0.0, 0.4, -0.3, 0.5, 0.2], [3.0, -2.6, 2.8, 3.2, 2.5], [0.5, 0.3, -0.7, 0.2, 0.0], [0.3, -0.2, 0.4, 0.0, 0.0]])
-UPPER = np.array([[0.0, 0.0, 0.3, -0.2, 0.4], [0.0, 0.5, -0.3, 0.2, 0.4], [2.0, 2.5, 3.0, 1.8, 2.2]])
-LOWER = UPPER[::-1].copy()
-LOWER[1] = [0.5, -0.3, 0.2, 0.4, 0.0]
-LOWER[2] = [0.3, -0.2, 0.4, 0.0, 0.0]
 COLUMN, ROW = np.array([3.0, 0.5, -0.4, 0.2]), np.array([9.0, -0.3, 0.6, 0.1])
-
-
-def as_complex(x: Any) -> Any:
-    """A complex array like a real one, with the same zeros and real where numbers are large."""
-    return x + 0.3j * np.where(np.abs(x) < 1, x, 0)
 
 
 def symmetric(x: Any) -> Any:
@@ -177,13 +168,14 @@ def _riccati(solver: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any 
 RICCATI: dict[str, list[tuple[Any, ...]]] = {
     solver.__name__: [
         ("real", partial(_riccati, solver), regular(3, 3), real(3, 2), real(3, 3, seed=1), real(2, 2, seed=2)),
-        ("complex", partial(_riccati, solver), complex_regular(2, 2), complexes(2, 1, seed=8), complex_regular(2, 2, seed=1), real(1, 1)),
+        ("complex", partial(_riccati, solver), complex_regular(2, 2), complexes(2, 1, seed=8), complex_regular(2, 2, seed=1),
+         real(1, 1)),
         ("generalised", partial(_riccati, solver), regular(3, 3), real(3, 2), real(3, 3, seed=1), real(2, 2, seed=2),
          regular(3, 3, seed=4), 0.1 * real(3, 2, seed=5)),
         ("cross terms", lambda a, b, q, r, s, solver=solver: _riccati(solver, a, b, q, r, None, s), regular(3, 3), real(3, 2),
          real(3, 3, seed=1), real(2, 2, seed=2), 0.1 * real(3, 2, seed=5)),
-        ("complex generalised", partial(_riccati, solver), complex_regular(2, 2), complexes(2, 1, seed=8), complex_regular(2, 2, seed=1),
-         real(1, 1), complex_regular(2, 2, seed=4), 0.05 * complexes(2, 1, seed=5)),
+        ("complex generalised", partial(_riccati, solver), complex_regular(2, 2), complexes(2, 1, seed=8),
+         complex_regular(2, 2, seed=1), real(1, 1), complex_regular(2, 2, seed=4), 0.05 * complexes(2, 1, seed=5)),
     ]
     for solver in (sl.solve_continuous_are, sl.solve_discrete_are)
 }  # fmt: skip

@@ -15,7 +15,7 @@ import autodiff as ad
 x = real(20)
 h = np.array(0.3)
 tt = np.linspace(0.1, 0.9, 7)
-Z = scipy.signal.stft(x, nperseg=8)[2]
+stft = scipy.signal.stft(x, nperseg=8)[2]
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
     "chirp, by method": [
@@ -55,7 +55,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             real(2, 21),
         ),
         ("stft istft", lambda x: scipy.signal.istft(2 * scipy.signal.stft(x, nperseg=8)[2], nperseg=8)[1], x),
-        ("istft", lambda Z: scipy.signal.istft(Z, nperseg=8)[1], Z),
+        ("istft", lambda s: scipy.signal.istft(s, nperseg=8)[1], stft),
         ("lombscargle", lambda t, y, w: scipy.signal.lombscargle(t, y, w), np.sort(x), real(20, seed=1), np.array([1.0, 2.0])),
         ("vectorstrength", lambda e, p: scipy.signal.vectorstrength(e, p), x, real() + 3),
         ("chirp cplx", lambda t, f0: scipy.signal.chirp(t, f0, 2.0, 3.0, complex=True), tt, real() + 3),

@@ -1,0 +1,180 @@
+"""Rules of ``scipy.ndimage``'s splines (M. Unser, "Splines: a perfect fit for signal and image processing", 1999).
+
+The value at a place is a sum over the coefficients about it, weighed by B-splines of the distances: linear in the coefficients,
+and as smooth in the place as the splines are. Where two pieces of a spline meet, the derivative is that of the right one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import record, to_plain
+from compgraph.scipy.ndimage import kernels
+from compgraph.scipy.ndimage.kernels import CONSTANT, GRID_CONSTANT, GRID_WRAP, MIRROR, NEAREST, REFLECT, WRAP
+
+from ....rules import Formula, general, linear, scatter
+
+# The mode in which coefficients go on beyond the ends of what is within.
+_SPLINE_MODES = {CONSTANT: MIRROR, WRAP: MIRROR, NEAREST: MIRROR}
+
+
+def _ends(x: Any, axis: int, mode: int) -> Any:
+    """1/2 at both ends, where a mirrored line has an element once and all others twice; else 1."""
+    n = x.shape[axis]
+    weights = np.ones(n, x.dtype)
+    if mode in (MIRROR, CONSTANT, GRID_CONSTANT, WRAP) and n > 1:
+        weights[[0, -1]] = 0.5
+    return np.reshape(weights, (-1, *[1] * (x.ndim - 1 - axis % x.ndim)))
+
+
+def _spline_transposed(g: Any, out: Any, x: Any, order: int, axis: int, mode: int) -> Any:
+    """The filter is its own transpose over a period of the extended line; of short reflected lines see there."""
+    if mode in (REFLECT, NEAREST):
+        return kernels.spline_filter1d_back(g, order=order, axis=axis, mode=mode)
+    weights = _ends(g, axis, mode)
+    return weights * kernels.spline_filter1d(g / weights, order=order, axis=axis, mode=mode)
+
+
+def _along(function: Any) -> Formula:
+    """The push of a filter along an axis."""
+
+    def push(t: Any, out: Any, x: Any, axis: int, **options: Any) -> Any:
+        return function(t[0], axis=axis % x.ndim - x.ndim, **options)
+
+    return push
+
+
+ndimage_spline_filter1d_grad = linear("ndimage_spline_filter1d", _spline_transposed).batched(
+    push=_along(kernels.spline_filter1d)
+)
+ndimage_spline_filter1d_back_grad = linear(
+    "ndimage_spline_filter1d_back", lambda g, out, x, **options: kernels.spline_filter1d(g, **options)
+).batched(push=_along(kernels.spline_filter1d_back))
+
+
+def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
+    """Factors and summands that bring places into a line of length n, and whether a place lies beyond it for good."""
+    beyond = (x < 0) | (x > n - 1)
+    one, zero = np.ones_like(x), np.zeros_like(x)
+    if mode == GRID_CONSTANT:
+        return one, zero, (x < -1) & False
+    if mode == CONSTANT:
+        return one, zero, beyond
+    if mode == NEAREST or n == 1:
+        return np.where(beyond, 0.0, 1.0), np.where(beyond, np.clip(x, 0, n - 1), 0.0), beyond & False
+    if mode in (WRAP, GRID_WRAP):
+        period = n - 1 if mode == WRAP else n
+        if mode == WRAP:
+            turns = np.where(x < 0, np.trunc(-x / period) + 1, -np.trunc(x / period))
+        else:
+            turns = np.where(x < 0, np.trunc((-1 - x) / n) + 1, -np.trunc(x / n))
+        return one, np.where(beyond, turns * period, 0.0), beyond & False
+    period = 2 * n - 2 if mode == MIRROR else 2 * n
+    folded = x - period * np.floor(x / period)
+    last = n - 1 if mode == MIRROR else n - 0.5
+    turned = beyond & (folded > last)
+    shift = np.where(beyond, folded - x, 0.0)
+    end = period if mode == MIRROR else period - 1
+    return np.where(turned, -1.0, 1.0), np.where(turned, end - shift, shift), beyond & False
+
+
+def _b_spline(u: Any, order: int, derivative: int = 0) -> Any:
+    """A centred B-spline at u, by truncated powers (C. de Boor, "A practical guide to splines", IX)."""
+    power = order - derivative
+    if power < 0:
+        return u * 0.0
+    numbers = to_plain(u)
+    total: Any = 0.0
+    for j in range(order + 2):
+        place = (order + 1) / 2 - j
+        sign = (-1) ** j * math.comb(order + 1, j) / math.factorial(power)
+        total = total + np.where(numbers + place >= 0, sign, 0.0) * (u + place) ** power
+    return total
+
+
+class _Places:
+    """Where values are interpolated: for each axis which coefficients, at which distances."""
+
+    def __init__(self, c: Any, coordinates: Any, order: int, mode: int, padding: int) -> None:
+        self.c, self.order, self.mode = c, order, mode
+        numbers = np.asarray(to_plain(coordinates), np.float64)
+        self.outside = np.zeros(numbers.shape[1:], bool)
+        self.starts, self.distances, self.signs = [], [], []
+        for axis in range(c.ndim):
+            sign, shift, beyond = _within(numbers[axis] + padding, c.shape[axis], mode)
+            self.outside |= beyond
+            shift = shift + sign * padding
+            place = sign * numbers[axis] + shift
+            start = np.floor(place if order & 1 else place + 0.5).astype(np.int64) - order // 2
+            self.starts.append(start)
+            self.signs.append(sign)
+            self.distances.append(sign * coordinates[axis] + (shift - start))
+
+    def terms(self, slope: int | None = None) -> Any:
+        """For each combination of neighbours its weights, and its places among the coefficients.
+
+        With `slope`, the weights are their derivatives by the coordinate along that axis.
+        """
+        each = []
+        for axis in range(self.c.ndim):
+            u, derivative = self.distances[axis], int(axis == slope)
+            weights = [_b_spline(u - k, self.order, derivative) for k in range(self.order + 1)]
+            if derivative:
+                weights = [w * self.signs[axis] for w in weights]
+            each.append(list(zip(weights, range(self.order + 1), strict=True)))
+        for combination in itertools.product(*each):
+            weight: Any = np.where(self.outside, 0.0, 1.0)
+            flat, there = np.zeros(self.outside.shape, np.int64), ~self.outside
+            for axis, (w, k) in enumerate(combination):
+                weight = weight * w
+                n = self.c.shape[axis]
+                places = _folded(self.starts[axis] + k, n, _SPLINE_MODES.get(self.mode, self.mode))
+                there = there & (places >= 0)
+                flat = flat * n + np.maximum(places, 0)
+            yield weight, flat, there
+
+    def value(self, c: Any, slope: int | None = None, cval: float = 0.0) -> Any:
+        """The interpolated values, or their slopes."""
+        flat_c = np.ravel(c)
+        found: Any = 0.0
+        for weight, flat, there in self.terms(slope):
+            found = found + weight * np.where(there, flat_c[flat], cval if self.mode == GRID_CONSTANT else 0.0)
+        return found
+
+    def transposed(self, g: Any) -> Any:
+        """Each element of `g` spread over the coefficients it came from."""
+        pieces, indices = [], []
+        for weight, flat, there in self.terms():
+            pieces.append(np.ravel(weight * g)[np.ravel(there)])
+            indices.append(flat[there])
+        total = record(scatter, (np.ravel(self.c), np.concatenate(pieces), np.concatenate(indices)), {"layout": (1,)})
+        return np.reshape(total, self.c.shape)
+
+
+def _folded(j: Any, n: int, mode: int) -> Any:
+    """As `kernels.positions`, of any places."""
+    before, after = max(0, -int(np.min(j, initial=0))), max(0, int(np.max(j, initial=0)) - n + 1)
+    return kernels.positions(n, before, after, mode)[j + before]
+
+
+def _by_coefficients(
+    g: Any, out: Any, c: Any, coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any
+) -> Any:
+    return _Places(c, coordinates, order, mode, padding).transposed(g)
+
+
+def _slopes(c: Any, coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+    places = _Places(c, coordinates, order, mode, padding)
+    return np.stack([places.value(c, axis, cval) for axis in range(c.ndim)])
+
+
+ndimage_interpolated_grad = general(
+    "ndimage_interpolated", _by_coefficients, lambda g, out, c, at, **options: g * _slopes(c, at, **options)
+).tangent(
+    lambda t, out, c, at, **options: kernels.interpolated(t, at, **{**options, "cval": 0.0, "dtype": t.dtype}),
+    lambda t, out, c, at, **options: np.sum(t * _slopes(c, at, **options), axis=0),
+)

@@ -1,0 +1,17 @@
+"""Whose code a file is: the user's, or Python's and that of installed packages."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+
+from ..graph.interpreter import is_internal
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+@functools.cache
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to Python or to what is installed."""
+    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names

@@ -1,0 +1,154 @@
+"""The functions in C beneath ``scipy.ndimage``, as operations: each gives a new array instead of filling one.
+
+An array is extended beyond its ends by one of the modes, and each element of the result is a sum over a neighbourhood there. The
+derivatives are in terms of the same few operations: `extended` and its transpose `folded`, filters, and interpolation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from ...protocols import primitive
+
+NEAREST, WRAP, REFLECT, MIRROR, CONSTANT, GRID_WRAP, GRID_CONSTANT = range(7)
+
+
+def in_c() -> Any:
+    """SciPy's module in C."""
+    return importlib.import_module("scipy.ndimage._nd_image")
+
+
+def positions(n: int, before: int, after: int, mode: int) -> Any:
+    """For each element of an extended line, which it is of the line itself; -1 for none."""
+    j = np.arange(-before, n + after)
+    if mode in (CONSTANT, GRID_CONSTANT):
+        return np.where((j >= 0) & (j < n), j, -1)
+    if mode == NEAREST or n == 1:
+        return np.clip(j, 0, n - 1)
+    if mode in (WRAP, GRID_WRAP):
+        return j % n
+    period = 2 * n if mode == REFLECT else 2 * n - 2
+    j = j % period
+    return np.where(j < n, j, period - j - (mode == REFLECT))
+
+
+@primitive(opname="ndimage_extended")
+def extended(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+    """An array extended along an axis; with zeros in the mode "constant"."""
+    places = positions(x.shape[axis], before, after, mode)
+    found = np.take(x, places, axis)
+    found[(slice(None),) * (axis % x.ndim) + (places < 0,)] = 0
+    return found
+
+
+@primitive(opname="ndimage_folded")
+def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+    """The transpose of `extended`: what lies beyond the ends is added to where it came from."""
+    moved = np.moveaxis(g, axis, 0)
+    n = moved.shape[0] - before - after
+    places = positions(n, before, after, mode)
+    found = moved[before : before + n].copy()
+    beyond = np.concatenate([np.arange(before), np.arange(before + n, before + n + after)])
+    beyond = beyond[places[beyond] >= 0]
+    np.add.at(found, places[beyond], moved[beyond])
+    return np.moveaxis(found, 0, axis)
+
+
+@primitive(opname="ndimage_correlate1d")
+def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+    """As ``scipy.ndimage.correlate1d``."""
+    found = np.empty(x.shape, dtype)
+    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis, found, mode, cval, origin)
+    return found
+
+
+@primitive(opname="ndimage_correlate")
+def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[int, ...], dtype: Any) -> Any:
+    """As ``scipy.ndimage.correlate``."""
+    found = np.empty(x.shape, dtype)
+    in_c().correlate(x, np.ascontiguousarray(weights, np.float64), found, mode, cval, origins)
+    return found
+
+
+@primitive(opname="ndimage_uniform_filter1d")
+def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+    """As ``scipy.ndimage.uniform_filter1d``."""
+    found = np.empty(x.shape, dtype)
+    in_c().uniform_filter1d(x, size, axis, found, mode, cval, origin)
+    return found
+
+
+@primitive(opname="ndimage_spline_filter1d")
+def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
+    """As ``scipy.ndimage.spline_filter1d``: the coefficients of the spline through the elements of each line."""
+    found = np.empty(x.shape, np.float64)
+    in_c().spline_filter1d(x, order, axis, found, mode)
+    return found
+
+
+_POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing" (1999), table 1
+    2: (math.sqrt(8) - 3,),
+    3: (math.sqrt(3) - 2,),
+    4: (
+        math.sqrt(664 - math.sqrt(438976)) + math.sqrt(304) - 19,
+        math.sqrt(664 + math.sqrt(438976)) - math.sqrt(304) - 19,
+    ),
+    5: (
+        math.sqrt(67.5 - math.sqrt(4436.25)) + math.sqrt(26.25) - 6.5,
+        math.sqrt(67.5 + math.sqrt(4436.25)) - math.sqrt(26.25) - 6.5,
+    ),
+}
+
+
+@primitive(opname="ndimage_spline_filter1d_back")
+def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
+    """The transpose of `spline_filter1d` of a line that is reflected at its ends.
+
+    The filter would be its own transpose; but SciPy computes its first element from one that it has changed already, which
+    shows in short lines. So for these its steps are gone backwards.
+    """
+    g = np.moveaxis(np.array(g, np.float64), axis, 0)
+    n = len(g)
+    if n > 1 and max(map(abs, _POLES[order])) ** (2 * n) < 1e-18:
+        return spline_filter1d.function(np.moveaxis(g, 0, axis), order=order, axis=axis, mode=mode)
+    for z in reversed(_POLES[order] if n > 1 else ()):
+        g *= (1 - z) * (1 - 1 / z)
+        g = _pole_back(g, z)
+    return np.moveaxis(g, 0, axis)
+
+
+def _pole_back(g: Any, z: float) -> Any:
+    """The transpose of the filter of one pole: of the pass to the left, then of that to the right, then of its start."""
+    n = len(g)
+    for i in range(n - 1):
+        g[i + 1] += z * g[i]
+        g[i] *= -z
+    g[n - 1] *= z / (z - 1)
+    for i in range(n - 1, 0, -1):
+        g[i - 1] += z * g[i]
+    first = g[0].copy()
+    g[0] = 0
+    g += np.reshape(_first(n, z), (n, *[1] * (g.ndim - 1))) * first
+    return g
+
+
+def _first(n: int, z: float) -> Any:
+    """What the first element of the pass to the right is made of, as SciPy adds it up."""
+    own = np.eye(n)
+    total = own[0] + z**n * own[n - 1]
+    for i in range(1, n):
+        total = total + z**i * (own[i] + z**n * (own[n - 1 - i] if i < n - 1 else total))
+    return total * z / (1 - z ** (2 * n)) + own[0]
+
+
+@primitive(opname="ndimage_interpolated")
+def interpolated(c: Any, coordinates: Any, *, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+    """As ``scipy.ndimage.map_coordinates`` of coefficients `c`, which are longer at each end by `padding`."""
+    found = np.empty(coordinates.shape[1:], dtype)
+    places = np.ascontiguousarray(coordinates, np.float64)
+    in_c().geometric_transform(c, None, places, None, None, found, order, mode, cval, padding, None, None)
+    return found

@@ -1,0 +1,183 @@
+"""What stands in for SciPy's modules in C where its own code in Python is run on nodes: the same names, the same arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...graph import Node, to_plain
+from . import kernels
+
+FILTERED = "the mode"
+
+
+def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that fills its argument `output`; of plain arguments, SciPy's."""
+
+    @functools.wraps(kernel)
+    def fill(*args: Any) -> Any:
+        if not any(isinstance(value, Node) for value in args):
+            return getattr(kernels.in_c(), kernel.__name__)(*args)
+        output, found = kernel(*args)
+        output[...] = found
+        return None
+
+    return fill
+
+
+@_filling
+def correlate1d(x: Any, weights: Any, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
+    options = {"axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
+    return output, kernels.correlate1d(x, weights, **options)
+
+
+@_filling
+def correlate(x: Any, weights: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
+    return output, kernels.correlate(x, weights, mode=mode, cval=cval, origins=tuple(origins), dtype=output.dtype)
+
+
+@_filling
+def uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
+    options = {"size": size, "axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
+    return output, kernels.uniform_filter1d(x, **options)
+
+
+@_filling
+def min_or_max_filter1d(
+    x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int
+) -> Any:
+    found = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+    around = np.lib.stride_tricks.sliding_window_view(found, size, axis)
+    return output, _extreme(around, minimum)
+
+
+@_filling
+def min_or_max_filter(
+    x: Any, footprint: Any, structure: Any, output: Any, mode: int, cval: float, origins: Any, minimum: int
+) -> Any:
+    around = _around(x, footprint, mode, cval, origins)
+    if structure is not None:
+        chosen = structure[footprint]
+        around = around - chosen if minimum else around + chosen
+    return output, _extreme(around, minimum)
+
+
+def _extreme(around: Any, minimum: int) -> Any:
+    """The least or the greatest along the last axis: of several, the first, which may be one element seen twice."""
+    chosen = np.argmin(around, axis=-1) if minimum else np.argmax(around, axis=-1)
+    return np.take_along_axis(around, chosen[..., None], -1)[..., 0]
+
+
+@_filling
+def rank_filter(x: Any, rank: int, footprint: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
+    return output, np.sort(_around(x, footprint, mode, cval, origins), axis=-1)[..., rank]
+
+
+def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval: float, origin: int) -> None:
+    """As `rank_filter`, of a line."""
+    output[...] = np.sort(_around(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
+
+
+def _extended(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
+    """Extended along an axis, with a constant in the mode "constant"."""
+    found = kernels.extended(x, axis=axis, before=before, after=after, mode=mode)
+    if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
+        return found
+    outside = kernels.positions(x.shape[axis], before, after, mode) < 0
+    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, found)
+
+
+def _around(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:
+    """The neighbours of each element, along a last axis."""
+    for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
+        x = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+    return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., np.asarray(footprint, bool)]
+
+
+@_filling
+def spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> Any:
+    return output, kernels.spline_filter1d(x, order=order, axis=axis, mode=mode)
+
+
+@_filling
+def geometric_transform(
+    c: Any, mapping: Any, coordinates: Any, matrix: Any, shift: Any, output: Any, order: int, mode: int, cval: float,
+    padding: int, arguments: Any, keywords: Any,
+) -> Any:  # fmt: skip
+    if mapping is not None:
+        raise TypeError(
+            "scipy.ndimage.geometric_transform is not supported on nodes: the mapping is called for one element after the other. "
+            "Give all its places at once to scipy.ndimage.map_coordinates"
+        )
+    if coordinates is None:
+        grid = np.indices(output.shape, np.float64)
+        coordinates = np.stack([_summed(shift[i], matrix[i], grid) for i in range(len(shift))])
+    options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
+    return output, kernels.interpolated(c, coordinates, **options)
+
+
+def _summed(start: Any, factors: Any, grid: Any) -> Any:
+    """In the order in which SciPy adds up."""
+    for k in range(len(grid)):
+        start = start + grid[k] * factors[k]
+    return start
+
+
+@_filling
+def zoom_shift(
+    c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: Any
+) -> Any:
+    half = 0.5 if grid_mode else 0.0
+    lines = []
+    for axis, place in enumerate(np.indices(output.shape, np.float64)):
+        place = place if shift is None else place + shift[axis]
+        lines.append(place if zoom is None else (place + half) * zoom[axis] - half)
+    options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
+    return output, kernels.interpolated(c, np.stack(lines), **options)
+
+
+@_filling
+def fourier_filter(x: Any, sizes: Any, n: int, axis: int, output: Any, kind: int) -> Any:
+    return output, x * _factor("fourier_filter", x, sizes, n, axis, output, kind)
+
+
+@_filling
+def fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
+    return output, x * _factor("fourier_shift", x, shifts, n, axis, output)
+
+
+def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind: int) -> Any:
+    """What each frequency is multiplied by."""
+    if isinstance(sizes, Node):
+        raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
+    factor = np.empty(x.shape, output.dtype)
+    getattr(kernels.in_c(), name)(np.ones(x.shape, to_plain(x).dtype), sizes, n, axis, factor, *kind)
+    return factor
+
+
+class _StandingIn(ModuleType):
+    """A module of which some functions are ours."""
+
+    def __init__(self, name: str, ours: dict[str, Any]) -> None:
+        super().__init__(name)
+        vars(self).update(ours)
+
+    def __getattr__(self, name: str) -> Any:
+        import importlib
+
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+_FILLING = (
+    correlate1d, correlate, uniform_filter1d, min_or_max_filter1d, min_or_max_filter, rank_filter, spline_filter1d,
+    geometric_transform, zoom_shift, fourier_filter, fourier_shift,
+)  # fmt: skip
+_line_rank_filter.__name__ = "rank_filter"
+MODULES = {
+    "scipy.ndimage._nd_image": _StandingIn("scipy.ndimage._nd_image", {f.__name__: f for f in _FILLING}),
+    "scipy.ndimage._rank_filter_1d": _StandingIn("scipy.ndimage._rank_filter_1d", {"rank_filter": _line_rank_filter}),
+}

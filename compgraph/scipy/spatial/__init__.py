@@ -1,0 +1,32 @@
+"""``scipy.spatial``: distances, shapes and rotations, in recorded steps."""
+
+from __future__ import annotations
+
+from ..policy import Policy
+from . import shapes
+from .distances import distance_matrix, minkowski_distance, minkowski_distance_p
+
+_CHOICES = "its .value: which points are neighbours is a choice without a derivative; index the nodes with what is found"
+
+POLICY = Policy(
+    module="scipy.spatial",
+    instead={
+        "KDTree": shapes.tree,
+        "KDTree.query": shapes.nearest,
+        "distance_matrix": distance_matrix,
+        "geometric_slerp": shapes.geometric_slerp,
+        "minkowski_distance": minkowski_distance,
+        "minkowski_distance_p": minkowski_distance_p,
+        "procrustes": shapes.procrustes,
+    },
+    plain=frozenset({"QhullError"}),
+    refused={
+        **dict.fromkeys(["ConvexHull", "Delaunay", "HalfspaceIntersection", "SphericalVoronoi", "Voronoi", "tsearch"], _CHOICES),
+        **dict.fromkeys(["convex_hull_plot_2d", "delaunay_plot_2d", "voronoi_plot_2d"], _CHOICES),
+        "KDTree.query_ball_point": _CHOICES,
+        "KDTree.query_pairs": _CHOICES,
+        "KDTree.count_neighbors": _CHOICES,
+        "Rectangle": "NumPy's functions: the distances to a box are np.clip and np.linalg.norm",
+        "cKDTree": "scipy.spatial.KDTree, whose query() records distances",
+    },
+)

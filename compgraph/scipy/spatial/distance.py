@@ -1,0 +1,25 @@
+"""``scipy.spatial.distance``."""
+
+from __future__ import annotations
+
+from ..policy import Policy
+from . import distances
+
+_COUNTS = "one that is no count: 'euclidean', 'cosine', 'canberra' ...; it counts elements that are the same, or true"
+_SIZES = "node.value: it looks at numbers, or counts"
+
+POLICY = Policy(
+    module="scipy.spatial.distance",
+    instead={
+        **{name: distances.of_vectors(name) for name in distances.METRICS if name != "jensenshannon"},
+        "jensenshannon": distances.jensenshannon,
+        "cdist": distances.cdist,
+        "pdist": distances.pdist,
+        "squareform": distances.squareform,
+        "directed_hausdorff": distances.directed_hausdorff,
+    },
+    refused={
+        **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"], _COUNTS),
+        **dict.fromkeys(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"], _SIZES),
+    },
+)

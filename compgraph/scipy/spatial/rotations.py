@@ -1,0 +1,348 @@
+"""Rotations: quaternions in recorded steps, scalar last.
+
+M. D. Shuster, "A survey of attitude representations", J. Astronaut. Sci. 41 (1993); for matrices F. L. Markley, "Unit quaternion
+from rotation matrix", J. Guid. Control Dyn. 31 (2008); for angles E. Bernardes and S. Viollet, "Quaternion to Euler angles
+conversion: a direct, general and computationally efficient method", PLoS ONE 17 (2022).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.spatial.transform
+
+from ..steps import array, floating, holding_nodes, plain
+
+SMALL = 1e-3  # an angle below which series are used, so that derivatives are right at zero
+_ORTHOGONAL = 1e-12
+
+
+def _unit(q: Any) -> Any:
+    size = np.linalg.norm(q, axis=-1, keepdims=True)
+    if np.any(plain(size) == 0):
+        raise ValueError("Found zero norm quaternions in `quat`.")
+    return q / size
+
+
+def _positive(q: Any) -> Any:
+    """The quaternion of the same rotation whose scalar is not negative."""
+    return np.where(plain(q)[..., 3:] < 0, -1.0, 1.0) * q
+
+
+def _product(p: Any, q: Any) -> Any:
+    """Hamilton's product."""
+    a, b = p[..., :3], q[..., :3]
+    s, t = p[..., 3:], q[..., 3:]
+    vector = s * b + t * a + np.cross(a, b)
+    return np.concatenate([vector, s * t - np.sum(a * b, axis=-1, keepdims=True)], axis=-1)
+
+
+def _of_vector(v: Any) -> Any:
+    """The quaternion of a rotation vector; near zero by series in the square of the angle."""
+    square = np.sum(v * v, axis=-1, keepdims=True)
+    small = plain(square) <= SMALL**2
+    angle = np.sqrt(np.where(small, 1.0, square))
+    scale = np.where(small, 0.5 - square / 48 + square**2 / 3840, np.sin(angle / 2) / angle)
+    return np.concatenate([v * scale, np.where(small, 1 - square / 8 + square**2 / 384, np.cos(angle / 2))], axis=-1)
+
+
+def _to_vector(q: Any) -> Any:
+    q = _positive(q)
+    v, square = q[..., :3], np.sum(q[..., :3] ** 2, axis=-1, keepdims=True)
+    small = plain(square) <= (SMALL / 2) ** 2
+    sine = np.sqrt(np.where(small, 1.0, square))
+    angle = 2 * np.arctan2(sine, q[..., 3:])
+    return v * np.where(small, 2 + square / 3 + 3 * square**2 / 20, angle / sine)
+
+
+def _to_matrix(q: Any) -> Any:
+    x, y, z, w = (q[..., k] for k in range(4))
+    rows = [
+        [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), -x * x - y * y + z * z + w * w],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _nearest_rotation(m: Any) -> Any:
+    """The orthogonal factor of a matrix, by Newton's iteration (N. J. Higham, *Functions of Matrices*, SIAM 2008, ch. 8).
+
+    Each step doubles the order to which it is right, so that two more than the numbers need leave derivatives to order 7 exact.
+    """
+    if np.any(np.linalg.det(plain(m)) <= 0):
+        raise ValueError("Non-positive determinant (left-handed or null coordinate frame) in rotation matrix")
+    more = 3
+    while more:
+        numbers = plain(m)
+        gap = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
+        more -= gap <= _ORTHOGONAL
+        m = (m + np.swapaxes(np.linalg.inv(m), -1, -2)) / 2
+    return m
+
+
+def _of_matrix(m: Any) -> Any:
+    """Of four formulas the one whose divisor is greatest."""
+    d = [m[..., k, k] for k in range(3)]
+    trace = d[0] + d[1] + d[2]
+    forms = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        parts = {i: 1 - trace + 2 * d[i], j: m[..., j, i] + m[..., i, j], k: m[..., k, i] + m[..., i, k]}
+        forms.append(np.stack([*[parts[n] for n in range(3)], m[..., k, j] - m[..., j, k]], axis=-1))
+    turned = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1], 1 + trace]
+    forms.append(np.stack(turned, axis=-1))
+    greatest = np.argmax(np.stack([*map(plain, d), plain(trace)], axis=-1), axis=-1)[..., None]
+    found = forms[3]
+    for i in range(3):
+        found = np.where(greatest == i, forms[i], found)
+    return _unit(found)
+
+
+def _axes(seq: str) -> tuple[str, bool]:
+    """The axes, and whether they stay where they are."""
+    if not re.match(r"^([xyz]{1,3}|[XYZ]{1,3})$", seq) or any(a == b for a, b in itertools.pairwise(seq)):
+        raise ValueError(f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], no two alike, got {seq}")
+    return seq.lower(), seq.islower()
+
+
+def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
+    axes, fixed = _axes(seq)
+    if len(axes) != 3:
+        raise ValueError(f"Expected 3 axes, got {seq}.")
+    i, j, k = ("xyz".index(a) for a in (axes if fixed else axes[::-1]))
+    symmetric = i == k
+    k = 3 - i - j if symmetric else k
+    sign = (i - j) * (j - k) * (k - i) // 2
+    x = [q[..., n] for n in range(4)]
+    if symmetric:
+        a, b, c, d = x[3], x[i], x[j], x[k] * sign
+    else:
+        a, b, c, d = x[3] - x[j], x[i] + x[k] * sign, x[j] + x[3], x[k] * sign - x[i]
+    if np.any(np.minimum(np.hypot(plain(a), plain(b)), np.hypot(plain(c), plain(d))) < 1e-7):
+        raise ValueError("Gimbal lock detected: the angles have no derivative there; use as_quat, as_matrix or as_rotvec")
+    middle = 2 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
+    half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
+    first, third = half_sum - half_difference, half_sum + half_difference
+    if not symmetric:
+        middle, third = middle - np.pi / 2, third * sign
+    found = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
+    turns = np.where(plain(found) < -np.pi, 2 * np.pi, np.where(plain(found) > np.pi, -2 * np.pi, 0.0))
+    found = found + turns
+    return np.rad2deg(found) if degrees else found
+
+
+def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
+    axes, fixed = _axes(seq)
+    angles = np.deg2rad(angles) if degrees else angles
+    shape = scipy.spatial.transform.Rotation.from_euler(seq, plain(angles)).as_quat().shape  # raises where SciPy does
+    angles = np.reshape(angles, (*shape[:-1], len(axes)))
+    found: Any = None
+    for n, axis in enumerate(axes):
+        one = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
+        turn = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
+        found = turn if found is None else _product(turn, found) if fixed else _product(found, turn)
+    return found
+
+
+# ------------------------------------------------------------------------------------------ the class
+
+
+def quaternion(rotation: Any) -> Any:
+    """The quaternion of a rotation of nodes or of numbers."""
+    return rotation._nodes if isinstance(rotation, Turning) else rotation.as_quat()
+
+
+def made(q: Any) -> Any:
+    """A rotation of nodes."""
+    found: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
+    _set(found, q)
+    return found
+
+
+def _set(self: Any, q: Any) -> None:
+    self._nodes, self._single = q, q.ndim == 1
+
+
+class Turning:
+    """The methods of a ``Rotation`` that is made of nodes."""
+
+    _nodes: Any
+    single = property(lambda self: self._nodes.ndim == 1)
+    shape = property(lambda self: self._nodes.shape[:-1])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        if self._nodes.ndim == 1:
+            raise TypeError("Single rotation has no len().")
+        return int(self._nodes.shape[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        """Some of them."""
+        if self._nodes.ndim == 1:
+            raise TypeError("Single rotation is not subscriptable.")
+        return made(self._nodes[index, ...] if not isinstance(index, tuple) else self._nodes[index])
+
+    def __iter__(self) -> Iterator[Any]:
+        """One after the other."""
+        return (self[k] for k in range(len(self)))
+
+    def as_quat(self, canonical: bool = False, *, scalar_first: bool = False) -> Any:
+        """The quaternion; `canonical` picks of both the one whose first element from the last that is not 0 is positive."""
+        q = self._nodes
+        if canonical:
+            numbers = plain(q)[..., [3, 0, 1, 2]]
+            first = np.take_along_axis(numbers, np.argmax(numbers != 0, axis=-1)[..., None], -1)
+            q = np.where(first < 0, -1.0, 1.0) * q
+        return np.concatenate([q[..., 3:], q[..., :3]], axis=-1) if scalar_first else q
+
+    def as_matrix(self) -> Any:
+        """The matrix."""
+        return _to_matrix(self._nodes)
+
+    def as_rotvec(self, degrees: bool = False) -> Any:
+        """The rotation vector."""
+        found = _to_vector(self._nodes)
+        return np.rad2deg(found) if degrees else found
+
+    def as_euler(self, seq: str, degrees: bool = False, *, suppress_warnings: bool = False) -> Any:
+        """Angles about three axes."""
+        return _to_euler(self._nodes, seq, degrees)
+
+    def as_mrp(self) -> Any:
+        """Modified Rodrigues parameters."""
+        q = _positive(self._nodes)
+        return q[..., :3] / (1 + q[..., 3:])
+
+    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+        """The vectors, turned."""
+        return apply(self, vectors, inverse)
+
+    def inv(self) -> Any:
+        """The rotation back."""
+        return made(self._nodes * np.array([-1.0, -1.0, -1.0, 1.0]))
+
+    def magnitude(self) -> Any:
+        """The angle."""
+        q = self._nodes
+        return 2 * np.arctan2(np.linalg.norm(q[..., :3], axis=-1), np.abs(q[..., 3]))
+
+    def __mul__(self, other: Any) -> Any:
+        """The one after the other."""
+        if not isinstance(other, scipy.spatial.transform.Rotation):
+            return NotImplemented
+        return made(_unit(_product(self._nodes, quaternion(other))))
+
+    def __rmul__(self, other: Any) -> Any:
+        """The one before a rotation of numbers."""
+        if not isinstance(other, scipy.spatial.transform.Rotation):
+            return NotImplemented
+        return made(_unit(_product(quaternion(other), self._nodes)))
+
+    def __pow__(self, n: Any, modulus: None = None) -> Any:
+        """A multiple of the angle about the same axis."""
+        return made(_of_vector(_to_vector(self._nodes) * n))
+
+    def __reduce__(self) -> Any:
+        """A copy of it."""
+        return made, (self._nodes,)
+
+    def _refused(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("not recorded of rotations that are made of nodes; compute with as_quat(), as_matrix() or as_rotvec()")
+
+    mean = reduce = approx_equal = as_davenport = __setitem__ = _refused
+
+    def __repr__(self) -> str:
+        """As of numbers."""
+        return f"<Rotation of nodes, {self._nodes!r}>"
+
+
+def begin(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
+    """The making of a ``Rotation``."""
+    self.__class__ = holding_nodes(Turning, type(self))
+    _set(self, from_quat(quat, scalar_first=scalar_first)._nodes)
+
+
+def from_quat(quat: Any, *, scalar_first: bool = False) -> Any:
+    """``Rotation.from_quat``."""
+    q = floating(quat)
+    if q.ndim < 1 or q.shape[-1] != 4:
+        raise ValueError(f"Expected `quat` to have shape (..., 4), got {q.shape}.")
+    return made(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
+
+
+def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
+    """``Rotation.from_matrix``."""
+    m = floating(matrix)
+    if m.shape[-2:] != (3, 3):
+        raise ValueError(f"Expected `matrix` to have shape (..., 3, 3), got {m.shape}")
+    return made(_of_matrix(m if assume_valid else _nearest_rotation(m)))
+
+
+def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
+    """``Rotation.from_rotvec``."""
+    v = floating(rotvec)
+    if v.ndim < 1 or v.shape[-1] != 3:
+        raise ValueError(f"Expected `rot_vec` to have shape (..., 3), got {v.shape}")
+    return made(_of_vector(np.deg2rad(v) if degrees else v))
+
+
+def from_euler(seq: str, angles: Any, degrees: bool = False) -> Any:
+    """``Rotation.from_euler``."""
+    return made(_of_euler(seq, floating(angles), degrees))
+
+
+def from_mrp(mrp: Any) -> Any:
+    """``Rotation.from_mrp``."""
+    m = floating(mrp)
+    square = np.sum(m * m, axis=-1, keepdims=True)
+    return made(np.concatenate([2 * m, 1 - square], axis=-1) / (1 + square))
+
+
+def from_nodes(quat: Any, *others: Any, **more: Any) -> Any:
+    """What SciPy's own code makes of quaternions that it has computed."""
+    return made(array(quat))
+
+
+def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
+    """``Rotation.apply``."""
+    matrix, vectors = _to_matrix(quaternion(self)), floating(vectors)
+    if vectors.shape[-1] != 3:
+        raise ValueError(f"Expected input of shape (..., 3), got {vectors.shape}.")
+    matrix = np.swapaxes(matrix, -1, -2) if inverse else matrix
+    return (matrix @ vectors[..., None])[..., 0]
+
+
+def power(self: Any, n: Any, modulus: None = None) -> Any:
+    """``Rotation.__pow__`` of numbers by a node."""
+    return made(_of_vector(_to_vector(quaternion(self)) * n))
+
+
+# ------------------------------------------------------------------------------------------ between rotations
+
+
+def slerp(self: Any, times: Any, rotations: Any) -> None:
+    """The making of a ``Slerp``."""
+    times = floating(times)
+    if not isinstance(rotations, scipy.spatial.transform.Rotation) or rotations.single or len(rotations) < 2:
+        raise ValueError("`rotations` must be a `Rotation` instance, of at least 2 rotations.")
+    if times.ndim != 1 or times.shape[0] != len(rotations) or np.any(np.diff(plain(times)) <= 0):
+        raise ValueError("Times must be 1-dimensional, in strictly increasing order, as many as rotations.")
+    self.times, self.timedelta, self.rotations = times, np.diff(times), rotations[:-1]
+    self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
+
+
+def slerp_at(self: Any, times: Any) -> Any:
+    """``Slerp.__call__``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
+    times = floating(times)
+    numbers, known = plain(times), plain(self.times)
+    if times.ndim > 1 or np.any(numbers < known[0]) or np.any(numbers > known[-1]):
+        raise ValueError(f"Interpolation times must be within the range [{known[0]}, {known[-1]}], at most 1-dimensional.")
+    where = np.maximum(np.searchsorted(known, numbers) - 1, 0)
+    part = (times - self.times[where]) / self.timedelta[where]
+    turn = _of_vector(self.rotvecs[where] * part[..., None])
+    return made(_unit(_product(quaternion(self.rotations)[where], turn)))

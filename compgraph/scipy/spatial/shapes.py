@@ -1,0 +1,85 @@
+"""Shapes laid over one another, paths on a sphere, and the nearest of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.spatial
+
+from ...graph import Node
+from ...interception import original_of
+from ..steps import array, floating, hold_nodes, plain
+from .distances import minkowski_distance
+
+
+def procrustes(data1: Any, data2: Any) -> Any:
+    """``scipy.spatial.procrustes``: J. C. Gower, "Generalized procrustes analysis", Psychometrika 40 (1975)."""
+    one, two = floating(data1), floating(data2)
+    if one.ndim != 2 or one.shape != two.shape or not one.size:
+        raise ValueError("Input matrices must be two-dimensional, of the same shape, and not empty")
+    one, two = one - np.mean(one, 0), two - np.mean(two, 0)
+    sizes = np.linalg.norm(one), np.linalg.norm(two)
+    if any(plain(size) == 0 for size in sizes):
+        raise ValueError("Input matrices must contain >1 unique points")
+    one, two = one / sizes[0], two / sizes[1]
+    turn, scale = scipy.linalg.orthogonal_procrustes(one, two)
+    two = two @ np.transpose(turn) * scale
+    return one, two, np.sum((one - two) ** 2)
+
+
+def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-07) -> Any:
+    """``scipy.spatial.geometric_slerp``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
+    start, end, t = floating(start), floating(end), floating(t)
+    own = original_of(scipy.spatial.geometric_slerp)
+    own(plain(start), plain(end), plain(t), tol)  # raises and warns where SciPy does
+    if np.array_equal(plain(start), plain(end)):
+        raise ValueError("scipy.spatial.geometric_slerp: between a point and itself the path has no direction, and no derivative")
+    length = np.linalg.norm(start)
+    first = start / length
+    rest = end - (first @ end) * first
+    height = np.linalg.norm(rest)
+    angle = np.arctan2(length * height, start @ end)
+    t = t[..., None] * angle
+    return np.cos(t) * first + np.sin(t) * (rest / height)
+
+
+# ------------------------------------------------------------------------------------------ nearest points
+
+
+class Tree:
+    """The methods of a ``KDTree`` over points that are nodes."""
+
+    _nodes: Any
+
+    def query(self, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
+        """The nearest points: their distances, and which they are."""
+        return nearest(self, x, k, eps, p, **options)
+
+    def _refused(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("a KDTree over nodes answers query() only; use the distances of scipy.spatial.distance.cdist")
+
+    sparse_distance_matrix = _refused
+
+
+def tree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+    """The making of a ``KDTree``."""
+    data = floating(data)
+    original_of(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
+    if isinstance(data, Node):
+        self._nodes = data
+        hold_nodes(self, Tree)
+
+
+def nearest(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
+    """``KDTree.query``: which points are nearest is a choice; the distances to them are recorded."""
+    x = array(x)
+    numbers, where = original_of(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
+    if self.boxsize is not None:
+        raise TypeError("scipy.spatial.KDTree: distances around a torus (boxsize=) are not recorded")
+    points = getattr(self, "_nodes", self.data)
+    there = np.isfinite(numbers)
+    base = x[..., None, :] if np.ndim(where) == x.ndim else x
+    found = minkowski_distance(base, points[np.where(there, where, 0)], p)
+    return np.where(there, found, np.inf) if not np.all(there) else found, where

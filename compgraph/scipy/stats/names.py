@@ -1,0 +1,84 @@
+"""What of ``scipy.stats`` has no derivative, and what to use instead."""
+
+from __future__ import annotations
+
+PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
+
+# Objects with methods, errors, and classes that hold no numbers of the user's
+PLAIN = frozenset(
+    """
+    rv_continuous rv_discrete multivariate_normal multivariate_t dirichlet wishart invwishart multinomial matrix_normal matrix_t
+    dirichlet_multinomial vonmises_fisher normal_inverse_gamma multivariate_hypergeom ortho_group special_ortho_group
+    random_correlation random_table uniform_direction unitary_group BootstrapMethod MonteCarloMethod PermutationMethod
+    ConstantInputWarning DegenerateDataWarning NearConstantInputWarning FitError make_distribution Covariance
+    """.split()
+)
+
+_RANKS = "its statistic depends on the order of the data alone and has no derivative; give plain numbers (x.value)"
+_SEARCH = "plain numbers (x.value): it searches; differentiate the likelihood, by logpdf, and optimise that"
+_RESAMPLED = "plain numbers (x.value): it resamples; the statistic itself keeps the graph"
+_TEST = "plain numbers (x.value): no rule is known of its distribution; its statistic can be written in steps of NumPy's"
+_COUNTED = "plain numbers (x.value): it counts, and counts have no derivative; a smooth weight of each bin, by np.exp, has one"
+_CUT = "np.where or an index of yours, x[mask], and the statistic of that"
+_PLOT = "plain numbers (x.value): what is drawn has no derivative"
+_NEW = "the distributions of the older form, scipy.stats.norm and its like"
+_STEPS = "its definition, in steps of NumPy's"
+
+
+def _all(names: str, advice: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), advice)
+
+
+_DRAWN = "draws of a standard normal, plain, turned by np.linalg.cholesky(cov) and moved by the mean"
+_FIT = "plain data (x.value), or logpdf summed, whose gradient a search can use"
+_MULTIVARIATE = {
+    "multivariate_normal.rvs": _DRAWN,
+    "multivariate_t.rvs": _DRAWN,
+    **_all("multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf", "plain numbers (x.value): SciPy integrates by chance"),
+    **_all("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT),
+    **_all("rv_continuous.expect rv_discrete.expect", "a sum of values times pdf or pmf, over nodes of a quadrature of yours"),
+    "multivariate_t.entropy": _STEPS,
+    **_all("dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weigh by logpdf or logpmf"),
+    **_all("wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _STEPS),
+    **_all("invwishart.entropy multinomial.entropy multinomial.cov", _STEPS),
+    **{
+        f"{name}.{method}": _STEPS
+        for name in ("matrix_normal", "matrix_t", "vonmises_fisher", "normal_inverse_gamma")
+        for method in ("pdf", "logpdf", "rvs", "__call__")
+    },
+    **{
+        f"{name}.{method}": _STEPS
+        for name in ("dirichlet_multinomial", "multivariate_hypergeom")
+        for method in ("pmf", "logpmf", "__call__")
+    },
+}
+
+REFUSED = {
+    **_all(
+        """
+        spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal friedmanchisquare
+        ranksums brunnermunzel ansari mood median_test chatterjeexi page_trend_test bws_test ks_1samp ks_2samp kstest cramervonmises
+        cramervonmises_2samp epps_singleton_2samp anderson_ksamp percentileofscore ecdf logrank quantile_test fligner
+        """,
+        _RANKS,
+    ),
+    **_all("fit boxcox_normmax yeojohnson_normmax ppcc_max goodness_of_fit expectile", _SEARCH),
+    **_all(
+        "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd poisson_means_test",
+        _RESAMPLED,
+    ),
+    **_all(
+        """
+        anderson shapiro skewtest kurtosistest normaltest bartlett levene alexandergovern combine_pvalues false_discovery_control
+        bayes_mvs mvsdist barnard_exact boschloo_exact fisher_exact chi2_contingency binomtest kstatvar directional_stats
+        """,
+        _TEST,
+    ),
+    **_all("binned_statistic binned_statistic_2d binned_statistic_dd cumfreq relfreq mode rv_histogram CensoredData", _COUNTED),
+    **_all("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _CUT),
+    **_all("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT),
+    **_all("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _NEW),
+    **_all("quantile scoreatpercentile", "np.quantile or np.percentile, of the same meaning"),
+    **_all("lmoment obrientransform wasserstein_distance_nd", _STEPS),
+    **_MULTIVARIATE,
+}

@@ -1,0 +1,86 @@
+"""Derivatives of those of ``scipy.signal``'s functions that solve linear systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+from arguments import complexes, real
+from scipy_checks import cases, checked
+
+
+x = real(20)
+b, a = np.array([0.3, 0.5, 0.2]), np.array([1.2, -0.3, 0.1])
+sos = np.delete(scipy.signal.butter(4, 0.3, output="sos"), 3, axis=1)
+
+
+def so(q: Any) -> Any:
+    """Sections, whose fourth coefficient is 1."""
+    return np.concatenate([q[:, :3], np.ones((len(q), 1), q.dtype), q[:, 3:]], axis=1)
+
+
+z, p = complexes(2) * 0.4, complexes(2, seed=3) * 0.3
+A, B, CC, D = real(2, 2) * 0.3 - np.eye(2), real(2, 1), real(1, 2), real(1, 1)
+t = np.linspace(0, 1, 6)
+h = np.array(0.3)
+
+CASES: dict[str, list[tuple[Any, ...]]] = {
+    "filtfilt, by padding": [
+        (f"{name} {kind}", function, *arguments)
+        for kind in ("odd", "even", "constant", None)
+        for name, function, arguments in (
+            ("filtfilt", lambda b, a, x, k=kind: scipy.signal.filtfilt(b, a, x, padtype=k), (b, a, x)),
+            ("sosfiltfilt", lambda s, x, k=kind: scipy.signal.sosfiltfilt(so(s), x, padtype=k, padlen=5), (sos, x)),
+        )
+    ],
+    "savgol_filter, by mode": [
+        (m, lambda x, m=m: scipy.signal.savgol_filter(x, 5, 2, mode=m, axis=0, cval=1.0), real(8, 2))
+        for m in ("constant", "nearest", "wrap")
+    ],
+    "cont2discrete": [
+        (m, lambda A, B, C, D, m=m: scipy.signal.cont2discrete((A, B, C, D), 0.1, m)[:4], A, B, CC, D * (m != "impulse"))
+        for m in ("zoh", "bilinear", "euler", "foh", "impulse", "backward_diff")
+    ],
+    "others": [
+        ("filtfilt gust", lambda b, a, x: scipy.signal.filtfilt(b, a, x, method="gust"), b, a, x),
+        ("filtfilt axis", lambda b, a, x: scipy.signal.filtfilt(b, a, x, axis=0, padlen=3), b, a, real(6, 2)),
+        ("lfilter_zi", scipy.signal.lfilter_zi, b, a),
+        ("sosfilt_zi", lambda s: scipy.signal.sosfilt_zi(so(s)), sos),
+        ("detrend", scipy.signal.detrend, x),
+        ("detrend bp", lambda x: scipy.signal.detrend(x, bp=[0, 5]), x),
+        ("savgol", lambda x: scipy.signal.savgol_filter(x, 5, 2), x),
+        ("savgol mirror", lambda x: scipy.signal.savgol_filter(x, 5, 2, deriv=1, mode="mirror"), x),
+        ("savgol delta", lambda d: scipy.signal.savgol_filter(x, 5, 2, deriv=1, delta=d), real() + 3),
+        ("resample_poly", lambda x: scipy.signal.resample_poly(x, 3, 2), x),
+        ("decimate", lambda x: scipy.signal.decimate(x, 2), real(60)),
+        (
+            "welch median",
+            lambda x: scipy.signal.welch(x, fs=3.0, nperseg=8, average="median", detrend="linear", scaling="spectrum")[1],
+            real(31),
+        ),
+        ("cont2discrete dt", lambda dt: scipy.signal.cont2discrete((A, B, CC, D), dt)[:4], real() + 3),
+        ("lsim", lambda A, B, CC, D, u: scipy.signal.lsim((A, B, CC, D), u, t)[1], A, B, CC, D, real(6)),
+        ("lsim zoh x0", lambda u, x0: scipy.signal.lsim((A, B, CC, D), u, t, x0, interp=False)[1:], real(6), real(2)),
+        ("lsim tf", lambda b, a, u: scipy.signal.lsim((b, a), u, t)[1], b[:2], a, real(6)),
+        ("impulse", lambda A, B, CC: scipy.signal.impulse((A, B, CC, D), T=t)[1], A, B, CC),
+        ("step", lambda A, B, CC: scipy.signal.step((A, B, CC, D), T=t)[1], A, B, CC),
+        ("dlsim", lambda A, B, CC, D, u: scipy.signal.dlsim((A, B, CC, D, 0.1), u)[1], A, B, CC, D, real(6, 1)),
+        ("dimpulse", lambda A: scipy.signal.dimpulse((A, B, CC, D, 0.1), n=4)[1][0], A),
+        ("dstep", lambda A: scipy.signal.dstep((A, B, CC, D, 0.1), n=4)[1][0], A),
+        ("firls", lambda d: scipy.signal.firls(7, [0, 0.3, 0.5, 1.0], d), np.array([1.0, 0.9, 0.2, 0.1])),
+        (
+            "butter sos filt",
+            lambda w, x: scipy.signal.sosfiltfilt(scipy.signal.butter(2, w, output="sos"), x),
+            np.array(0.3),
+            real(30),
+        ),
+        ("ss obj", lambda A, u: scipy.signal.lsim(scipy.signal.StateSpace(A, B, CC, D), u, t)[1], A, real(6)),
+    ],
+}
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
+def test_derivatives(function: Any, arguments: Any) -> None:
+    checked(function, arguments)

@@ -1,0 +1,181 @@
+"""Names by which arrays are made mean more while a function is differentiated, and only then."""
+
+from __future__ import annotations
+
+import math
+import threading
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import zeros as made_by_name
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.interception.making import answers
+
+ORIGINALS = {(id(space), name): (space, name, space[name]) for space, name, _ in answers()}
+X = np.array([0.8, 1.3])
+TABLE = np.ones(2)
+
+
+def is_restored() -> bool:
+    return all(space[name] is original for space, name, original in ORIGINALS.values()) and type(TABLE) is np.ndarray
+
+
+def filled(x: Any) -> Any:
+    a = np.zeros(2)
+    a[0] = x[0] ** 2
+    return np.sum(a)
+
+
+def test_names_are_as_they_were() -> None:
+    assert ad.grad(filled)(X).tolist() == [1.6, 0.0]
+    assert is_restored()
+    with pytest.raises(ZeroDivisionError):
+        ad.grad(lambda x: filled(x) / 0 if np.zeros(1) is None else 1 // 0)(X)
+    assert is_restored()
+
+
+def test_names_that_were_imported() -> None:
+    def f(x: Any) -> Any:
+        a = made_by_name(2)
+        a[1] = x[1]
+        return np.sum(a)
+
+    before = made_by_name
+    assert ad.grad(f)(X).tolist() == [0.0, 1.0]
+    assert made_by_name is before
+
+
+def test_names_that_are_bound_later_or_anew() -> None:
+    space: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    a = late(2)\n    a[0] = x[0]\n    return np.sum(a)\n", space)
+    space["late"] = np.zeros
+    assert ad.grad(space["f"])(X).tolist() == [1.0, 0.0]
+    space["late"] = made = lambda n: np.ones(n)
+    assert ad.grad(space["f"])(X).tolist() == [1.0, 0.0]
+    assert space["late"] is made
+
+
+def test_a_name_given_another_meaning_meanwhile_keeps_it() -> None:
+    module = types.ModuleType("someone")
+    exec("from numpy import ones\ndef f(x):\n    global ones\n    ones = len\n    return x[0] * ones([1, 2])\n", vars(module))
+    assert ad.grad(module.f)(X).tolist() == [2.0, 0.0]
+    assert module.ones is len
+
+
+def test_other_threads_get_arrays_of_numpys_own() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=lambda: seen.append((type(np.zeros(2)), type(np.linspace(0, 1, 3)), math.sin(0.5))))
+        thread.start()
+        thread.join()
+        return filled(x)
+
+    assert ad.grad(f)(X).tolist() == [1.6, 0.0]
+    assert seen == [(np.ndarray, np.ndarray, math.sin(0.5))]
+
+
+def test_derivatives_in_many_threads() -> None:
+    def f(x: Any) -> Any:
+        a = TABLE.copy()
+        for _ in range(5):
+            a[0] = a[0] * x[0]
+        return a[0] + math.exp(x[1]) * TABLE[1]
+
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for _ in range(40):
+            found = ad.grad(f)(X)
+            if not np.allclose(found, [5 * X[0] ** 4, math.exp(X[1])]):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert is_restored()
+
+
+def test_nested() -> None:
+    def outer(x: Any) -> Any:
+        a = np.zeros(2)
+        a[:] = ad.grad(filled)(x)
+        return np.sum(a**2)
+
+    np.testing.assert_allclose(ad.grad(outer)(X), [8 * X[0], 0.0])
+    np.testing.assert_allclose(ad.jvp(outer, (X,), (X,))[1], 8 * X[0] ** 2)
+    assert is_restored()
+
+
+def test_turned_off() -> None:
+    cg.interception(False)
+    try:
+        with pytest.raises(cg.EscapeError):
+            ad.grad(filled)(X)
+        with pytest.raises(cg.EscapeError):
+            ad.grad(lambda x: math.sin(x[0]))(X)
+    finally:
+        cg.interception(True)
+    assert ad.grad(filled)(X).tolist() == [1.6, 0.0]
+
+
+def test_it_is_not_turned_off_meanwhile() -> None:
+    with pytest.raises(RuntimeError, match="being differentiated"):
+        ad.grad(lambda x: cg.interception(False) or filled(x))(X)
+    assert is_restored()
+
+
+def test_code_in_c_that_makes_arrays_takes_numbers_and_is_refused() -> None:
+    spatial = pytest.importorskip("scipy.spatial")
+    with pytest.raises(cg.EscapeError, match="ConvexHull"):
+        ad.grad(lambda x: spatial.ConvexHull(np.vstack([np.eye(2), -np.eye(2), x])).volume)(X)
+
+
+def test_patched_numpy_around_and_inside() -> None:
+    def f(x: Any) -> Any:
+        with cg.patched_numpy():
+            a = np.zeros(2)
+            a[1] = x[1]
+        return np.sum(a) + filled(x)
+
+    assert ad.grad(f)(X).tolist() == [1.6, 1.0]
+    with cg.patched_numpy():
+        assert ad.grad(f)(X).tolist() == [1.6, 1.0]
+    assert is_restored()
+
+
+@pytest.mark.parametrize(
+    ("draw", "wanted"),
+    [
+        (lambda rng, x: rng.normal(x[0], x[1]), lambda d, x: [1.0, (d - x[0]) / x[1]]),
+        (lambda rng, x: rng.uniform(x[0], 2 + x[1]), lambda d, x: [1 - (d - x[0]) / (2 + x[1] - x[0]), (d - x[0]) / (2 + x[1] - x[0])]),
+        (lambda rng, x: rng.exponential(x[1]), lambda d, x: [0.0, d / x[1]]),
+        (lambda rng, x: rng.lognormal(x[0], x[1]), lambda d, x: [d, d * (np.log(d) - x[0]) / x[1]]),
+        (lambda rng, x: rng.weibull(x[1]), lambda d, x: [0.0, -d * np.log(d) / x[1]]),
+        (lambda rng, x: rng.pareto(x[1]), lambda d, x: [0.0, -(d + 1) * np.log(d + 1) / x[1]]),
+    ],
+)
+def test_draws_follow_their_parameters(draw: Any, wanted: Any) -> None:
+    drawn = draw(np.random.default_rng(7), X)
+    outside = np.random.default_rng(7)
+    for generator in (lambda: np.random.default_rng(7), lambda: outside):
+        value, found = ad.value_and_grad(lambda x, generator=generator: draw(generator(), x))(X)
+        np.testing.assert_allclose(value, drawn, rtol=1e-14)
+        np.testing.assert_allclose(found, wanted(drawn, X), rtol=1e-12)
+    state = np.random.default_rng(7)
+    draw(state, X)
+    assert outside.bit_generator.state == state.bit_generator.state
+
+
+def test_draws_that_follow_nothing_are_refused() -> None:
+    with pytest.raises(TypeError, match="standard"):
+        ad.grad(lambda x: np.random.default_rng(1).gamma(x[0]))(X)
+    with pytest.raises(TypeError, match="standard"):
+        ad.grad(lambda x: np.random.poisson(x[0]) * x[1])(X)  # noqa: NPY002

@@ -1,0 +1,262 @@
+"""Arrays made within a function that is differentiated: NumPy's own to all the world, nodes once a node is written into them."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg.blas
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.graph import Promotable
+
+X = np.array([0.8, 1.3, 0.4])
+GIVEN = np.array([[2.0, 0.5, 0.1], [0.3, 1.5, 0.2], [0.1, 0.4, 3.0]])
+
+
+def difference(f: Callable[[Any], Any], h: float = 1e-6) -> Any:
+    return np.array([(f(X + step) - f(X - step)) / (2 * h) for step in h * np.eye(3)])
+
+
+def by_index(x: Any) -> Any:
+    a = np.zeros(3)
+    a[0], a[2] = x[0] * x[1], x[2]
+    return a
+
+
+def by_view(x: Any) -> Any:
+    a = np.ones((3, 3))
+    row, transposed = a[1], a.T
+    transposed[0] = x
+    row *= x[1]
+    return a
+
+
+def by_view_of_view(x: Any) -> Any:
+    a = np.zeros(8)
+    b = a.reshape(2, 4)[:, 1:][::-1]
+    b[0] = x
+    return a * np.arange(8.0)
+
+
+def by_function(x: Any) -> Any:
+    a, b, c, d = np.empty(3), np.zeros(3), np.full(3, 2.0), np.eye(3)
+    np.copyto(a, x)
+    np.put(b, [0, 2], x[:2])
+    np.add.at(c, [0, 0, 1], x)
+    np.fill_diagonal(d, x)
+    return np.concatenate([a, b, c, d.ravel()])
+
+
+def by_output(x: Any) -> Any:
+    a, b = np.empty(3), np.empty(())
+    np.multiply(x, 3, out=a)
+    np.sum(x**2, out=b)
+    return a * b
+
+
+def by_methods(x: Any) -> Any:
+    a, b, c = np.zeros(3), np.zeros((3, 1)), np.arange(3.0)
+    a.fill(x[1])
+    b.flat = x
+    b.flat[1] = x[0] ** 2
+    c.put([1], x[2])
+    return np.sum(a * b) * c + a.dot(x) + np.linspace(0, 1, 3).clip(x[2], 0.9)
+
+
+def by_parts_of_complex(x: Any) -> Any:
+    z = np.zeros(3, complex)
+    z.real = x
+    z.imag[1] = x[0]
+    z[2] += 1j * x[1]
+    return np.abs(z * (1 + 2j)) ** 2
+
+
+def of_results(x: Any) -> Any:
+    made = np.linspace(0, 1, 3) * 2 + 1  # computed, copied, gathered, stacked from what was made
+    a, b, c = made.copy(), made[[2, 0, 1]], np.vstack([made, made])
+    a[0], b[1] = x[0], x[1]
+    c[1] = x
+    return a * b + c.sum(axis=0)
+
+
+def of_given(x: Any) -> Any:
+    a, b, c = GIVEN.copy(), GIVEN * 2, GIVEN[0] + 1
+    a[0, 1] = x[0]
+    b[2] = x
+    c[1] -= x[1]
+    return a @ b @ c
+
+
+def changed_afterwards(x: Any) -> Any:
+    w = np.array([1.0, 2.0, 3.0])
+    y = x * w
+    w[0] = 10.0
+    z = x * w
+    w += 1
+    return y * z + w * x
+
+
+def in_single_precision(x: Any) -> Any:
+    a = np.zeros(3, np.float32)
+    a[1:] = x[1:]
+    return a.astype(float) ** 2 + x
+
+
+def through_c_code(x: Any) -> Any:
+    a = np.eye(3) * 2
+    inverse = scipy.linalg.blas.dgemm(1.0, a, a)  # it is asked by nobody, and holds no node
+    a[0] = x
+    return inverse @ a
+
+
+PROGRAMS = [
+    by_index, by_view, by_view_of_view, by_function, by_output, by_methods, by_parts_of_complex, of_results, of_given,
+    changed_afterwards, through_c_code,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", PROGRAMS)
+def test_what_is_filled_has_derivatives(make: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(make(x)))
+
+    wanted = difference(f)
+    np.testing.assert_allclose(ad.grad(f)(X), wanted, atol=1e-8)
+    np.testing.assert_allclose(ad.grad(lambda x: f(x) + np.sum(x**2))(X), wanted + 2 * X, atol=1e-8)
+    np.testing.assert_allclose(ad.jvp(f, (X,), (np.ones(3),))[1], wanted.sum(), atol=1e-8)
+    np.testing.assert_allclose(ad.hessian(f)(X), ad.jacfwd(ad.grad(f))(X), atol=1e-10)
+    np.testing.assert_allclose(ad.jacobian(lambda x: np.ravel(make(x)))(X), ad.jacfwd(lambda x: np.ravel(make(x)))(X), atol=1e-10)
+    second = (ad.grad(f)(X + 1e-5 * X) - ad.grad(f)(X - 1e-5 * X)) / 2e-5
+    np.testing.assert_allclose(ad.hvp(f)(X, X), second, atol=1e-5)
+
+
+def test_single_precision() -> None:
+    found = ad.grad(lambda x: np.sum(in_single_precision(x)))(X)
+    np.testing.assert_allclose(found, [1.0, 2 * X[1] + 1, 2 * X[2] + 1], rtol=1e-6)
+
+
+def within(look: Callable[[Any], Any]) -> Any:
+    """What a function sees while it is differentiated."""
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(look(x))
+        return np.sum(x)
+
+    ad.grad(f)(X)
+    return seen[0]
+
+
+def test_it_is_an_array_like_others() -> None:
+    def look(x: Any) -> Any:
+        a = np.linspace(0.0, 1.0, 5)
+        assert isinstance(a, np.ndarray)
+        assert not isinstance(a, cg.Node)
+        assert a.flags.writeable
+        assert (pickle.loads(pickle.dumps(a)) == a).all()
+        assert type(pickle.loads(pickle.dumps(a))) is np.ndarray
+        assert (copy.deepcopy(a) == a).all()
+        assert float(a[1]) == 0.25
+        assert type(a.sum()) is np.float64
+        assert scipy.linalg.blas.dasum(a) == 2.5
+        assert np.asarray(a) is a
+        return a.tolist()
+
+    assert within(look) == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_what_comes_back_is_plain() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(x**2), {"table": np.zeros(3), "x": x}
+
+    value, aux = ad.grad(f, has_aux=True)(X)
+    assert type(aux["table"]) is np.ndarray
+    assert type(value) is np.ndarray
+    (_, tangent, aux) = ad.jvp(f, (X,), (X,), has_aux=True)
+    assert type(aux["table"]) is np.ndarray
+
+
+def test_arrays_of_the_caller_are_never_changed() -> None:
+    inner, before = np.zeros(3), GIVEN.copy()
+
+    def into_global(x: Any) -> Any:
+        GIVEN[0] = x
+        return np.sum(GIVEN)
+
+    def into_closure(x: Any) -> Any:
+        inner[:2] += x[:2]
+        return np.sum(inner)
+
+    def into_argument(x: Any, array: Any) -> Any:
+        array.T[0] = x[0]
+        return np.sum(array)
+
+    for f, others in ((into_global, ()), (into_closure, ()), (into_argument, (inner,))):
+        with pytest.raises(TypeError, match="Copy it inside the function"):
+            ad.grad(f)(X, *others)  # type: ignore[operator]
+        with pytest.raises(TypeError, match="Copy it inside the function"):
+            ad.jvp(lambda x, f=f, others=others: f(x, *others), (X,), (X,))
+    assert type(GIVEN) is np.ndarray
+    assert (before == GIVEN).all()
+    assert type(inner) is np.ndarray
+    assert not inner.any()
+
+
+def test_what_was_written_into_it_before_stays() -> None:
+    def f(x: Any) -> Any:
+        total = np.zeros(3)
+        total += 1.0
+        first = total * x
+        total[0] = x[0]
+        with cg.no_graph():
+            total[1] = x[1]  # numbers alone
+        return np.sum(first + total)
+
+    assert ad.grad(f)(X).tolist() == [2.0, 1.0, 1.0]
+
+
+def test_integers_ask_for_numbers() -> None:
+    with pytest.raises(cg.EscapeError, match="assigned into a plain array"):
+        ad.grad(lambda x: np.sum(_into(np.zeros(3, int), x)))(X)
+
+
+def _into(array: Any, x: Any) -> Any:
+    array[0] = x[0]
+    return array
+
+
+def test_no_cycle_holds_its_memory() -> None:
+    def look(x: Any) -> Any:
+        a = np.zeros(1000)
+        b = a[[1, 2, 3]]
+        a[:3] = x
+        b[0] = x[0]
+        return weakref.ref(a), weakref.ref(b)
+
+    gc.disable()
+    try:
+        assert [reference() for reference in within(look)] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_it_is_used_by_a_graph_that_lives_on() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(np.arange(3.0))
+        return np.sum(x * kept[0])
+
+    assert ad.grad(f)(X).tolist() == [0.0, 1.0, 2.0]
+    assert isinstance(kept[0], Promotable)  # an array like others, also afterwards
+    x = cg.variable(X)
+    kept[0][1] = x[0]
+    assert ad.reverse.gradient(np.sum(kept[0] * 2))[x].tolist() == [2.0, 0.0, 0.0]
