@@ -114,8 +114,9 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        nodes = [leaf for leaf in leaves_of((args, tuple(kwargs.values()))) if isinstance(leaf, Node)]
-        if all(node.__class__ in INERT for node in nodes):
+        leaves = leaves_of((args, tuple(kwargs.values())))
+        nodes = [leaf for leaf in leaves if isinstance(leaf, Node)]
+        if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(node.__class__ in INERT for node in nodes):
             return original(*args, **kwargs)  # counts and places; numbers it refuses, being hollow
         raise TypeError(unsupported(full, advice))
 

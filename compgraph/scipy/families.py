@@ -26,6 +26,7 @@ FAMILIES = {
     "scipy.signal": "signal",
     "scipy.signal.windows": "signal.windows",
     "scipy.sparse": "sparse",
+    "scipy.sparse.linalg": "sparse.linalg",
     "scipy.spatial": "spatial",
     "scipy.spatial.distance": "spatial.distance",
     "scipy.spatial.transform": "spatial.transform",

@@ -19,7 +19,7 @@ from .solution import solution
 
 # What only says where and how a solver begins: the solution does not depend on it.
 STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "initial_simplex", "tol", "xtol", "rtol", "maxiter"})
-_PLAIN = frozenset({float, int, bool, np.float64, type(None)})
+_PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
 def has_node(value: Any) -> bool:
@@ -64,8 +64,11 @@ class Callback:
 
 
 @functools.cache
-def _signature(function: Any) -> inspect.Signature:
-    return inspect.signature(function)
+def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the parameters of a function, and of those it needs."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in kinds]
+    return tuple([p.name for p in parameters]), tuple([p.name for p in parameters if p.default is inspect.Parameter.empty])
 
 
 class Call:
@@ -95,19 +98,20 @@ class Call:
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, kept: str = "") -> None:
         self.name = function.__name__
         self._own = original_of(function)
-        bound = _signature(function).bind(*args, **kwargs)
-        self._bound, self.given = bound, bound.arguments
+        names, needed = _parameters(function)
+        self.given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if len(self.given) < len(args) + len(kwargs) or any(name not in self.given for name in needed):
+            self._own(*args, **kwargs)  # raises: an argument too many, one twice, or none
         self.raw = dict(self.given)
         extra = self.given.pop("args", ())
         self.extra = extra if isinstance(extra, tuple) else (extra,)
-        names = callbacks.split()
-        self._callbacks = [name for name in names if callable(self.given.get(name))]
+        self._callbacks = [name for name in callbacks.split() if callable(self.given.get(name))]
         for name in self._callbacks:
             self.given[name] = self.wrapped(self.given[name])
         self.others: list[Callback] = []
         self.holds = any(has_node(self.given[name]) for name in kept.split() if name in self.given)
         for name, value in self.given.items():
-            if name not in self._callbacks and name not in kept.split():
+            if value.__class__ not in _PLAIN and name not in self._callbacks and name not in kept.split():
                 self.given[name] = self._plain(name, value)
 
     def wrapped(self, function: Any, extra: Any = None) -> Any:
@@ -121,7 +125,7 @@ class Call:
 
     def __call__(self) -> Any:
         """What SciPy gives."""
-        return self._own(*self._bound.args, **self._bound.kwargs)
+        return self._own(**self.given)
 
     @property
     def function(self) -> Any:
@@ -131,7 +135,7 @@ class Call:
     @property
     def met(self) -> bool:
         """Whether a node was met in a function, or is among its further arguments."""
-        if self.holds or has_node(self.extra):
+        if self.holds or (self.extra and has_node(self.extra)):
             return True
         functions = [*[self.given[name] for name in self._callbacks], *self.others]
         return any(f.met for f in functions)

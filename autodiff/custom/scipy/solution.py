@@ -156,7 +156,8 @@ class Solution:
         for i, operand in zip(self.positions, operands, strict=False):
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
-            if operand is not node and operand is not node.plain:
+            same = operand is node or operand is node.plain
+            if not same and (isinstance(operand, Node) or not np.array_equal(operand, node.plain, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
         return given

@@ -8,38 +8,46 @@ from typing import Any
 import scipy.sparse
 
 from ..policy import Policy
-from . import making, products, recorded
+from . import arithmetic, making
+from . import recorded as recorded  # fills in the methods of matrices whose elements are nodes
+from .arithmetic import add, matmul, multiply
+from .elements import built, is_recorded, parts_of, settled
+from .patterns import Pattern
+from .products import product, solution, times
 
-__all__ = ["POLICY", "making", "products", "recorded"]
+__all__ = [
+    "POLICY", "Pattern", "add", "built", "is_recorded", "matmul", "multiply", "parts_of", "product", "settled", "solution",
+    "times",
+]  # fmt: skip
 
 _CLASSES = [f"{format}_{kind}" for format in ("csr", "csc", "coo", "bsr", "dia", "dok", "lil") for kind in ("array", "matrix")]
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__matmul__": recorded.matmul,
-    "__rmatmul__": recorded.rmatmul,
-    "dot": recorded.dot,
-    "multiply": recorded.multiply,
-    "__truediv__": recorded.divide,
-    "__add__": recorded.add,
-    "__radd__": recorded.add,
-    "__sub__": recorded.subtract,
-    "__rsub__": recorded.rsubtract,
+    "__matmul__": arithmetic.matmul,
+    "__rmatmul__": arithmetic.rmatmul,
+    "dot": arithmetic.dot,
+    "multiply": arithmetic.multiply,
+    "__truediv__": arithmetic.divide,
+    "__add__": arithmetic.add,
+    "__radd__": arithmetic.add,
+    "__sub__": arithmetic.subtract,
+    "__rsub__": arithmetic.rsubtract,
     "__init__": making.make,
 }
-_OF_ARRAYS = {"__mul__": recorded.multiply, "__rmul__": recorded.multiply}
+_OF_ARRAYS = {"__mul__": arithmetic.multiply, "__rmul__": arithmetic.multiply}
 
 
 def _rmul_of_matrix(a: Any, b: Any) -> Any:
-    return _product_of_matrix(a, b, recorded.rmatmul)
+    return _product_of_matrix(a, b, arithmetic.rmatmul)
 
 
 def _mul_of_matrix(a: Any, b: Any) -> Any:
-    return _product_of_matrix(a, b, recorded.matmul)
+    return _product_of_matrix(a, b, arithmetic.matmul)
 
 
 def _product_of_matrix(a: Any, b: Any, product: Any) -> Any:
     """``a * b`` of what SciPy calls a matrix: a product, but with a number."""
     is_number = not scipy.sparse.issparse(b) and getattr(b, "ndim", 1) == 0
-    return recorded.multiply(a, b) if is_number else product(a, b)
+    return arithmetic.multiply(a, b) if is_number else product(a, b)
 
 
 _OF_MATRICES = {"__mul__": _mul_of_matrix, "__rmul__": _rmul_of_matrix}
@@ -54,8 +62,8 @@ def _methods() -> Iterator[tuple[str, Any]]:
 
 _PLAIN = """
     SparseEfficiencyWarning SparseWarning eye eye_array identity issparse isspmatrix isspmatrix_bsr isspmatrix_coo isspmatrix_csc
-    isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil get_index_dtype safely_cast_index_arrays sparray spmatrix rand random
-    random_array load_npz
+    isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil get_index_dtype safely_cast_index_arrays sparray spmatrix
+    rand random random_array load_npz
 """
 
 POLICY = Policy(
@@ -69,10 +77,13 @@ POLICY = Policy(
         "kron": making.kron,
         "kronsum": making.kronsum,
         "find": making.find,
+        "matrix_transpose": making.transpose,
+        "permute_dims": making.permute_dims,
+        "swapaxes": making.swapaxes,
     },
     plain=frozenset([*_PLAIN.split(), *_CLASSES]),
     refused={
         "save_npz": "A.data.value with its indices: a file keeps no graph",
-        **dict.fromkeys(("expand_dims", "permute_dims", "swapaxes", "matrix_transpose"), "A.T, A.reshape"),
+        "expand_dims": "a matrix of two dimensions: those of others cannot hold nodes",
     },
 )

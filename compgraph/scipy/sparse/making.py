@@ -1,6 +1,6 @@
 """How sparse matrices are made of nodes: by their classes, of diagonals, and of blocks.
 
-SciPy's own function is given numbers in the place of the elements; see `recorded`.
+SciPy's own function is given numbers in the place of the elements; see `elements`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import numpy as np
 import scipy.sparse
 
 from ...graph import Node, gathered
-from ...interception import holds_node, original_of
-from .recorded import FORMATS, add, built, is_recorded, numbered, plain_class, read, settled
+from ...interception import original_of
+from .arithmetic import add
+from .elements import FORMATS, built, is_recorded, numbered, plain_class, read, settled
 
 Function = Callable[..., Any]
 
 
-_HOLDING = tuple(
-    getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix")
-)
+_HOLDING = tuple(getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix"))
 
 
 def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
@@ -74,12 +73,10 @@ def diagonals(name: str) -> Function:
     """The answer of `diags` and `diags_array`."""
     own = original_of(getattr(scipy.sparse, name))
 
-    def answer(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
-        rows = [diagonals] if np.ndim(diagonals[0] if isinstance(diagonals, (list, tuple)) else diagonals[:1]) == 0 else diagonals
-        single = isinstance(diagonals, Node) and diagonals.ndim == 1
-        rows = [diagonals] if single else list(rows)
-        if len(rows) == 1 and isinstance(rows[0], (list, tuple)) and rows[0] is diagonals:
-            single = True
+    def answer(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+        offsets = args[0] if args else options.get("offsets", 0)
+        single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
+        rows = [diagonals] if single else list(diagonals)
         parts = [np.atleast_1d(gathered(row)) for row in rows]
         numbers, start = [], 1
         for part in parts:
@@ -96,7 +93,7 @@ def _in_format(matrix: Any, name: Any) -> Any:
     return matrix.asformat(name if name in FORMATS else "csr")
 
 
-def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
+def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = gathered(data)
     found = original_of(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
@@ -107,7 +104,7 @@ def of_blocks(name: str) -> Function:
     """The answer of functions that put matrices beside each other."""
     own = original_of(getattr(scipy.sparse, name))
 
-    def answer(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:  # noqa: A002
+    def answer(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         elements: list[Any] = []
         count = 0
 
@@ -115,11 +112,15 @@ def of_blocks(name: str) -> Function:
             nonlocal count
             if block is None:
                 return None
-            if isinstance(block, (list, tuple)) and any(scipy.sparse.issparse(b) or isinstance(b, Node) or b is None for b in block):
+            if isinstance(block, (list, tuple)) and any(
+                scipy.sparse.issparse(b) or isinstance(b, Node) or b is None for b in block
+            ):
                 return [numbers(b) for b in block]
             if not scipy.sparse.issparse(block):
                 block = gathered(block)
-                block = scipy.sparse.coo_array(block) if not isinstance(block, Node) else _made(scipy.sparse.coo_array, block, None)
+                block = (
+                    scipy.sparse.coo_array(block) if not isinstance(block, Node) else _made(scipy.sparse.coo_array, block, None)
+                )
             block = settled(block)
             found = numbered(block, count)
             elements.append(block.data)
@@ -133,7 +134,7 @@ def of_blocks(name: str) -> Function:
     return answer
 
 
-def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
     one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(gathered(m))) for m in (A, B))
     own = original_of(scipy.sparse.kron)
@@ -142,7 +143,7 @@ def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy'
     return _in_format(built(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
 
 
-def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kronsum``."""
     left = kron(scipy.sparse.eye_array(B.shape[0]), A)
     return _in_format(add(left, kron(B, scipy.sparse.eye_array(A.shape[0]))), format)
@@ -152,11 +153,26 @@ def triangle(name: str) -> Function:
     """The answer of `tril` and `triu`."""
     own = original_of(getattr(scipy.sparse, name))
 
-    def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: A002, N803 (SciPy's names)
+    def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
         source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A)))
         return _in_format(read(own(numbered(source), k), source.data), format or source.format)
 
     return answer
+
+
+def transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.matrix_transpose``."""
+    return A.transpose()
+
+
+def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.permute_dims``."""
+    return A if axes is not None and [axis % 2 for axis in axes] == [0, 1] else A.transpose()
+
+
+def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.swapaxes``."""
+    return A if axis1 % 2 == axis2 % 2 else A.transpose()
 
 
 def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
@@ -164,6 +180,3 @@ def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A))).tocoo()
     there = np.flatnonzero(np.asarray(getattr(source.data, "plain", source.data)) != 0)
     return source.row[there], source.col[there], source.data[there]
-
-
-__all__ = ["diagonals", "find", "holds_node", "kron", "kronsum", "make", "of_blocks", "spdiags", "triangle"]

@@ -52,7 +52,7 @@ class Pattern:
             made.shape, made._parts = self.shape[::-1], self._parts[:: -1 if self.format == "coo" else 1]
             made._transposed, made._places = self, None
             self._transposed = made
-        return self._transposed  # type: ignore[return-value]
+        return self._transposed
 
     @property
     def rows(self) -> Any:
@@ -83,5 +83,5 @@ class Pattern:
 def summing(targets: Any, count: int) -> Any:
     """The matrix that adds each of several numbers to one of `count` sums."""
     targets = np.asarray(targets)
-    ones = np.ones(targets.size)
+    ones = np.ones(targets.size, np.int8)  # so that sums keep their dtype
     return scipy.sparse.csr_array((ones, (targets, np.arange(targets.size))), shape=(count, targets.size))

@@ -1,247 +1,32 @@
-"""Sparse matrices whose elements are nodes: of SciPy's classes, with `data` a node and all else plain.
-
-What moves elements about (a transposition, another format, an index) is done by SciPy with a matrix that holds the numbers 1,
-2, 3 ... in the place of the elements, and read off that. So each means what it means there.
-"""
+"""The methods of sparse matrices whose elements are nodes; see `elements`."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ...graph import Node, gathered, to_plain
+from ...graph import gathered, to_plain
 from ...protocols import unsupported
-from .patterns import Pattern, summing
-from .products import dense, product, times
+from .arithmetic import add, divide, dot, matmul, multiply, negative, rmatmul, rsubtract, subtract
+from .elements import FORMATS, METHODS, built, numbered, pattern_of, read, settled
+from .patterns import summing
+from .products import dense, times
 
-FORMATS = ("csr", "csc", "coo")
 _UFUNCS = "sin tan arcsin arctan sinh tanh arcsinh arctanh rint sign expm1 log1p deg2rad rad2deg floor ceil trunc sqrt"
-_KEPT = frozenset(
-    {"shape", "ndim", "dtype", "format", "nnz", "size", "getnnz", "get_shape", "getformat", "has_canonical_format"}
-    | {"has_sorted_indices", "indices", "indptr", "row", "col", "coords", "data", "maxprint"}
-)
-
-
-# ------------------------------------------------------------------------------------------------ making
-
-
-@functools.cache
-def recorded_class(kind: type) -> type:
-    """The class of SciPy's matrices of a kind whose elements are nodes."""
-    if is_recorded(kind):
-        return kind
-    methods = {name: value for name, value in vars(Recorded).items() if name not in ("__dict__", "__weakref__", "__doc__")}
-    known = {*methods, *_KEPT}
-    names = [name for name in dir(kind) if not name.startswith("_") and name not in known]
-    # With the methods and one base: an object of SciPy's class can become one of this, whose layout is the same.
-    return type(kind.__name__, (kind,), {**{name: _refusal(name) for name in names}, **methods})
-
-
-def is_recorded(kind: type) -> bool:
-    """Whether the elements of matrices of a class are nodes."""
-    return getattr(kind, "_holds_node", False)
-
-
-def _refusal(name: str) -> Any:
-    def refuse(self: Any) -> Any:
-        raise AttributeError(unsupported(f"{name} of a sparse matrix", "functions of A.data, or a dense matrix, A.toarray()"))
-
-    return property(refuse)
-
-
-def plain_class(kind: Any) -> Any:
-    """SciPy's own class of a matrix."""
-    return kind.__base__ if is_recorded(kind) else kind
-
-
-def built(matrix: Any, data: Any) -> Any:
-    """A matrix of the pattern of another, with these elements; plain if they are."""
-    if matrix.format not in FORMATS:
-        raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
-    made: Any = object.__new__(plain_class(type(matrix)))
-    made.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
-    made.data = data
-    if isinstance(data, Node):
-        made.__class__ = recorded_class(type(made))
-    return made
-
-
-def numbered(matrix: Any, start: int = 0) -> Any:
-    """The matrix that holds 1, 2, 3 ... in the place of the elements, counted from a start."""
-    return built(matrix, np.arange(start + 1, start + 1 + matrix.nnz, dtype=np.int64))
-
-
-def read(found: Any, data: Any) -> Any:
-    """What SciPy gave of a matrix of numbers, with the elements that are meant: a matrix, an array or a number."""
-    if scipy.sparse.issparse(found):
-        found = found if found.format in FORMATS else found.tocsr()
-        return built(found, data[np.asarray(found.data, np.int64) - 1])
-    places = np.asarray(found, np.int64)
-    if not data.shape[0]:
-        return np.zeros(places.shape, data.dtype)[()]
-    return np.where(places > 0, data[np.maximum(places - 1, 0)], 0)
-
-
-def settled(matrix: Any) -> Any:
-    """A matrix with each place at most once: of others, elements are added. In the format csr, csc or coo."""
-    if matrix.format not in FORMATS:
-        matrix = matrix.tocsr()
-    if matrix.format != "coo" and matrix.has_canonical_format:
-        return matrix
-    pattern = pattern_of(matrix)
-    places, which = np.unique(_places(pattern), return_inverse=True)
-    if places.size == pattern.count:
-        return matrix
-    data = times(matrix.data, matrix=summing(np.ravel(which), places.size).astype(matrix.dtype))
-    return _at(matrix, places, data).asformat(matrix.format)
-
-
-def _at(like: Any, places: Any, data: Any) -> Any:
-    """The matrix in the format coo of the shape and kind of another, with elements at places counted by rows."""
-    kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
-    return built(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
-
-
-def _places(pattern: Pattern) -> Any:
-    """The places of elements, counted by rows."""
-    return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
-
-
-def pattern_of(matrix: Any) -> Pattern:
-    """Where the elements of a matrix stand."""
-    if not is_recorded(type(matrix)):
-        return Pattern(matrix)
-    if "_pattern" not in matrix.__dict__:
-        matrix.__dict__["_pattern"] = Pattern(matrix)
-    return matrix.__dict__["_pattern"]  # type: ignore[no-any-return]
-
-
-def parts_of(matrix: Any) -> tuple[Any, Pattern]:
-    """The elements of a matrix of any format, and where they stand; of csr and csc as they are, of others by columns."""
-    if matrix.format not in ("csr", "csc"):
-        matrix = matrix.tocsc()
-    matrix = settled(matrix)
-    return matrix.data, pattern_of(matrix)
-
-
-# ---------------------------------------------------------------------------------------------- products
-
-
-def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` with a sparse matrix on the left."""
-    if scipy.sparse.issparse(b):
-        return _sparse_product(a, b)
-    b = gathered(b)
-    if not isinstance(b, np.ndarray) or not b.ndim:
-        b = b if isinstance(b, Node) else np.asarray(b)
-    if not b.ndim:
-        raise ValueError("Scalar operands are not allowed, use '*' instead")
-    if b.ndim > 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
-    return product(a.data, b, pattern=pattern_of(a)) if is_recorded(type(a)) else times(b, matrix=a)
-
-
-def rmatmul(a: Any, b: Any) -> Any:
-    """``b @ a`` with a sparse matrix on the right."""
-    if scipy.sparse.issparse(b):
-        return _sparse_product(b, a)
-    return np.transpose(matmul(a.transpose(), np.transpose(gathered(b))))
-
-
-def dot(a: Any, b: Any) -> Any:
-    """``a.dot(b)``, where b may be a number."""
-    return multiply(a, b) if not scipy.sparse.issparse(b) and np.ndim(gathered(b)) == 0 else matmul(a, b)
-
-
-def _sparse_product(a: Any, b: Any) -> Any:
-    """``a @ b`` of two sparse matrices: each element of a meets those of a row of b."""
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
-    left, right = settled(a.tocsr()), settled(b.tocsr())
-    one, two = pattern_of(left), pattern_of(right)
-    starts, counts = right.indptr[one.cols], np.diff(right.indptr)[one.cols]
-    of_left = np.repeat(np.arange(one.count), counts)
-    of_right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    places, which = np.unique(one.rows[of_left].astype(np.int64) * b.shape[1] + two.cols[of_right], return_inverse=True)
-    data = times(left.data[of_left] * right.data[of_right], matrix=summing(np.ravel(which), places.size))
-    shaped = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
-    return _at(shaped, places, data).tocsr()
-
-
-# ------------------------------------------------------------------------------------- element by element
-
-
-def multiply(a: Any, b: Any) -> Any:
-    """``a.multiply(b)``: by a number, by a dense array that broadcasts, or element by element."""
-    if scipy.sparse.issparse(b):
-        return _both(a, b)
-    b = gathered(b)
-    if np.ndim(b) == 0:
-        a = a if a.format in FORMATS else a.tocsr()
-        return built(a, a.data * b)
-    a = settled(a).tocoo()
-    if np.broadcast_shapes(a.shape, np.shape(b)) != tuple(a.shape):
-        raise ValueError(f"a sparse matrix of shape {a.shape} cannot be multiplied by an array of shape {np.shape(b)}")
-    pattern = pattern_of(a)
-    factors = np.broadcast_to(b if isinstance(b, Node) else np.asarray(b), a.shape)[pattern.rows, pattern.cols]
-    return built(a, a.data * factors)
-
-
-def _both(a: Any, b: Any) -> Any:
-    """The products of the elements at places that two matrices both have."""
-    if a.shape != b.shape:
-        raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
-    a, b = settled(a), settled(b)
-    places, one, two = np.intersect1d(_places(pattern_of(a)), _places(pattern_of(b)), return_indices=True)
-    return _at(a, places, a.data[one] * b.data[two]).tocsr()
-
-
-def divide(a: Any, b: Any) -> Any:
-    """``a / b`` by a number or a dense array."""
-    if scipy.sparse.issparse(b):
-        raise TypeError(unsupported("the quotient of sparse matrices", "A.toarray() / B.toarray()"))
-    return multiply(a, 1.0 / gathered(b))
-
-
-def add(a: Any, b: Any, sign: int = 1) -> Any:
-    """``a + b``, or with a sign of -1 ``a - b``."""
-    if not scipy.sparse.issparse(b):
-        b = gathered(b)
-        if np.ndim(b) == 0:
-            if isinstance(b, Node) or b != 0:
-                raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
-            return a.copy()
-        return a.toarray() + b if sign > 0 else a.toarray() - b
-    if a.shape != b.shape:
-        raise ValueError(f"inconsistent shapes {a.shape} and {b.shape}")
-    a, b = settled(a), settled(b)
-    together = np.concatenate([_places(pattern_of(a)), _places(pattern_of(b))])
-    places, which = np.unique(together, return_inverse=True)
-    data = times(np.concatenate([a.data, sign * b.data]), matrix=summing(np.ravel(which), places.size))
-    return _at(a, places, data).asformat("csr" if a.format == "coo" else a.format)
-
-
-def subtract(a: Any, b: Any) -> Any:
-    """``a - b``."""
-    return add(a, b, -1)
-
-
-def rsubtract(a: Any, b: Any) -> Any:
-    """``b - a``."""
-    return add(negative(a), b)
-
-
-def negative(a: Any) -> Any:
-    """``-a``."""
-    return built(a, -a.data) if a.format in FORMATS else -a
 
 
 def _elementwise(ufunc: Any) -> Callable[[Any], Any]:
     return lambda self: built(self, ufunc(self.data))
+
+
+def _refused(what: str, instead: str) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any) -> Any:
+        raise TypeError(unsupported(f"{what} of a sparse matrix", instead))
+
+    return refuse
 
 
 class Recorded:
@@ -250,11 +35,20 @@ class Recorded:
     _holds_node = True  # see `interception.exchanged.holds_node`
     __array_priority__ = 1000.0
     __array_ufunc__ = None
+    data: Any
+    format: Any
+    shape: Any
 
     __matmul__, __rmatmul__, dot = matmul, rmatmul, dot
     multiply, __truediv__ = multiply, divide
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
+
+    __setitem__ = _refused("an assignment to elements", "a matrix made of the new elements, A + B")
+    __imul__ = __itruediv__ = _refused("an operation in place", "A = A * s")
+    __round__ = __rtruediv__ = _refused("this operation", "functions of A.data")
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refused("a comparison", "A.toarray()")
+    __hash__ = object.__hash__
 
     def _is_array(self) -> bool:
         return isinstance(self, scipy.sparse.sparray)
@@ -283,7 +77,7 @@ class Recorded:
         return read(numbered(source)[key], source.data)
 
     def __iter__(self) -> Any:
-        return (self[row] for row in range(self.shape[0]))  # type: ignore[attr-defined]
+        return (self[row] for row in range(self.shape[0]))
 
     def __len__(self) -> int:
         raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0]")
@@ -319,11 +113,11 @@ class Recorded:
         """The transposed matrix."""
         return self.transpose()
 
-    def asformat(self, format: Any, copy: bool = False) -> Any:  # noqa: A002 (SciPy's name)
+    def asformat(self, format: Any, copy: bool = False) -> Any:
         """The matrix in another format: csr, csc or coo."""
         if format not in (None, *FORMATS):
             raise TypeError(f"a matrix whose elements are nodes is in the format csr, csc or coo, not {format}")
-        source = self if format in (None, "coo", self.format) else settled(self)  # type: ignore[attr-defined]
+        source: Any = self if format in (None, "coo", self.format) else settled(self)
         return source if format in (None, source.format) else read(numbered(source).asformat(format), source.data)
 
     def tocsr(self, copy: bool = False) -> Any:
@@ -389,3 +183,4 @@ class Recorded:
 
 for _name in _UFUNCS.split():
     setattr(Recorded, _name, _elementwise(getattr(np, _name)))
+METHODS.update({name: value for name, value in vars(Recorded).items() if name not in ("__dict__", "__weakref__", "__doc__")})

@@ -106,7 +106,7 @@ def curve_fit(*args: Any, **kwargs: Any) -> Any:
     found = call()
     if not call.met:
         return found
-    if call.given.get("kwargs", {}).get("loss", "linear") != "linear":
+    if call.given.get("loss", "linear") != "linear":
         raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
     residuals = _misfit(call, data)
     popt = minimiser(call, found[0], _cost(residuals), limits.of_pair(bounds), lambda result: result[0])

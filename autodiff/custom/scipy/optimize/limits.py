@@ -40,23 +40,12 @@ def of_pair(bounds: Any) -> list[Constraint]:
 
 def _of_ends(low: Any, high: Any) -> list[Constraint]:
     """The constraints of lower and upper ends, of which those that are None or infinite say nothing."""
-    found = []
-    for ends, sign in ((low, 1.0), (high, -1.0)):
-        ends = gathered([-sign * np.inf if end is None else end for end in ends] if isinstance(ends, (list, tuple)) else ends)
-        finite = np.isfinite(np.asarray(to_plain(ends), float))
-        if not finite.any():
-            continue
-        found.append(Constraint(_distance(ends, sign, finite), False))
-    return found
-
-
-def _distance(ends: Any, sign: float, finite: Any) -> Any:
-    def distance(z: Any, *extra: Any) -> Any:
-        flat = np.ravel(z)
-        there = np.broadcast_to(finite, flat.shape)
-        return sign * (flat - np.broadcast_to(ends, flat.shape))[there]
-
-    return distance
+    ends = []
+    for end, nothing in ((low, -np.inf), (high, np.inf)):
+        if isinstance(end, (list, tuple)):
+            end = gathered([nothing if part is None else part for part in end])
+        ends.append(nothing if end is None else gathered(end))
+    return _between(lambda z, *extra: z, *ends)
 
 
 def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:

@@ -14,9 +14,9 @@ from ....rules import general, linear, multilinear
 
 def _ops() -> Any:
     """The operations, which were there when their node was made; SciPy is not imported before."""
-    from compgraph.scipy.sparse import products
+    from compgraph.scipy import sparse
 
-    return products
+    return sparse
 
 
 def _at_places(g: Any, x: Any, pattern: Any) -> Any:

@@ -116,6 +116,7 @@ MINIMA: dict[str, list[tuple[Any, ...]]] = {
         ("an end alone", lambda p: so.minimize(lambda x: (x[0] + 1) ** 2, [3.0], bounds=[(p, None)]).x, 1.3),
         ("dict", least(valley, constraints={"type": "ineq", "fun": lambda x: x[0] + 2 * x[1] - 2}), P),
         ("dict eq", lambda p: least(valley, constraints=[{"type": "eq", "fun": lambda x, q: x @ x - q, "args": (p[1],)}])(p), P),
+        ("an element that is fixed", lambda p: least(valley, method="L-BFGS-B", bounds=[(p[0], p[0]), (None, None)])(p), P),
         ("linear", least(valley, method="SLSQP", constraints=so.LinearConstraint([[1.0, 2.0], [1, 0]], [2, -9], [9, 9])), P),
         ("nonlinear", lambda p: least(valley, method="SLSQP", constraints=ring(p))(p), P),
     ],
@@ -303,7 +304,7 @@ def test_bounded_scalars() -> None:
 
 
 def solved(p: Any) -> Any:
-    return so.root(equations, np.ones(2), args=(p,), tol=1e-13).x
+    return so.root(lambda x: equations(x, p), np.ones(2), tol=1e-13).x
 
 
 def test_jacobians_agree() -> None:
@@ -312,6 +313,8 @@ def test_jacobians_agree() -> None:
     x = solved(P)
     by_p = np.array([[-1.0, x[0] ** 3], [0.0, x[1] ** 3 - 1.0]])
     np.testing.assert_allclose(one, -np.linalg.solve(A + np.diag(3 * x**2 * P[1]), by_p), atol=1e-12)
+    np.testing.assert_allclose(ad.jacobian(solved, sparse=True)(P).toarray(), one, atol=1e-13)
+    np.testing.assert_allclose(ad.linearize(solved, P)[1](np.array([1.0, 2.0])), one @ [1.0, 2.0], atol=1e-13)
     total = lambda p: np.sum(solved(p) ** 2) + p[0] * p[1]  # noqa: E731
     np.testing.assert_allclose(ad.hessian(total)(P), ad.jacrev(ad.grad(total))(P), atol=1e-12)
     np.testing.assert_allclose(ad.hessian(total)(P), ad.jacfwd(ad.jacfwd(total))(P), atol=1e-12)
@@ -377,8 +380,9 @@ def test_plain_calls_are_scipys_own() -> None:
     assert type(pcov) is np.ndarray
     with pytest.raises(ValueError, match="different signs"):
         so.brentq(lambda x: x * x + 2, 0, 3)
-    with pytest.raises(TypeError):
-        so.brentq(lambda x: x * x + 2)  # type: ignore[call-arg]
+    for call in (lambda: so.brentq(math.cos), lambda: so.brentq(math.cos, 0, 1, a=2), lambda: so.fminbound(math.cos)):
+        with pytest.raises(TypeError):
+            call()
 
 
 def test_values_are_scipys_own() -> None:
@@ -399,10 +403,12 @@ def test_values_are_scipys_own() -> None:
 
 
 def test_functions_that_leave_the_graph_are_loud() -> None:
+    """Those of ``math`` keep it, within a function that is differentiated."""
+    assert float(ad.grad(lambda p: so.brentq(lambda x: math.sin(x * p) - 0.5, 0.0, 1.0))(1.1)) == pytest.approx(
+        -np.arcsin(0.5) / 1.1**2
+    )
     with pytest.raises(TypeError):
-        ad.grad(lambda p: so.brentq(lambda x: math.sin(x * p) - 0.5, 0.0, 1.0))(1.1)
-    with pytest.raises(TypeError):
-        ad.grad(lambda p: so.brentq(lambda x: math.sin(x) * p - 0.5, 0.0, 1.0))(1.1)
+        ad.grad(lambda p: so.brentq(lambda x: np.array([x * p - 0.5], dtype=object)[0].__float__(), 0.0, 1.0))(1.1)
     with pytest.raises((TypeError, RuntimeWarning)):
         ad.grad(lambda p: so.minimize(lambda x: float(p * x[0] ** 2), [1.0]).x[0])(1.1)
 

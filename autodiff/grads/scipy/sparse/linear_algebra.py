@@ -1,0 +1,109 @@
+"""Rules of factorizations, exponentials and eigenvectors of sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from compgraph.graph import to_plain
+
+from ....rules import general, linear
+from .products import _at_places, _ops
+
+TRANSPOSED = {"N": "T", "T": "N"}
+
+
+def _more() -> Any:
+    """The operations, which were there when their node was made; SciPy is not imported before."""
+    from compgraph.scipy.sparse import linalg
+
+    return linalg.operations
+
+
+def _back(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+    return _more().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
+
+
+def _of_elements(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+    weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
+    return -_at_places(weights, out, pattern if trans == "N" else pattern.T)
+
+
+def _along_elements(t: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+    moved = _ops().product(t, out, pattern=pattern if trans == "N" else pattern.T)
+    return -_more().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
+
+
+scipy_sparse_linalg_factored_grad = (
+    general("scipy_sparse_linalg_factored", _of_elements, _back)
+    .tangent(_along_elements, lambda t, out, data, b, **o: _more().factored(data, t, **o))
+    .one_by_one()
+)
+
+scipy_sparse_linalg_incomplete_grad = linear(
+    "scipy_sparse_linalg_incomplete",
+    lambda g, out, b, *, lu, trans="N": _more().incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
+).one_by_one()
+
+scipy_sparse_linalg_expm_multiply_grad = linear(
+    "scipy_sparse_linalg_expm_multiply",
+    lambda g, out, x, *, matrix: _more().expm_multiply(g, matrix=matrix.transpose()),
+).one_by_one()
+
+# A v = w v with v.T v = 1, A real and symmetric. With K = [[A - w, -v], [-v.T, 0]], which is symmetric and regular where w is a
+# simple eigenvalue, K [dv, dw] = [-dA v, 0] (I. Nelson, "Simplified calculation of eigenvector derivatives", 1976).
+
+
+def _bordered(data: Any, w: Any, v: Any, pattern: Any) -> tuple[Any, Any]:
+    """The elements of K, and where they stand."""
+    n = pattern.shape[0]
+    numbers, last = np.arange(n), np.full(n, n)
+    rows = np.concatenate([pattern.rows, numbers, numbers, last])
+    cols = np.concatenate([pattern.cols, numbers, last, numbers])
+    matrix = scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + 1, n + 1))
+    elements = np.concatenate([data, -w * np.ones(n), -v, -v])
+    _require_simple(to_plain(elements), matrix)
+    return elements, _ops().Pattern(matrix)
+
+
+def _require_simple(elements: Any, matrix: Any) -> None:
+    """Raise where K is singular but for rounding: the eigenvalue is not simple, and its vectors have no derivative."""
+    plain = scipy.sparse.csc_array((elements, (matrix.row, matrix.col)), shape=matrix.shape)
+    probe = np.cos(np.arange(plain.shape[0]) + 0.5)
+    try:
+        size = float(np.linalg.norm(scipy.sparse.linalg.splu(plain).solve(probe))) * float(np.max(np.abs(elements)))
+    except RuntimeError:  # exactly singular
+        size = np.inf
+    if not size < 1e11 * float(np.linalg.norm(probe)):
+        raise np.linalg.LinAlgError(
+            "an eigenvalue or singular value of a sparse matrix is repeated: it has no derivative by itself; use np.linalg.eigh "
+            "or np.linalg.svd of the dense matrix for what is symmetric in the repeated ones"
+        )
+
+
+def _of_pairs(g: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+    (gw, gv), (w, v) = g, out
+    total: Any = 0
+    for k in range(v.shape[1]):
+        if gw is not None:
+            total = total + gw[k] * (v[:, k][pattern.rows] * v[:, k][pattern.cols])
+        if gv is not None:
+            elements, places = _bordered(data, w[k], v[:, k], pattern)
+            weights = _ops().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=places.T)
+            total = total - _at_places(weights[:-1], v[:, k], pattern)
+    return total
+
+
+def _along_pairs(t: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+    w, v = out
+    found = []
+    for k in range(v.shape[1]):
+        elements, places = _bordered(data, w[k], v[:, k], pattern)
+        moved = _ops().product(t, v[:, k], pattern=pattern)
+        found.append(_ops().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
+    return np.stack([f[-1] for f in found]), np.stack([f[:-1] for f in found], axis=1)
+
+
+scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _of_pairs).tangent(_along_pairs).one_by_one()

@@ -1,0 +1,75 @@
+"""``scipy.sparse.linalg``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....graph import gathered
+from ...policy import Policy
+from . import functions, operations, solving
+
+__all__ = ["POLICY", "functions", "operations", "solving"]
+
+_ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
+
+
+def _applied(name: str) -> Any:
+    """A method of LinearOperator on nodes: the function of the user, or the product that it stands for, run on them."""
+
+    def answer(self: Any, x: Any) -> Any:
+        x = gathered(x)
+        rows = self.shape[0] if name.startswith("_r") else self.shape[1]
+        if x.shape[0] != rows:
+            raise ValueError("dimension mismatch")
+        if "vec" not in name:
+            return gathered(getattr(self, name)(x))
+        made = gathered(getattr(self, name)(x))
+        columns = self.shape[1] if name.startswith("_r") else self.shape[0]
+        return np.reshape(made, (columns,) if x.ndim == 1 else (columns, 1))
+
+    return answer
+
+
+def _product(self: Any, x: Any) -> Any:
+    x = gathered(x)
+    if not hasattr(x, "ndim") or x.ndim not in (1, 2):
+        raise TypeError("a LinearOperator that is scaled by a node is not supported; scale what it gives")
+    return self.matvec(x) if x.ndim == 1 else self.matmat(x)
+
+
+POLICY = Policy(
+    module="scipy.sparse.linalg",
+    instead={
+        "spsolve": solving.spsolve,
+        "spsolve_triangular": solving.spsolve_triangular,
+        "splu": solving.splu,
+        "spilu": solving.spilu,
+        "factorized": solving.factorized,
+        **{name: solving.iterative(name) for name in _ITERATIVE.split()},
+        "norm": functions.norm,
+        "inv": functions.inv,
+        "matrix_power": functions.matrix_power,
+        "expm_multiply": functions.expm_multiply,
+        "eigsh": functions.eigsh,
+        "svds": functions.svds,
+        **{f"LinearOperator.{name}": _applied(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
+        **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
+    },
+    calling=frozenset({"splu", "spilu", "factorized"}),
+    plain=frozenset(
+        {"ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "SuperLU", "LinearOperator", "use_solver"}
+        | {"LaplacianNd", "is_sptriangular", "spbandwidth"}
+    ),
+    refused={
+        "aslinearoperator": "the matrix itself: a LinearOperator cannot hold nodes",
+        "expm": "scipy.linalg.expm(A.toarray()), or expm_multiply",
+        "funm_multiply_krylov": "expm_multiply, or scipy.linalg.funm",
+        "eigs": "np.linalg.eig(A.toarray()), or eigsh where the matrix is symmetric",
+        "lobpcg": "scipy.sparse.linalg.eigsh",
+        "lsqr": "scipy.sparse.linalg.spsolve(A.T @ A, A.T @ b)",
+        "lsmr": "scipy.sparse.linalg.spsolve(A.T @ A, A.T @ b)",
+        "onenormest": "scipy.sparse.linalg.norm(A, 1)",
+    },
+)

@@ -1,0 +1,139 @@
+"""Norms, inverses, powers, exponentials, and some eigenvalues of sparse matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from ....graph import Node, gathered, to_plain
+from ....interception import original_of
+from ....protocols import unsupported
+from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
+from .operations import eigenpairs
+from .operations import expm_multiply as applied
+from .solving import plain_matrix
+
+TERMS = 24  # of the exponential series of a matrix of norm 1: what is left out is less than 1e-24
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
+    """``scipy.sparse.linalg.norm``."""
+    x = settled(x)
+    if axis in (None, (0, 1), (1, 0)) and ord in (None, "fro", "f"):
+        return np.sqrt(np.sum(np.abs(x.data) ** 2))
+    if axis is None and ord in (1, -1, np.inf, -np.inf):
+        sums = abs(x).sum(axis=0 if abs(ord) == 1 else 1)
+        return np.max(sums) if ord > 0 else np.min(sums)
+    along = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if isinstance(along, (int, np.integer)) and ord in (None, 1, 2):
+        powers = built(x, np.abs(x.data) ** (1 if ord == 1 else 2))
+        sums = np.ravel(powers.sum(axis=int(along)))
+        return sums if ord == 1 else np.sqrt(sums)
+    raise TypeError(unsupported(f"the norm of order {ord} of a sparse matrix along {axis}", "np.linalg.norm(A.toarray(), ord)"))
+
+
+def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.inv``: the inverse, all of whose elements are kept."""
+    data, pattern = parts_of(A)
+    made = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
+    kind = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
+    return kind(made).asformat(A.format)
+
+
+def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.matrix_power``."""
+    if power < 0:
+        raise ValueError("exponent must be >= 0")
+    if power == 0:
+        return original_of(scipy.sparse.linalg.matrix_power)(plain_matrix(A), 0)
+    found = A
+    for _ in range(int(power) - 1):
+        found = matmul(found, A)
+    return found
+
+
+def expm_multiply(
+    A: Any,  # noqa: N803 (SciPy's name)
+    B: Any,  # noqa: N803
+    start: Any = None,
+    stop: Any = None,
+    num: Any = None,
+    endpoint: Any = None,
+    traceA: Any = None,  # noqa: N803
+) -> Any:
+    """``scipy.sparse.linalg.expm_multiply`` at one time: the exponential series, in as many steps as its norm is large."""
+    if any(option is not None for option in (start, stop, num, endpoint)):
+        raise TypeError(unsupported("expm_multiply at several times", "expm_multiply(A * t, B) for each of them"))
+    if isinstance(A, scipy.sparse.linalg.LinearOperator):
+        raise TypeError(unsupported("expm_multiply with a LinearOperator", "a sparse matrix"))
+    x = gathered(B)
+    if not is_recorded(type(A)) and not isinstance(A, Node):
+        return applied(x, matrix=A)
+    if isinstance(A, Node):
+        A = scipy.sparse.csr_array(A)  # noqa: N806
+    data, pattern = parts_of(A)
+    plain = plain_matrix(A)
+    value = original_of(scipy.sparse.linalg.expm_multiply)(plain, to_plain(x))
+    steps = max(1, math.ceil(float(original_of(scipy.sparse.linalg.norm)(plain, 1))))
+    for _ in range(steps):
+        term = x
+        for k in range(1, TERMS + 1):
+            term = product(data, term, pattern=pattern) / (steps * k)
+            x = x + term
+    return x + (value - to_plain(x))
+
+
+# ---------------------------------------------------------------------------------------------- eigenvalues
+
+
+def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+    """``scipy.sparse.linalg.eigsh`` of real symmetric matrices."""
+    if not scipy.sparse.issparse(A):
+        raise TypeError(unsupported("eigsh of what is no sparse matrix", "np.linalg.eigh, or a sparse matrix"))
+    if M is not None or options.get("mode", "normal") != "normal":
+        raise TypeError(unsupported("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
+    data, pattern = parts_of(A)
+    if data.dtype.kind == "c":
+        raise TypeError(unsupported("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
+    with_vectors = options.pop("return_eigenvectors", True)
+    own = original_of(scipy.sparse.linalg.eigsh)
+
+    def find(numbers: Any) -> Any:
+        w, v = own(pattern.matrix(numbers), k, sigma=to_plain(sigma), **options)
+        if with_vectors:
+            return w, v
+        alone = own(pattern.matrix(numbers), k, sigma=to_plain(sigma), return_eigenvectors=False, **options)
+        order = np.argsort(w)[np.argsort(np.argsort(alone))]  # SciPy gives values alone in another order
+        return w[order], v[:, order]
+
+    w, v = eigenpairs(data, pattern=pattern, find=find)
+    return (w, v) if with_vectors else w
+
+
+def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
+    if not scipy.sparse.issparse(A):
+        raise TypeError(unsupported("svds of what is no sparse matrix", "np.linalg.svd"))
+    wanted = options.pop("return_singular_vectors", True)
+    if wanted not in (True, False) or args:
+        raise TypeError(unsupported("svds with such options", "svds(A, k), with all others by their names"))
+    data, pattern = parts_of(A)
+    if data.dtype.kind == "c":
+        raise TypeError(unsupported("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
+    m, n = pattern.shape
+    own = original_of(scipy.sparse.linalg.svds)
+
+    def find(numbers: Any) -> Any:
+        u, s, vh = own(pattern.matrix(numbers[: pattern.count]), k, **options)
+        return s, np.concatenate([u, vh.T]) / np.sqrt(2)
+
+    rows, cols = np.concatenate([pattern.rows, pattern.cols + m]), np.concatenate([pattern.cols + m, pattern.rows])
+    both = Pattern(scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(m + n, m + n)))
+    s, vectors = eigenpairs(np.concatenate([data, data]), pattern=both, find=find)
+    if not wanted:
+        return s
+    return vectors[:m] * np.sqrt(2), s, np.transpose(vectors[m:]) * np.sqrt(2)

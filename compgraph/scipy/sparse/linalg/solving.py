@@ -1,0 +1,181 @@
+"""Solutions of sparse linear equations, direct and by iteration."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from ....graph import Node, gathered, to_plain
+from ....graph.hollow import bodies
+from ....interception import holds_node, original_of
+from ....protocols import unsupported
+from .. import add, built, is_recorded, multiply, parts_of, solution
+from .operations import Factorization, factored, incomplete
+
+Function = Callable[..., Any]
+
+
+def plain_matrix(matrix: Any) -> Any:
+    """A matrix without nodes."""
+    return built(matrix, to_plain(matrix.data)) if is_recorded(type(matrix)) else matrix
+
+
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.spsolve``."""
+    if scipy.sparse.issparse(b):
+        raise TypeError(unsupported("spsolve with a sparse right-hand side", "spsolve(A, b.toarray())"))
+    if not scipy.sparse.issparse(A):
+        A = scipy.sparse.csc_array(gathered(A))  # noqa: N806
+    if A.format not in ("csc", "csr"):
+        message = "spsolve requires A be CSC or CSR matrix format"
+        warnings.warn(message, scipy.sparse.SparseEfficiencyWarning, stacklevel=4)
+    b = gathered(b)
+    _require_square("spsolve", A, b)
+    data, pattern = parts_of(A)
+    b = np.reshape(b, (-1,)) if b.ndim == 2 and b.shape[1] == 1 else b
+    options = {} if permc_spec is None else {"permc_spec": permc_spec}
+    return solution(data, b, pattern=pattern, **options)
+
+
+def _require_square(name: str, matrix: Any, b: Any = None) -> None:
+    rows, columns = matrix.shape
+    if rows != columns:
+        raise ValueError(f"{name}: matrix must be square (has shape {(rows, columns)})")
+    if b is not None and rows != b.shape[0]:
+        raise ValueError(f"{name}: matrix - rhs dimension mismatch ({matrix.shape} - {b.shape[0]})")
+
+
+def spsolve_triangular(
+    A: Any,  # noqa: N803 (SciPy's name)
+    b: Any,
+    lower: bool = True,
+    overwrite_A: bool = False,  # noqa: N803
+    overwrite_b: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """``scipy.sparse.linalg.spsolve_triangular``."""
+    own = original_of(scipy.sparse.linalg.spsolve_triangular)
+    value = own(plain_matrix(A), to_plain(gathered(b)), lower=lower, unit_diagonal=unit_diagonal)
+    matrix = A.tocsr()
+    if unit_diagonal:
+        outer = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
+        matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
+    data, pattern = parts_of(matrix)
+    x = solution(data, gathered(b), pattern=pattern)
+    return x + (value - to_plain(x))
+
+
+# ------------------------------------------------------------------------------------------ factorizations
+
+
+class Factors:
+    """What `splu` gives of a matrix whose elements are nodes, and within a function that is differentiated."""
+
+    def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
+        self._data, self._pattern = parts_of(matrix)
+        plain = to_plain(self._data)
+        self._kept = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
+        self.shape, self.nnz = self._kept.lu.shape, self._kept.lu.nnz
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """The solution for a right-hand side, as `SuperLU.solve` gives it."""
+        rhs = gathered(rhs)
+        if trans == "H":
+            return np.conj(factored(self._data, np.conj(rhs), pattern=self._pattern, kept=self._kept, trans="T"))
+        return factored(self._data, rhs, pattern=self._pattern, kept=self._kept, trans=trans)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("L", "U", "perm_r", "perm_c"):
+            raise AttributeError(f"a sparse factorization has no {name!r}")
+        if isinstance(self._data, Node) and name in "LU":
+            raise TypeError(unsupported(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
+        return getattr(self._kept.lu, name)
+
+
+class Incomplete:
+    """What `spilu` gives of a plain matrix within a function that is differentiated."""
+
+    def __init__(self, lu: Any) -> None:
+        self._lu = lu
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """What the factorization gives for a right-hand side."""
+        if trans == "H":
+            return np.conj(incomplete(np.conj(gathered(rhs)), lu=self._lu, trans="T"))
+        return incomplete(gathered(rhs), lu=self._lu, trans=trans)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lu, name)
+
+
+def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.splu``; SciPy's own object where neither nodes nor derivatives are about."""
+    own = original_of(scipy.sparse.linalg.splu)
+    if not holds_node(A) and (bodies() is None or not scipy.sparse.issparse(A)):
+        return own(A, *args, **options)
+    names = ("permc_spec", "diag_pivot_thresh", "relax", "panel_size", "options")
+    _require_square("splu", A)
+    return Factors(A, {**dict(zip(names, args, strict=False)), **options})
+
+
+def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.spilu``, of plain matrices."""
+    if holds_node(A):
+        raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
+    lu = original_of(scipy.sparse.linalg.spilu)(A, *args, **options)
+    return lu if bodies() is None else Incomplete(lu)
+
+
+def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+    """``scipy.sparse.linalg.factorized``."""
+    if not holds_node(A) and (bodies() is None or not scipy.sparse.issparse(A)):
+        return original_of(scipy.sparse.linalg.factorized)(A)
+    return splu(A.tocsc()).solve
+
+
+# ---------------------------------------------------------------------------------------------- iterations
+
+
+def iterative(name: str) -> Function:
+    """The answer of a solver that iterates: the value is its own, the derivative that of the solution."""
+    own = original_of(getattr(scipy.sparse.linalg, name))
+
+    def answer(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+        matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
+        if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
+            raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
+        b = gathered(b)
+        matrix = matrix if scipy.sparse.issparse(matrix) else gathered(matrix)
+        given = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_plain(matrix)
+        for option, value in options.items():
+            options[option] = plain_matrix(value) if scipy.sparse.issparse(value) else to_plain(value)
+        x, info = own(given, to_plain(b), None if x0 is None else to_plain(gathered(x0)), **options)
+        if info != 0:
+            raise RuntimeError(
+                f"{name}: no solution was found (info {info}), so it has no derivative; use more iterations, or spsolve"
+            )
+        exact = _solved(_shifted(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
+        return exact + (np.reshape(x, (-1,)) - to_plain(exact)), info
+
+    return answer
+
+
+def _shifted(matrix: Any, shift: float) -> Any:
+    """The matrix of the equations that `minres` solves."""
+    if not shift:
+        return matrix
+    if not scipy.sparse.issparse(matrix):
+        return matrix - shift * np.eye(matrix.shape[0])
+    return add(matrix, multiply(scipy.sparse.eye_array(matrix.shape[0], format="csr"), -shift))
+
+
+def _solved(matrix: Any, b: Any) -> Any:
+    if not scipy.sparse.issparse(matrix):
+        return np.linalg.solve(matrix, b)
+    data, pattern = parts_of(matrix)
+    return solution(data, b, pattern=pattern)
