@@ -318,7 +318,10 @@ def adopted(value: Any) -> Any:
 
 def is_hollow(value: Any) -> bool:
     """Whether a value is a hollow node."""
-    return isinstance(value, Node) and bool(new_view(value, ndarray).dtype != value.dtype)
+    return isinstance(value, Node) and bool(_dtype_of_body(value) != value.dtype)
+
+
+_dtype_of_body = ndarray.dtype.__get__
 
 
 def solid(node: Any) -> Any:

@@ -78,12 +78,21 @@ class Write:
 
 
 class Memory:
-    """The writes into one buffer, oldest first. It belongs to the root, the node that first had the buffer."""
+    """The writes into one buffer, oldest first. It belongs to the root, the node that first had the buffer.
 
-    __slots__ = ("log",)
+    Attributes
+    ----------
+    log : list of Write
+        The writes.
+    is_ready : bool
+        Whether the root is one that adjoints pass, and hollow: whatever is written into it leaves it as it is.
+    """
+
+    __slots__ = ("is_ready", "log")
 
     def __init__(self) -> None:
         self.log: list[Write] = []
+        self.is_ready = False
 
     def before(self, tick: float) -> int:
         """How many of the writes a reader of that tick saw."""
@@ -97,12 +106,12 @@ class Memory:
         if self.log and not self.log[-1].whole:
             raise interrupted(self.log[-1].line)
 
-    def enter(self, write: Write, do: Callable[[], None]) -> None:
+    def enter(self, write: Write, do: Callable[..., object], *args: Any) -> None:
         """Do a write, and enter it: one step, whatever interrupts. What is cut off is taken back."""
         write.whole = False
         try:
             self.log.append(write)
-            do()
+            do(*args)
             write.whole = True
         except BaseException:
             self._take_back(write)

@@ -13,9 +13,10 @@ from ..graph.context import is_recording
 from ..guards import frozen
 from .outputs import own_mask, plain_target
 from .overlapping import assign, move, overlap
-from .writing import require_cast, require_writeable, rewrite, store
+from .writing import require_cast, require_writeable, rewrite, store, store_number
 
 ndarray = np.ndarray
+_NUMBERS = frozenset({int, np.int64})  # as parts of an index
 
 
 def own_index(index: Any) -> Any:
@@ -32,6 +33,10 @@ def own_index(index: Any) -> Any:
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
+    kind = index.__class__
+    is_place = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
+    if is_place and store_number(target, index, value):
+        return
     assign(target, own_index(index), gathered(value))
 
 

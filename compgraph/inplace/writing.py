@@ -6,6 +6,7 @@ computed first, as any operation is, and then stored.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from ..graph import (
     USED,
     ConstantNode,
     InertNode,
+    InertScalarNode,
+    InputNode,
     Memory,
     Node,
     OperationalNode,
     PlaceholderNode,
+    ScalarNode,
     VariableNode,
     Write,
     collector,
@@ -35,7 +39,7 @@ from ..graph import (
     use,
     viewed_by,
 )
-from ..graph.context import is_recording, open_scopes
+from ..graph.context import is_quick, is_recording, open_scopes
 from ..graph.interpreter import source_lines
 from ..guards import note_copy, note_nothing
 
@@ -91,12 +95,44 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target, root, is_hollow(value))
+        root.memory.is_ready = is_hollow(root)
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     root.memory.require_whole()
     stored = value if recorded else plain
     write = Write(root.memory, place, stored, recorded, next_tick(), source_lines.users_line(), open_scopes())
-    root.memory.enter(write, lambda: put_plain(target.plain, index, plain, casting))
+    root.memory.enter(write, put_plain, target.plain, index, plain, casting)
+
+
+def store_number(target: Any, index: Any, value: Any) -> bool:
+    """``target[index] = value`` of one number at one place, as loops over elements write; False if it is left to `store`.
+
+    The same steps, less those whose answer is known: that of `Memory.is_ready`, and that a number lies in no memory.
+    """
+    kind = value.__class__
+    is_node = kind in _NODES
+    if target.__class__ not in _FILLED or not (is_node or kind in _NUMBERS) or not is_quick():
+        return False
+    try:
+        memory, array, number = target.memory, target.plain, value.plain if is_node else value
+    except AttributeError:  # a history that was lost: `store` looks for it
+        return False
+    if memory is None or not memory.is_ready or (is_node and number.__class__ not in operations.SAME_BITS):
+        return False
+    saved = array[index]
+    if saved.__class__ is np.ndarray:
+        return False
+    require_unsealed(target)
+    collector.weigh(2 * saved.itemsize)
+    memory.require_whole()
+    write = Write(memory, (array, index, saved), value, is_node, next_tick(), source_lines.users_line())
+    memory.enter(write, operator.setitem, array, index, number)
+    return True
+
+
+_FILLED = frozenset({OperationalNode, InputNode})
+_NODES = frozenset({ScalarNode, InertScalarNode})
+_NUMBERS = operations.SAME_BITS | {float, int}
 
 
 def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:

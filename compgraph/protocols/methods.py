@@ -32,10 +32,11 @@ def _method(function: Any) -> Any:
 
 
 _MANY = frozenset({tuple, list})
+_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are no nodes, and that nobody changes
 
 
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ in _MANY:
+    if index.__class__ in _MANY and not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
         index = _own_index(index)
         if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
             return record(ops.getitem, (self, *index))
