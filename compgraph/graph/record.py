@@ -13,6 +13,7 @@ from .context import apart, is_deriving, is_quick, is_recording, watched
 from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
 from .kinds import ACTIVE, USED, BlankNode, InertBlankNode, InertScalarNode, InputNode, Joint, ScalarNode
+from .layout import Layout
 from .node import (
     NO_OPTIONS,
     InertNode,
@@ -62,8 +63,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         else:
-            if operand.__class__ is ndarray and operand.dtype is OBJECT and adopted(operand) is not operand:
-                return record(function, tuple(map(adopted, args)), options)
+            if operand.__class__ is ndarray:
+                if operand.dtype is OBJECT and adopted(operand) is not operand:
+                    return record(function, tuple(map(adopted, args)), options)
+            elif isinstance(operand, Layout):  # it may be changed later
+                return record(function, tuple([a.numbers_now() if a is operand else a for a in args]), options)
             values.append(operand)
     if top is not None:
         return type(top).carry(top.level, function, args, options)

@@ -155,7 +155,10 @@ def test_patched_numpy_around_and_inside() -> None:
     ("draw", "wanted"),
     [
         (lambda rng, x: rng.normal(x[0], x[1]), lambda d, x: [1.0, (d - x[0]) / x[1]]),
-        (lambda rng, x: rng.uniform(x[0], 2 + x[1]), lambda d, x: [1 - (d - x[0]) / (2 + x[1] - x[0]), (d - x[0]) / (2 + x[1] - x[0])]),
+        (
+            lambda rng, x: rng.uniform(x[0], 2 + x[1]),
+            lambda d, x: [1 - (d - x[0]) / (2 + x[1] - x[0]), (d - x[0]) / (2 + x[1] - x[0])],
+        ),
         (lambda rng, x: rng.exponential(x[1]), lambda d, x: [0.0, d / x[1]]),
         (lambda rng, x: rng.lognormal(x[0], x[1]), lambda d, x: [d, d * (np.log(d) - x[0]) / x[1]]),
         (lambda rng, x: rng.weibull(x[1]), lambda d, x: [0.0, -d * np.log(d) / x[1]]),
