@@ -44,7 +44,7 @@ def number_for(frame: FrameType) -> float | None:
     if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
         return None
     source = first_argument(frame)
-    if not isinstance(source, np.ndarray) or not hasattr(type(source), "plain") or (is_cast and not source.ndim):
+    if not isinstance(source, np.ndarray) or not hasattr(type(source), "opname") or (is_cast and not source.ndim):
         return None
     current = _made.get(_last)
     if current is None or current.source is not source or current.asked >= source.size:

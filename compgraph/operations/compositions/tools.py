@@ -10,7 +10,7 @@ import numpy as np
 
 def is_node(value: Any) -> bool:
     """Whether a value is a node."""
-    return hasattr(type(value), "plain")
+    return hasattr(type(value), "opname")
 
 
 def plain_of(value: Any) -> Any:
