@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import functools
 import math
+import operator
 import os
 from collections.abc import Callable
 from types import FunctionType
@@ -120,7 +121,7 @@ _MATH: dict[str, Function] = {
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
     "fsum": lambda xs: np.sum(gathered(list(xs))),
     "sumprod": lambda p, q: np.sum(np.multiply(gathered(list(p)), gathered(list(q)))),
-    "prod": lambda xs, *, start=1: start * np.prod(gathered(list(xs))),
+    "prod": lambda xs, *, start=1: functools.reduce(operator.mul, xs, start),
     "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(gathered(list(p)), gathered(list(q)))))),
     **{name: lambda x, special=special: _special(special)(x) for name, special in (
         ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
