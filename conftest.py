@@ -27,7 +27,7 @@ _ELSEWHERE = {
     for key, rule in vars(module).items()
     if key.endswith("_grad")
 }
-RULES = {opname: rule for opname, rule in rules.items() if opname not in UNKNOWN and opname not in _ELSEWHERE}
+RULES = {opname: rule for opname, rule in rules.items() if opname not in UNKNOWN | _ELSEWHERE}
 
 TESTS = Path(__file__).parent / "tests"
 # The modules of each part. Of tables of cases (a parameter `case`) the first is run: of an operation, or in the quick part of a

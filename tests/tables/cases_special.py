@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from arguments import Function, Sketch, complexes, inside, negative, off_zero, positive, real, small_complexes
+from arguments import Function, Sketch, above, complexes, inside, negative, off_zero, positive, real, small_complexes
 
 special: Any = importlib.import_module("scipy.special")
 
@@ -69,6 +69,8 @@ SPECIAL: dict[str, list[Sketch]] = {
         for f in WITH_ORDER
     },
     **{f"special_{f}": few(at(getattr(special, f), 2), positive) for f in ("yn", "kn")},
+    "special_zetac": few(special.zetac, above),
+    "special_riemann_zeta": few(lambda s: special.zeta(s), above),
     "special_expn": [*few(at(special.expn, 3), positive), ("order 0", partial(special.expn, 0), positive(3))],
     "special_psi": few(special.digamma, positive),
     "special_zeta": [("vector", partial(special.zeta, 3.0), positive(3)), ("zero size", partial(special.zeta, 2.5), positive(0))],
