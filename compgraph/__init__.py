@@ -66,8 +66,8 @@ __all__ = [
     "ConstantNode", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError", "OperationalNode",
     "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
     "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "debug", "default_dtype", "emath", "empty",
-    "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones",
-    "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
+    "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph",
+    "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
     "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
     "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip

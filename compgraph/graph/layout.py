@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -25,6 +27,10 @@ class Layout(np.ndarray):
         "taken",
         "tick",
     )  # fmt: skip
+
+    def numbers_now(self) -> Any:
+        """A plain array of the numbers as they are, which nobody changes; of arrays that are no nodes."""
+        raise NotImplementedError
 
 
 class TangentLayout(Layout):

@@ -27,7 +27,7 @@ def as_operand(value: Any) -> Any:
     if isinstance(value, Node):
         return value
     if isinstance(value, Layout) and value.dtype.kind in "biufc":
-        return value.numbers_now()  # type: ignore[attr-defined]
+        return value.numbers_now()
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")

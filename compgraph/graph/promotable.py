@@ -196,7 +196,7 @@ def _promote_root(root: Any) -> None:
         plain = new_view(root, ndarray)
     made: Any = plain
     if isinstance(root, TangentLayout):
-        for wrap in root._shadow:
+        for wrap in getattr(root, "_shadow", ()):
             made = wrap(made)
         if not isinstance(made, TangentLayout):
             raise TypeError(

@@ -93,8 +93,8 @@ def refusing(name: str, original: Any) -> Any:
     def draw(*args: Any, **kwargs: Any) -> Any:
         if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
             raise TypeError(
-                f"random numbers by {name} do not follow their parameters by a formula that has a derivative. Draw standard "
-                "ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or give plain "
+                f"random numbers by {name} do not follow their parameters by a formula that has a derivative. Draw "
+                "standard ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or give plain "
                 "parameters (node.value)"
             )
         return original(*args, **kwargs)

@@ -126,7 +126,7 @@ def _ask_functions() -> None:
     """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
     global _has_asked
     look_into_lists()
-    exchange(np.vectorize.__call__, vectorized)
+    exchange(vars(np.vectorize)["__call__"], vectorized)
     _has_asked = True
 
 

@@ -62,8 +62,10 @@ class Reach:
         names = {name for inner in codes(code) for name in inner.co_names}
         self._look(home, namespace, names)
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
-        for module in [namespace[name] for name in names if isinstance(namespace.get(name), ModuleType)]:
-            if not is_library(getattr(module, "__file__", None) or "") and sys.modules.get(module.__name__) is module:
+        for module in map(namespace.get, names):
+            if not isinstance(module, ModuleType) or is_library(getattr(module, "__file__", None) or ""):
+                continue
+            if sys.modules.get(module.__name__) is module:
                 self._look(module.__name__, vars(module), names)
 
     def _look(self, home: Home, namespace: dict[str, Any], names: set[str]) -> None:
@@ -175,6 +177,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def content_of(cell: CellType) -> Any:
+    """What a variable of a function around holds; None if it has not been filled."""
     try:
         return cell.cell_contents
     except ValueError:

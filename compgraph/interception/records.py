@@ -14,6 +14,8 @@ class Records(np.ndarray):
 
     __slots__ = ("_parts",)
 
+    _parts: dict[str, Any]
+
     def _part(self, name: str) -> Any:
         """A field, the same array each time."""
         parts = getattr(self, "_parts", None)

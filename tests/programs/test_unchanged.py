@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from textbook import PROGRAMS
+from programs_by_hand import PROGRAMS
 
 import autodiff as ad
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-import statistics
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -180,7 +180,7 @@ def test_what_comes_back_is_plain() -> None:
     value, aux = ad.grad(f, has_aux=True)(X)
     assert type(aux["table"]) is np.ndarray
     assert type(value) is np.ndarray
-    (_, tangent, aux) = ad.jvp(f, (X,), (X,), has_aux=True)
+    _, _, aux = ad.jvp(f, (X,), (X,), has_aux=True)
     assert type(aux["table"]) is np.ndarray
 
 

@@ -204,7 +204,7 @@ def runge_kutta(x):
 
 @program
 def adams_bashforth(x):
-    f = lambda t, y: -x[0] * y + math.sin(t) * x[1]  # noqa: E731
+    f = lambda t, y: -x[0] * y + math.sin(t) * x[1]
     t = np.linspace(0, 2, 21)
     h = t[1] - t[0]
     y = np.empty(21)
@@ -363,7 +363,7 @@ def natural_spline(x):
 
 @program
 def romberg(x):
-    f = lambda t: np.exp(-x[0] * t) * np.cos(x[1] * t)  # noqa: E731
+    f = lambda t: np.exp(-x[0] * t) * np.cos(x[1] * t)
     R = np.zeros((5, 5))
     for i in range(5):
         t = np.linspace(0, 1, 2**i + 1)
@@ -393,7 +393,7 @@ def newton_square_root(x):
 
 @program
 def secant(x):
-    f = lambda t: t**3 - x[0] * t - x[1]  # noqa: E731
+    f = lambda t: t**3 - x[0] * t - x[1]
     a, b = 1.0, 2.0
     for _ in range(12):
         if abs(f(b)) < 1e-13:
@@ -503,7 +503,7 @@ def black_scholes(x):
     s, k, t, r, v = x[0], 1.0, 0.5 + x[1], 0.05, 0.2 + x[2]
     d1 = (math.log(s / k) + (r + v**2 / 2) * t) / (v * sqrt(t))
     d2 = d1 - v * math.sqrt(t)
-    cdf = lambda z: 0.5 * (1 + math.erf(z / math.sqrt(2)))  # noqa: E731
+    cdf = lambda z: 0.5 * (1 + math.erf(z / math.sqrt(2)))
     return s * cdf(d1) - k * math.exp(-r * t) * cdf(d2)
 
 
