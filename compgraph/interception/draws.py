@@ -28,7 +28,8 @@ def _safe(numerator: Any, scale: Any) -> Any:
     """``numerator / scale``; 0 where the scale is 0, and nothing can be told of the standard draw."""
     if np.any(np.equal(scale, 0)):
         raise TypeError(
-            "a draw of scale 0 does not tell the standard draw, by which it follows its scale. Draw that: loc + scale * rng.normal()"
+            "a draw of scale 0 does not tell the standard draw, by which it follows its scale. Draw that: "
+            "loc + scale * rng.normal()"
         )
     return numerator / scale
 
@@ -69,7 +70,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], Formula]] = {
 REFUSED = (
     "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "geometric", "hypergeometric", "logseries", "multinomial",
     "multivariate_hypergeometric", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f", "poisson",
-    "standard_gamma", "standard_t", "vonmises", "wald", "zipf", "shuffle", "permutation", "permuted", "choice",
+    "standard_gamma", "standard_t", "vonmises", "wald", "zipf", "permutation", "permuted", "choice",
 )  # fmt: skip
 
 
@@ -94,8 +95,8 @@ def refusing(name: str, original: Any) -> Any:
         if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
             raise TypeError(
                 f"random numbers by {name} do not follow their parameters by a formula that has a derivative. Draw "
-                "standard ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or give plain "
-                "parameters (node.value)"
+                "standard ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or "
+                "give plain parameters (node.value)"
             )
         return original(*args, **kwargs)
 

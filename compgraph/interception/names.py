@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import given
+from ..graph import beginnings, given
 from ..graph.context import renewed
 from ..graph.hollow import bodies
 from .draws import following
@@ -102,8 +102,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
     if not isinstance(function, FunctionType):
         function = None
     with _lock:
-        if not _has_asked:
-            _ask_functions()
+        ask_functions()
         _open.add(weakref.ref(opened, _close))
         if function is None:
             _exchange(())
@@ -122,12 +121,16 @@ def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
     return opened
 
 
-def _ask_functions() -> None:
+def ask_functions() -> None:
     """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
     global _has_asked
-    look_into_lists()
-    exchange(vars(np.vectorize)["__call__"], vectorized)
-    _has_asked = True
+    if not _has_asked:
+        _has_asked = True
+        look_into_lists()
+        exchange(vars(np.vectorize)["__call__"], vectorized)
+
+
+beginnings.append(ask_functions)
 
 
 def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:

@@ -54,9 +54,13 @@ def is_internal(filename: str) -> bool:
     return internal[filename]
 
 
+# What stands in for functions of others there: who asks a node in it asks for a user.
+_STANDING_IN = str(_OURS / "interception") + os.sep
+
+
 def is_ours(filename: str) -> bool:
-    """Whether a file belongs to the packages themselves."""
-    return filename.startswith(_HOMES[:2])
+    """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
+    return filename.startswith(_HOMES[:2]) and not filename.startswith(_STANDING_IN)
 
 
 class Nowhere:
