@@ -123,7 +123,6 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     if saved.__class__ is np.ndarray:
         return False
     require_unsealed(target)
-    collector.weigh(2 * saved.itemsize)
     memory.require_whole()
     write = Write(memory, (array, index, saved), value, is_node, next_tick(), source_lines.users_line())
     memory.enter(write, operator.setitem, array, index, number)
