@@ -63,7 +63,8 @@ def through_a_view(x: Any) -> Any:
 @pytest.mark.parametrize("program", [along, across, in_one_place, through_a_view])
 def test_derivatives(program: Callable[[Any], Any]) -> None:
     value, slope = value_and_grad(program)(1.25)
-    assert math.isclose(value, 1.25**6, rel_tol=1e-15) and math.isclose(slope, 6 * 1.25**5, rel_tol=1e-14)
+    assert math.isclose(value, 1.25**6, rel_tol=1e-15)
+    assert math.isclose(slope, 6 * 1.25**5, rel_tol=1e-14)
     for derive in (jacrev, jacfwd):
         assert math.isclose(derive(program)(1.25), 6 * 1.25**5, rel_tol=1e-14)
     assert math.isclose(grad(grad(program))(1.25), 30 * 1.25**4, rel_tol=1e-14)
@@ -122,7 +123,8 @@ def test_nothing_is_recorded_where_it_is_switched_off() -> None:
 @pytest.mark.parametrize("value", ["a node", "a number"])
 def test_a_write_that_is_interrupted(value: str) -> None:
     """Before any bytecode: afterwards the number is the old one, or the new one, with its derivative; or what is used raises."""
-    told, at = set(), 1
+    told: set[Any] = set()
+    at = 1
     while True:
         with cg.strict():
             x = cg.variable(2.0, "x")
@@ -132,14 +134,14 @@ def test_a_write_that_is_interrupted(value: str) -> None:
             was_interrupted = Interruption(at)(lambda a=a, given=given: operator.setitem(a, 1, given))
             try:
                 result = a[1] * x
-                slope = float(gradient(result, x)["x"])
-                told.add((float(result.value), slope))
+                told.add((float(result.value), float(gradient(result, x)["x"])))
             except RuntimeError as error:
-                assert "interrupted" in str(error)
+                told.add("interrupted" if "interrupted" in str(error) else str(error))
         if not was_interrupted:
             break
         at += 1
-    assert at > 30 and told == {(12.0, 12.0), (20.0, 20.0 if value == "a node" else 10.0)}
+    assert at > 30
+    assert told - {"interrupted"} == {(12.0, 12.0), (20.0, 20.0 if value == "a node" else 10.0)}
 
 
 def test_a_step_takes_few_calls() -> None:
