@@ -58,6 +58,7 @@ class Trace:
         self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
+        self._is_live: dict[Any, bool] = {}
         apart(self._run)
         require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
@@ -143,7 +144,8 @@ class Trace:
         if not isinstance(out, Node):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
-        if not self.live(nodes) and not (isinstance(adjoint, Node) and self.outer):
+        is_live = self._is_live[out] = self.live(nodes)
+        if not is_live and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_of_zeros(swept)
@@ -176,7 +178,10 @@ class Trace:
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
             return plainly(out)
-        return solid(out) if self.live(collect(out, stop=self.inputs)) else out.plain
+        is_live = self._is_live.get(out)  # where it was differentiated, its graph was walked already
+        if is_live is None:
+            is_live = self.live(collect(out, stop=self.inputs))
+        return solid(out) if is_live else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import OperationalNode, Write, last_places, leaf
+from compgraph.graph import OperationalNode, Write, leaf
 
 from ..batching import batch_like, pull_batch
 from ..forward import Layers
 from ..rules import DEFERRED, Rule, RuleErrors, conform_batch
 from .structural_zeros import swept
-from .writes import Events, Past, sweep_with, turned
+from .writes import Events, Past, only_last, sweep_with, turned
 
 
 def sweep_batch_back(
@@ -82,18 +82,11 @@ class BatchedPast(Past):
         """What takes batches, in the place of the formulas of a node's rule."""
         return InBatch(self.rules[node.function])
 
-    def adjoint_of(self, write: Write) -> Any:
-        """The adjoints of what a write stored, which are taken out of the shadow; or None."""
-        shadow = self.shadows.get(self.root_with[write.memory])
-        if shadow is None:
-            return None
+    def taken(self, shadow: Any, write: Write) -> Any:
+        """The adjoints of what a write stored, which are taken out of the shadow."""
         index = write.index if isinstance(write.index, tuple) else (write.index,)
         whole = index if any(part is Ellipsis for part in index) else (*index, ...)
         last = np.moveaxis(shadow.window(write.window), 0, -1)  # behind all others, the batch axis stays where it is
         adjoint = turned(np.copy(np.moveaxis(last[*whole, slice(None)], -1, 0)))
         last[*whole, slice(None)] = 0
-        if any(isinstance(part, np.ndarray) and part.dtype.kind in "iu" for part in index):
-            places, numbers = last_places(write.window.shape, write.index)
-            adjoint = np.where(places == numbers, adjoint, 0)  # of several values for one place, the last stays
-        extra = np.ndim(write.args[0]) - (adjoint.ndim - 1)
-        return adjoint if extra <= 0 else np.reshape(adjoint, (self.count, *(1,) * extra, *adjoint.shape[1:]))
+        return only_last(write, adjoint)  # that axes of length one are missing in front is seen to with what is given

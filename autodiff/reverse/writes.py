@@ -8,6 +8,7 @@ node is reached that first had the buffer is the adjoint of that node. See compg
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import (
+    ACTIVE,
     INERT,
     NO_OPTIONS,
     Joint,
@@ -23,6 +25,7 @@ from compgraph.graph import (
     Twin,
     VariableNode,
     Write,
+    by_tick,
     collector,
     last_places,
     overlaps_itself,
@@ -42,7 +45,7 @@ class Events(list[Any]):
     Attributes
     ----------
     roots : dict
-        For each node, the root of its buffer if that was written into or is an updated variable's; else None.
+        For each array, the root of its buffer if that was written into or is an updated variable's; else None.
     """
 
     roots: dict[Any, Any]
@@ -59,30 +62,36 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
     seen = set(queue)
 
     def read(node: Any, tick: float) -> None:
-        if node not in seen:
-            seen.add(node)
-            queue.append(node)
+        """Take the writes that a reader of an array saw."""
         if node not in roots:
-            root = root_of(node) if node.plain.__class__ is ndarray else node
+            root = root_of(node)
             roots[node] = root if root.memory or root.__class__ is VariableNode else None
         root = roots[node]
         if root is not None and root.memory:
             memory = root.memory
-            before, count = taken.get(memory, 0), memory.before(tick)
+            before, count = taken.setdefault(memory, 0), memory.before(tick)
             if count > before:
                 taken[memory] = count
                 queue.extend(memory.log[before:count])
-            taken.setdefault(memory, 0)
 
-    read(output, np.inf)
+    if output.plain.__class__ is ndarray:
+        read(output, np.inf)
     for node in queue:  # the list grows while it is walked
-        if node not in stop:
-            for position in node.edges:
-                read(node.args[position], node.tick)
+        if node in stop:
+            continue
+        args = node.args
+        for position in node.edges:
+            operand = args[position]
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+            if operand.plain.__class__ is ndarray:
+                read(operand, node.tick)
     for memory, count in taken.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: a variable that was updated, a buffer that was looked at late.
-    events = Events(sorted(queue, key=lambda event: event.tick if event.args else -np.inf, reverse=True))
+    events = Events(sorted([event for event in queue if event.args], key=by_tick, reverse=True))
+    events.extend([event for event in queue if not event.args])
     events.roots = roots
     return events
 
@@ -95,17 +104,21 @@ class Past:
         self.rules, self.errors = rules, errors
         self.roots = events.roots
         self.root_with = {root.memory: root for root in events.roots.values() if root is not None and root.memory}
+        self.undone: dict[Memory, list[Write]] = defaultdict(list)  # what the copies of buffers still hold
         self.values: dict[Any, Twin] = {}
         self.shadows: dict[Any, Shadow] = {}
         self.adjoints: dict[Any, Any] = {}
         self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
+        self.watch = watched()
 
-    def undo(self, write: Write) -> None:
-        """Put back what a write overwrote."""
-        root = self.root_with[write.memory]
-        if root not in self.values:
-            self.values[root] = Twin.copy_of(root.plain)
-        self.values[root].undo(write)
+    def held(self, root: Any) -> Twin:
+        """What a buffer held. It is put back when somebody asks, since a loop over numbers keeps those itself."""
+        twin = self.values.get(root)
+        if twin is None:
+            twin = self.values[root] = Twin.copy_of(root.plain)
+        for write in self.undone.pop(root.memory, ()):
+            twin.undo(write)
+        return twin
 
     def value(self, node: Any, reader: Any, tick: float) -> Any:
         """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
@@ -114,16 +127,22 @@ class Past:
         root: Any = self.roots.get(node)
         if root.__class__ is VariableNode and root.tick > tick:
             return Gone(root, node, reader)
-        if root in self.values and root.memory.log[-1].tick > tick:
-            then = self.values[root].window(node.plain)
+        log = root.memory.log if root is not None and root.memory else None
+        if log and log[-1].tick > tick:
+            then = self.held(root).window(node.plain)
             return snapshot(node, tick, then.copy()) if self.create_graph else then
         return as_node(node) if self.create_graph else node.plain
 
-    def operands(self, node: Any) -> list[Any]:
-        """The operands of a node as it saw them; a part of an array asks for no number of the whole, which may be large."""
-        if self.create_graph and node.function is operations.getitem:
-            return [as_node(node.args[0]), *[self.value(a, node, node.tick) for a in node.args[1:]]]
-        return [self.value(a, node, node.tick) for a in node.args]
+    def seen(self, node: Any) -> tuple[list[Any], Any]:
+        """The operands of a node as it saw them, and its own value."""
+        args, tick, roots, recorded = node.args, node.tick, self.roots, self.create_graph
+        out = self.value(node, node, tick + 0.5) if recorded or roots.get(node) is not None else node.plain
+        if node.function is operations.getitem and isinstance(args[0], Node):  # it asks for no number of what may be large
+            whole = args[0] if recorded else args[0].plain
+            return [whole, *[self.value(a, node, tick) for a in args[1:]]], out
+        if recorded:
+            return [self.value(a, node, tick) for a in args], out
+        return [a.plain if a.__class__ in ACTIVE and roots.get(a) is None else self.value(a, node, tick) for a in args], out
 
     def settled(self, adjoint: Any, node: Any) -> Any:
         """An adjoint put together."""
@@ -143,13 +162,15 @@ class Past:
             self.adjoints[node] = contribution if earlier is None else earlier + contribution
         elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
             contribution = self.fitted(self.settled(contribution, node), node.plain)
-            self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args])
+            self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args], node.plain)
         else:
-            if root not in self.shadows:
-                self.shadows[root] = self.shadow_of(root)
-            place = self.shadows[root].window(node.plain)
+            shadow = self.shadows.get(root)
+            if shadow is None:
+                shadow = self.shadows[root] = self.shadow_of(root)
+            place = shadow.window(node.plain)
             if contribution.__class__ is Scatter:
-                Scatter.of([(turned(piece), index) for piece, index in contribution.pieces]).add_to(place)
+                contribution.pieces = [(turned(piece), index) for piece, index in contribution.pieces]
+                contribution.add_to(place)
                 contribution = contribution.dense
             if contribution is not None:
                 place += turned(self.fitted(contribution, node.plain))
@@ -158,59 +179,71 @@ class Past:
         """The formulas of a node's rule."""
         return self.rules[node.function].formulas
 
-    def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any = None, needed: Any = None) -> None:
-        """Ask the rule of a node for the contributions to its operands."""
-        formulas = self.formulas(node)
+    def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any, needed: Any = None) -> None:
+        """Ask the rule of a node for the contributions to its operands: to all, or to those that are needed."""
+        formulas, args, options, watch = self.formulas(node), node.args, node.options, self.watch
         before, self.errors.at = self.errors.at, node
-        watch = watched()
         if watch is not None:
             watch.unchanged(node)
-        out = node.plain if out is None else out
-        options = node.options
         if formulas.__class__ is Shared:
-            asked = {node.args[p] for p in node.edges if node.args[p].__class__ not in INERT}
+            asked = {args[p] for p in node.edges if args[p].__class__ not in INERT}
             asked = asked if needed is None else asked & needed
             formulas, operands, options = formulas.answers(node, asked, adjoint, out, operands), [], NO_OPTIONS
         for position in node.edges:
-            operand = node.args[position]
-            if operand.__class__ in INERT or (needed is not None and operand not in needed):
+            operand = args[position]
+            if operand.__class__ in INERT if needed is None else operand not in needed:
                 continue
             formula = formulas[position]
-            if formula is not None:
-                contribution = formula(adjoint, out, *operands, **options)
-                if self.errors.log is not None:
-                    self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-                if watch is not None and contribution.__class__ not in DEFERRED:
-                    watch.swept(node, position, contribution)
-                if contribution.__class__ is ndarray and contribution.base is not None:
-                    contribution = contribution.copy()  # it may be a window of what is undone later
-                self.give(operand, contribution)
+            if formula is None:
+                continue
+            contribution = formula(adjoint, out, *operands, **options)
+            if self.errors.log is not None:
+                self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            if watch is not None and contribution.__class__ not in DEFERRED:
+                watch.swept(node, position, contribution)
+            if contribution.__class__ is ndarray and contribution.base is not None:
+                contribution = contribution.copy()  # it may be a window of what is undone later
+            self.give(operand, contribution)
         self.errors.at = before
 
-    def leave(self, node: Any) -> None:
+    def leave(self, root: Any) -> None:
         """Let go of what belongs to a buffer when the node is passed that first had it: nothing older lies in it."""
-        self.values.pop(node, None)
-        self.shadows.pop(node, None)
+        self.undone.pop(root.memory, None)
+        self.values.pop(root, None)
+        self.shadows.pop(root, None)
 
     def adjoint_at(self, root: Any, plain: Any) -> Any:
         """The adjoint of a part of a buffer, or None."""
         shadow = self.shadows.get(root)
         return None if shadow is None else turned(np.copy(shadow.window(plain)))
 
-    def adjoint_of(self, write: Write) -> Any:
-        """The adjoint of what a write stored, which is taken out of the shadow; or None."""
+    def undo(self, write: Write, needed: set[Any]) -> None:
+        """Go back beyond a write, and give the adjoint of its place to what was stored there."""
+        self.undone[write.memory].append(write)
         shadow = self.shadows.get(self.root_with[write.memory])
-        if shadow is None:
-            return None
-        place = shadow.window(write.window)
-        adjoint = turned(np.copy(place[write.index]))
-        place[write.index] = 0
-        parts = write.index if isinstance(write.index, tuple) else (write.index,)
-        if any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
-            last, numbers = last_places(write.window.shape, write.index)
-            adjoint = np.where(last == numbers, adjoint, 0)  # of several values for one place, the last stays
-        extra = np.ndim(write.args[0]) - adjoint.ndim
+        if shadow is not None:
+            adjoint = self.taken(shadow, write)
+            if write.edges and write.args[0] in needed:
+                self.give(write.args[0], adjoint)
+
+    def taken(self, shadow: Any, write: Write) -> Any:
+        """The adjoint of what a write stored, which is taken out of the shadow."""
+        place, index = shadow.window(write.window), write.index
+        adjoint = place[index]
+        if adjoint.__class__ not in operations.SAME_BITS:  # else it is a number of its own
+            adjoint = only_last(write, turned(adjoint.copy("K")))
+        place[index] = 0
+        extra = write.args[0].plain.ndim - adjoint.ndim if write.edges else 0
         return adjoint if extra <= 0 else np.reshape(adjoint, (1,) * extra + adjoint.shape)
+
+
+def only_last(write: Write, adjoint: Any) -> Any:
+    """The adjoint of a write's place; of several values for one place, the last stays, and has it alone."""
+    parts = write.index if write.index.__class__ is tuple else (write.index,)
+    if not any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
+        return adjoint
+    last, numbers = last_places(write.window.shape, write.index)
+    return np.where(last == numbers, adjoint, 0)
 
 
 def turned(adjoint: Any) -> Any:
@@ -230,38 +263,32 @@ def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[A
     """Go back to the beginning with a past, that is now."""
     needed = depending_on(events, output, wanted)
     found: dict[Any, Any] = {}
+    roots, waiting = past.roots, past.adjoints
     if output in needed:
         past.give(output, seed)
     for event in events:
         if event.__class__ is Write:
-            past.undo(event)
-            adjoint = past.adjoint_of(event)
-            if adjoint is not None and event.edges and event.args[0] in needed:
-                past.give(event.args[0], adjoint)
+            past.undo(event, needed)
             continue
-        root = past.roots.get(event)
-        is_view = root is not None and root.memory and root is not event
-        if is_view and event not in wanted:  # its adjoint lies in the shadow, and stays there
-            continue
-        adjoint = _arrived(past, event)
+        root = roots.get(event)
+        is_view = False
+        if root is None or not root.memory:
+            adjoint = waiting.pop(event, None)
+            if adjoint.__class__ in DEFERRED:
+                adjoint = past.settled(adjoint, event)
+        else:
+            is_view = root is not event
+            if is_view and event not in wanted:  # its adjoint lies in the shadow, and stays there
+                continue
+            adjoint = past.adjoint_at(root, event.plain)
         if adjoint is not None:
             if event in wanted:
                 found[event] = adjoint
             if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
-                operands = past.operands(event)
-                out = past.value(event, event, event.tick + 0.5)
-                past.pass_on(event, adjoint, operands, out, needed)
-                del operands, out
-        past.leave(event)
+                past.pass_on(event, adjoint, *past.seen(event), needed)
+        if root is event:
+            past.leave(event)
     return found
-
-
-def _arrived(past: Past, node: Any) -> Any:
-    """The adjoint of a node, or None."""
-    root = past.roots.get(node)
-    if root is not None and root.memory:
-        return past.adjoint_at(root, node.plain)
-    return past.settled(past.adjoints.pop(node, None), node)
 
 
 def depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
@@ -280,9 +307,10 @@ def depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
 
     for event in reversed(events):
         depends = event in wanted
+        args = event.args
         for position in event.edges:
-            operand = event.args[position]
-            depends = hold(operand) or operand in needed or depends
+            operand = args[position]
+            depends = operand in needed or (roots.get(operand) is not None and hold(operand)) or depends
         if not depends or event.__class__ in INERT:
             continue
         if event.__class__ is Write:

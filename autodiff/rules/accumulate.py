@@ -26,13 +26,6 @@ class Scatter:
         self.pieces = [(piece, index)]
         self.dense: Any = None
 
-    @classmethod
-    def of(cls, pieces: list[tuple[Any, tuple[Any, ...]]]) -> Scatter:
-        """Several pieces with their indices."""
-        made = cls(*pieces[0])
-        made.pieces = pieces
-        return made
-
     def __add__(self, other: Any) -> Scatter:
         if other.__class__ is Scatter:
             self.pieces += other.pieces
@@ -55,6 +48,9 @@ class Scatter:
 
     def add_to(self, total: Any) -> None:
         """Add the pieces to an array, in place."""
+        if len(self.pieces) == 1:
+            _put(total, *self.pieces[0])
+            return
         places = [index[0] for _, index in self.pieces]
         if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
             np.add.at(total, places, [piece for piece, _ in self.pieces])
@@ -95,7 +91,7 @@ def _zeros(like: Any) -> Any:
 def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
     """Add a piece at an index; at places that the index names several times, as often."""
     place = index[0] if len(index) == 1 else index
-    if place.__class__ is int or all(part.__class__ in _BASIC for part in (place if isinstance(place, tuple) else (place,))):
+    if place.__class__ in _BASIC or (place.__class__ is tuple and _BASIC.issuperset(map(type, place))):
         total[place] += piece
     else:
         np.add.at(total, place, piece)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph import operations
 from compgraph.graph import Node, describe, gathered, require_computed, require_history
 
 
@@ -96,6 +97,8 @@ def conform(contribution: Any, operand: Any) -> Any:
     array or Node
         Broadcasting undone; of a complex contribution to a real operand, the real part.
     """
+    if contribution.__class__ in operations.SAME_BITS and contribution.__class__ is operand.__class__:
+        return contribution
     if contribution.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
     return _of_dtype(contribution, operand.dtype)

@@ -101,6 +101,8 @@ def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, .
 
 def overlaps_itself(array: Any) -> bool:
     """Whether several elements of an array may lie at one place: repeated by broadcasting, or sliding windows."""
+    if array.flags.forc and array.size:
+        return False
     reach = array.itemsize
     for step, length in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
         if length > 1:

@@ -95,7 +95,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     recorded = isinstance(value, Node) and is_recording()
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target, root, is_hollow(value))
-        root.memory.is_ready = is_hollow(root)
+        root.memory.is_ready = root.memory.is_ready or is_hollow(root)
     collector.weigh(2 * saved.nbytes)
     place = (target.plain, index, saved)
     root.memory.require_whole()
@@ -123,7 +123,6 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     if saved.__class__ is np.ndarray:
         return False
     require_unsealed(target)
-    collector.weigh(2 * saved.itemsize)
     memory.require_whole()
     write = Write(memory, (array, index, saved), value, is_node, next_tick(), source_lines.users_line())
     memory.enter(write, operator.setitem, array, index, number)

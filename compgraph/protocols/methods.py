@@ -32,9 +32,7 @@ def _method(function: Any) -> Any:
 
 
 _MANY = frozenset({tuple, list})
-_LASTING = frozenset(
-    {int, slice, type(None), type(Ellipsis), np.int64}
-)  # parts of an index that are no nodes, and that nobody changes
+_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that nobody changes, and no nodes
 
 
 def _getitem(self: Node, index: Any) -> Any:
