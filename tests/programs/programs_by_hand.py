@@ -838,9 +838,3 @@ def meshes(x):
     surface = np.zeros(u.shape)
     surface += u * v**2 * x[1]
     return np.sum(np.gradient(surface, axis=0) ** 2)
-
-
-@program
-def masked_arrays(x):
-    m = np.ma.masked_array(x, mask=[0, 1, 0, 0, 1, 0])
-    return m.sum() + m.mean()

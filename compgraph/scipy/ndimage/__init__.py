@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..own_code import own_code, stand_in
 from ..policy import Policy
+from . import kernels as kernels  # rules compute by them
 from .standing_in import MODULES
 
 for _name, _module in MODULES.items():

@@ -14,26 +14,25 @@ import numpy as np
 
 from compgraph.graph import record, to_plain
 from compgraph.scipy.ndimage import kernels
-from compgraph.scipy.ndimage.kernels import CONSTANT, GRID_CONSTANT, GRID_WRAP, MIRROR, NEAREST, REFLECT, WRAP
 
 from ....rules import Formula, general, linear, scatter
 
 # The mode in which coefficients go on beyond the ends of what is within.
-_SPLINE_MODES = {CONSTANT: MIRROR, WRAP: MIRROR}
+_SPLINE_MODES = {kernels.CONSTANT: kernels.MIRROR, kernels.WRAP: kernels.MIRROR}
 
 
 def _ends(x: Any, axis: int, mode: int) -> Any:
     """1/2 at both ends, where a mirrored line has an element once and all others twice; else 1."""
     n = x.shape[axis]
     weights = np.ones(n, x.dtype)
-    if mode in (MIRROR, CONSTANT, GRID_CONSTANT, WRAP) and n > 1:
+    if mode in (kernels.MIRROR, kernels.CONSTANT, kernels.GRID_CONSTANT, kernels.WRAP) and n > 1:
         weights[[0, -1]] = 0.5
     return np.reshape(weights, (-1, *[1] * (x.ndim - 1 - axis % x.ndim)))
 
 
 def _spline_transposed(g: Any, out: Any, x: Any, order: int, axis: int, mode: int) -> Any:
     """The filter is its own transpose over a period of the extended line; of short reflected lines see there."""
-    if mode in (REFLECT, NEAREST):
+    if mode in (kernels.REFLECT, kernels.NEAREST):
         return kernels.spline_filter1d_back(g, order=order, axis=axis, mode=mode)
     weights = _ends(g, axis, mode)
     return weights * kernels.spline_filter1d(g / weights, order=order, axis=axis, mode=mode)
@@ -58,23 +57,23 @@ def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
     """Factors and summands that bring places into a line of length n, and whether a place lies beyond it for good."""
     beyond = (x < 0) | (x > n - 1)
     one, zero = np.ones_like(x), np.zeros_like(x)
-    if mode in (NEAREST, GRID_CONSTANT, CONSTANT):
-        return one, zero, beyond & (mode == CONSTANT)
+    if mode in (kernels.NEAREST, kernels.GRID_CONSTANT, kernels.CONSTANT):
+        return one, zero, beyond & (mode == kernels.CONSTANT)
     if n == 1:
         return np.where(beyond, 0.0, 1.0), zero, beyond & False
-    if mode in (WRAP, GRID_WRAP):
-        period = n - 1 if mode == WRAP else n
-        if mode == WRAP:
+    if mode in (kernels.WRAP, kernels.GRID_WRAP):
+        period = n - 1 if mode == kernels.WRAP else n
+        if mode == kernels.WRAP:
             turns = np.where(x < 0, np.trunc(-x / period) + 1, -np.trunc(x / period))
         else:
             turns = np.where(x < 0, np.trunc((-1 - x) / n) + 1, -np.trunc(x / n))
         return one, np.where(beyond, turns * period, 0.0), beyond & False
-    period = 2 * n - 2 if mode == MIRROR else 2 * n
+    period = 2 * n - 2 if mode == kernels.MIRROR else 2 * n
     folded = x - period * np.floor(x / period)
-    last = n - 1 if mode == MIRROR else n - 0.5
+    last = n - 1 if mode == kernels.MIRROR else n - 0.5
     turned = beyond & (folded > last)
     shift = np.where(beyond, folded - x, 0.0)
-    end = period if mode == MIRROR else period - 1
+    end = period if mode == kernels.MIRROR else period - 1
     return np.where(turned, -1.0, 1.0), np.where(turned, end - shift, shift), beyond & False
 
 
@@ -138,7 +137,7 @@ class _Places:
         flat_c = np.ravel(c)
         found: Any = 0.0
         for weight, flat, there in self.terms(slope):
-            found = found + weight * np.where(there, flat_c[flat], cval if self.mode == GRID_CONSTANT else 0.0)
+            found = found + weight * np.where(there, flat_c[flat], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
         return found
 
     def transposed(self, g: Any) -> Any:
