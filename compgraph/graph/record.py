@@ -62,12 +62,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
                 active = active or operand.__class__ in ACTIVE
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
+        elif operand.__class__ is ndarray and operand.dtype is OBJECT and adopted(operand) is not operand:
+            return record(function, tuple(map(adopted, args)), options)
+        elif isinstance(operand, Layout):  # it may be changed later
+            return record(function, tuple([a.numbers_now() if a is operand else a for a in args]), options)
         else:
-            if operand.__class__ is ndarray:
-                if operand.dtype is OBJECT and adopted(operand) is not operand:
-                    return record(function, tuple(map(adopted, args)), options)
-            elif isinstance(operand, Layout):  # it may be changed later
-                return record(function, tuple([a.numbers_now() if a is operand else a for a in args]), options)
             values.append(operand)
     if top is not None:
         return type(top).carry(top.level, function, args, options)
