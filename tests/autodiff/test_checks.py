@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ def test_a_lost_graph_is_found() -> None:
         check_grads(lambda x: x * getattr(x, "value", x), [2.0])
     assert not check_gradient(lambda x: x * float(str(x)), [2.0])
     for check in (check_grads, check_gradient):
-        with pytest.raises(cg.EscapeError, match=r"x \* np\.asarray\(x\)"):
-            check(lambda x: x * np.asarray(x), [2.0])
+        with pytest.raises(cg.EscapeError, match=r"x \* math\.ldexp\(x, 0\)"):
+            check(lambda x: x * math.ldexp(x, 0), [2.0])
 
 
 def test_bad_requests() -> None:
