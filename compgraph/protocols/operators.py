@@ -71,11 +71,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
 
 def _is_asked_first(other: Any) -> bool:
-    """Whether NumPy leaves an operator to the other operand, which is no array: a sparse matrix of SciPy's."""
-    kind = type(other)
-    if isinstance(other, (ndarray, np.generic)) or hasattr(kind, "__array_ufunc__"):
-        return False
-    return bool(getattr(kind, "__array_priority__", 0.0) > 0)
+    """Whether an operator is left to the other operand: a sparse matrix of SciPy's, which knows of nodes (see the room `scipy`)."""
+    return type(other).__module__.startswith("scipy.sparse")
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
