@@ -71,7 +71,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
 
 def _is_asked_first(other: Any) -> bool:
-    """Whether an operator is left to the other operand: a sparse matrix of SciPy's, which knows of nodes (see the room `scipy`)."""
+    """Whether an operator is left to the other operand: a sparse matrix of SciPy's, which knows of nodes."""
     return type(other).__module__.startswith("scipy.sparse")
 
 
