@@ -24,7 +24,7 @@ from .records import Records
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
-_IDLE = frozenset({"subok", "device", "like", "writeable"})  # they say nothing about a node
+_IDLE = frozenset({"subok", "device", "like"})  # they say nothing about a node
 
 
 _SCIPY = f"{os.sep}scipy{os.sep}"
@@ -86,9 +86,8 @@ def _making(original: Function, ours: Function | None) -> Function:
             return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
         for value in (*args, *kwargs.values()):
             if holds_node(value):
-                if ours is None or not is_calling(
-                    frame_up(1), make
-                ):  # NumPy asks the node; code in C takes numbers, and is refused
+                # NumPy asks the node; or code in C calls, which takes numbers, and is refused.
+                if ours is None or not is_calling(frame_up(1), make):
                     return original(*args, **kwargs)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
         return fresh(original(*args, **kwargs), args)
