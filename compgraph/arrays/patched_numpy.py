@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Node, leaves_of
-from ..graph.context import Context, layered, renewed, settle
+from ..graph.context import Context, callbacks_lock, layered, settle
 from ..graph.interpreter import frame_up, is_internal
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
@@ -33,7 +32,6 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered("patched", False)
-_lock = renewed(threading.RLock())
 _originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
 _open: set[weakref.ref[Any]] = set()  # one for each that is; an interrupt may keep one from being left
 
@@ -71,7 +69,7 @@ class _Open:
 
 def _patch() -> _Open:
     """Let NumPy's names be ours until the last of what is returned dies."""
-    with _lock:
+    with callbacks_lock:
         opened = _Open()
         _open.add(weakref.ref(opened, _restore))
         for name in OURS:
@@ -85,7 +83,7 @@ def _patch() -> _Open:
 
 
 def _restore(gone: weakref.ref[Any]) -> None:
-    with _lock:
+    with callbacks_lock:
         _open.discard(gone)
         if not _open:
             for name, original in _originals.items():

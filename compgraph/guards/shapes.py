@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import InputNode, Node, PlaceholderNode, breadth_first, describe
-from ..graph.context import renewed
+from ..graph.context import callbacks_lock
 from ..graph.interpreter import frame_up, source_lines
 from ..operations import compositions
 from .guards import Guard, layout, note
@@ -179,7 +178,6 @@ def guarded_flags(read: Callable[[Any], Any]) -> property:
 
 _GUARDED = {**{name: _guarded(name) for name in _FUNCTIONS}, "__len__": _guarded_length, "__iter__": _guarded_rows}
 _before: dict[str, Any] = {}
-_lock = renewed(threading.RLock())  # a placeholder may die wherever memory is asked for, also where another is made
 
 
 def watch_shapes(placeholder: Any) -> None:
@@ -191,7 +189,7 @@ def watch_shapes(placeholder: Any) -> None:
 def _count(more: int) -> None:
     """Count the placeholders that live; `Node` tells of its shapes while there are any, and costs nothing more else."""
     global _living, _is_watching
-    with _lock:
+    with callbacks_lock:  # a placeholder may die wherever memory is asked for, also where another is made
         _living += more
         if (_living > 0) is _is_watching:
             return

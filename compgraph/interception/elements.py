@@ -1,7 +1,8 @@
-"""Python's own loops over elements: ``np.vectorize``, ``np.ndenumerate``, ``np.fromiter``, ``np.r_`` of nodes."""
+"""NumPy's functions in Python that no protocol reaches: ``np.vectorize``, ``np.ndenumerate``, ``np.poly1d``, ``np.r_``."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,18 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
     if isinstance(results[0], tuple):
         return tuple([_shaped(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
     return _shaped(results, shape, self.otypes, 0)
+
+
+def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``np.poly1d(c)``, which drops leading coefficients that are zero: with those of nodes their derivatives would go."""
+    original(*args, **kwargs)
+    polynomial, given = inspect.signature(begin).bind(*args, **kwargs).args[:2]
+    given = gathered(given)
+    if isinstance(given, Node) and given.ndim and len(polynomial.coeffs) < len(given):
+        raise ValueError(
+            "np.poly1d drops leading coefficients that are zero, and their derivatives would be lost: use np.polyval(c, x), or "
+            "np.polynomial.Polynomial, which keeps them"
+        )
 
 
 def _as_array(value: Any) -> Any:

@@ -8,7 +8,6 @@ from them. Names are counted in and out under a lock, and what an interrupt keep
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Iterable
 from types import CellType, FunctionType
@@ -17,17 +16,16 @@ from typing import Any
 import numpy as np
 
 from ..graph import beginnings, given
-from ..graph.context import renewed
+from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
 from .draws import following
-from .elements import vectorized
+from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .lists import look_into_lists
 from .making import answers
 from .reach import Held, content_of, function_of, is_closed, namespace_of, reach_of
 
 ndarray = np.ndarray
-_lock = renewed(threading.RLock())
 _open: set[weakref.ref[Any]] = set()
 _spaces: dict[int, _Namespace] = {}
 _wrapped: dict[int, tuple[Any, Any]] = {}  # what a name means to a function that is differentiated, by the original's id
@@ -101,8 +99,8 @@ def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
     function = function_of(f)
     if not isinstance(function, FunctionType):
         function = None
-    with _lock:
-        ask_functions()
+    ask_functions()
+    with callbacks_lock:
         _open.add(weakref.ref(opened, _close))
         if function is None:
             _exchange(())
@@ -125,9 +123,10 @@ def ask_functions() -> None:
     """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
     global _has_asked
     if not _has_asked:
-        _has_asked = True
         look_into_lists()
         exchange(vars(np.vectorize)["__call__"], vectorized)
+        exchange(vars(np.poly1d)["__init__"], polynomial)
+        _has_asked = True
 
 
 beginnings.append(ask_functions)
@@ -146,7 +145,7 @@ def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:
 
 
 def _close(reference: weakref.ref[Any]) -> None:
-    with _lock:
+    with callbacks_lock:
         if reference not in _open:
             return
         _open.discard(reference)
@@ -280,8 +279,8 @@ def interception(on: bool = True) -> None:
     >>> cg.interception(True)
     """
     global _is_on
-    with _lock:
+    with callbacks_lock:
         if _open and not on:
             raise RuntimeError("interception: a function is being differentiated; turn it off when that is done")
         _is_on = bool(on)
-        switch(_is_on)
+    switch(_is_on)

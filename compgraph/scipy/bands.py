@@ -60,6 +60,8 @@ def banded(matrix: Any, lower: int, upper: int) -> Any:
 
 def widths(bands: Any, lower: bool) -> tuple[int, int]:
     """How many diagonals below and above the main one are stored of a Hermitian matrix."""
+    if bands.ndim < 2:
+        raise ValueError(f"bands of a matrix are an array of (diagonals, n); given is one of shape {bands.shape}")
     count = bands.shape[-2] - 1
     return (count, 0) if lower else (0, count)
 

@@ -30,3 +30,7 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
+
+# The one lock that callbacks of weak references take. They run wherever memory is asked for, in threads that may hold any other
+# lock: so that no two threads wait for each other, whoever holds this one asks for no other, and imports nothing.
+callbacks_lock = renewed(threading.RLock())

@@ -50,6 +50,7 @@ POLICY = Policy(
         "BarycentricInterpolator.__call__": polynomials.call,
         "BarycentricInterpolator.derivative": polynomials.derivative,
         "barycentric_interpolate": polynomials.barycentric_interpolate,
+        "lagrange": polynomials.lagrange,
         "RBFInterpolator": scattered.radial,
         "RBFInterpolator.__call__": scattered.radial_call,
         "griddata": scattered.griddata,
@@ -67,7 +68,6 @@ POLICY = Policy(
         "NearestNDInterpolator": "griddata with method='nearest'",
         "Rbf": "RBFInterpolator",
         **dict.fromkeys(["AAA", "FloaterHormannInterpolator", "pade"], "BarycentricInterpolator, or CubicSpline"),
-        "lagrange": "BarycentricInterpolator, which is the same polynomial",
         "approximate_taylor_polynomial": "autodiff.taylor, which finds the coefficients themselves",
     },
 )

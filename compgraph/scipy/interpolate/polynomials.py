@@ -149,3 +149,16 @@ def _asked(curve: Any, x: Any, der: Any) -> Any:
     if np.ndim(der) == 0 and der is not None:
         return derivative(curve, x, der)
     return derivatives(curve, x) if der is None else derivatives(curve, x, np.max(der) + 1)[np.asarray(der)]
+
+
+def lagrange(x: Any, w: Any) -> Any:
+    """The sum of the values, each with the product of ``(t - x[k]) / (x[j] - x[k])`` over all other points."""
+    x, w = array(x), array(w)
+    total = 0.0
+    for j in range(len(x)):
+        basis = np.ones(1)
+        for k in range(len(x)):
+            if k != j:
+                basis = np.convolve(basis, np.stack([np.ones_like(x[k]), -x[k]])) / (x[j] - x[k])
+        total = total + w[j] * basis
+    return np.poly1d(total)

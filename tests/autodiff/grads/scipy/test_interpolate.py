@@ -62,6 +62,10 @@ def with_ends(kind: Any, bc_type: Any) -> Any:
 
 
 SECOND: dict[str, list[tuple[Any, ...]]] = {
+    "lagrange": [
+        ("all", lambda x, y, z: scipy.interpolate.lagrange(x, y)(z), X[:4], Y[:4], Z),
+        ("a parabola, of degree two", lambda y, z: scipy.interpolate.lagrange(X[:4], y)(z), X[:4] ** 2, Z),
+    ],
     "CubicSpline": [
         ("all", through(CubicSpline), X, Y, Z),
         ("derivatives", lambda x, y, z: CubicSpline(x, y).derivative()(z) + CubicSpline(x, y)(z, 2), X, Y, Z),
@@ -243,7 +247,6 @@ def test_a_curve_is_fitted_beside_a_penalty() -> None:
         (lambda y: make_smoothing_spline(X, y)(Z), "lam"),
         (lambda y: CubicSpline(X, y).solve(0.1), "roots"),
         (lambda y: make_interp_spline(X + 0.01 * y, [0.0, 1, 2, 1, 3, 0], bc_type="periodic")(Z), "periodic"),
-        (lambda y: scipy.interpolate.lagrange(X, y)(Z), "Barycentric"),
     ],
 )
 def test_what_is_refused(wrong: Any, told: str) -> None:
