@@ -14,7 +14,7 @@ COMPGRAPH = ["operations", "graph", "guards", "drawing", "inplace", "arrays", "s
 COMPGRAPH += ["executor", "nn", "interception", "scipy"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
-LAST_OF_AUTODIFF = ["checks", "optimizers", "visualize"]
+LAST_OF_AUTODIFF = ["checks", "optimizers", "visualize", "distributed"]
 BESIDE = [  # rooms that do not know each other
     {"guards", "drawing"},
     {"inplace", "arrays", "serialization"},
