@@ -31,8 +31,12 @@ def has_node(value: Any) -> bool:
     return False
 
 
+# Functions of SciPy's that take a list for ``args=`` as what it holds; to others it is one further argument.
+_UNPACKING = ("newton", "fixed_point")
+
+
 class Callback:
-    """A function of the user as SciPy calls it: it gets further arguments, and gives plain numbers.
+    """A function of the user as SciPy calls it: it gives plain numbers.
 
     Attributes
     ----------
@@ -40,16 +44,16 @@ class Callback:
         Whether a result was, or held, a node that a derivative can pass. From then on no graph is recorded.
     """
 
-    def __init__(self, function: Callable[..., Any], extra: tuple[Any, ...] = ()) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self.function, self.extra, self.met = function, extra, False
+        self.function, self.met = function, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function gives, as plain numbers."""
         if self.met:
             with NoGraph():
-                return self._plain(self.function(*args, *self.extra, **kwargs))
-        found = self.function(*args, *self.extra, **kwargs)
+                return self._plain(self.function(*args, **kwargs))
+        found = self.function(*args, **kwargs)
         return found if found.__class__ in _PLAIN else self._plain(found)
 
     def _plain(self, found: Any) -> Any:
@@ -103,20 +107,26 @@ class Call:
         if len(self.given) < len(args) + len(kwargs) or any(name not in self.given for name in needed):
             self._own(*args, **kwargs)  # raises: an argument too many, one twice, or none
         self.raw = dict(self.given)
-        extra = self.given.pop("args", ())
-        self.extra = extra if isinstance(extra, tuple) else (extra,)
+        self.extra: tuple[Any, ...] = ()
+        if "args" in names:
+            self.take_extra(self.given)
         self._callbacks = [name for name in callbacks.split() if callable(self.given.get(name))]
         for name in self._callbacks:
-            self.given[name] = self.wrapped(self.given[name])
+            self.given[name] = Callback(self.given[name])
         self.others: list[Callback] = []
         self.holds = any(has_node(self.given[name]) for name in kept.split() if name in self.given)
         for name, value in self.given.items():
-            if value.__class__ not in _PLAIN and name not in self._callbacks and name not in kept.split():
+            if value.__class__ not in _PLAIN and name not in ("args", *self._callbacks, *kept.split()):
                 self.given[name] = self._plain(name, value)
 
-    def wrapped(self, function: Any, extra: Any = None) -> Any:
-        """A function as SciPy is to call it."""
-        return Callback(function, to_plain(self.extra) if extra is None else extra)
+    def take_extra(self, options: dict[str, Any]) -> None:
+        """Take the further arguments from where they stand, and leave their plain numbers there."""
+        self._options = options
+        if "args" in options:
+            extra = options["args"]
+            unpacks = self.name in _UNPACKING and isinstance(extra, list)
+            self.extra = tuple(extra) if isinstance(extra, tuple) or unpacks else (extra,)
+            options["args"] = to_plain(extra)
 
     def _plain(self, name: str, value: Any) -> Any:
         if name not in STARTS and has_node(value):
@@ -157,8 +167,8 @@ class Call:
         leaves, structure = flatten(self.extra)
 
         def again(values: Sequence[Any]) -> Any:
-            for name in self._callbacks:
-                self.given[name] = self.wrapped(self.raw[name], unflatten(structure, values))
+            if self.extra:
+                self._options["args"] = unflatten(structure, values)
             return x_of(self())
 
         def of_list(given: Sequence[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,8 @@ NOISE = 50.0  # how many times the noise of a function is allowed as error of it
 SMALL = 1e-13  # of derivatives, the error that is always allowed
 ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
 
+_C_FUNCTION = ctypes.CFUNCTYPE(None).__base__  # of all of ctypes, which bring no nodes
+
 
 def quad(
     func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
@@ -29,6 +32,10 @@ def quad(
 ) -> Any:  # fmt: skip
     """``scipy.integrate.quad``."""
     args = args if isinstance(args, tuple) else (args,)
+    if isinstance(func, _C_FUNCTION):
+        return original_of(scipy.integrate.quad)(
+            func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func
+        )
     if complex_func:
         return _complex(func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
     own = original_of(scipy.integrate.quad)
@@ -80,6 +87,10 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
 
 def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
     """Both parts of a complex function, one after the other."""
+    watch = Watch(lambda x: func(x, *args))
+    plain = original_of(scipy.integrate.quad)(watch, to_plain(a), to_plain(b), (), full_output, *to_plain(options), True)
+    if not watch.seen and not isinstance(a, Node) and not isinstance(b, Node):
+        return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
     im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
     found = re[0] + 1j * im[0], re[1] + 1j * im[1]

@@ -11,7 +11,7 @@ import scipy.optimize
 from compgraph.graph import Node, gathered, to_plain
 
 from ....operators import jacobian
-from ..callbacks import Call, has_node, with_value
+from ..callbacks import Call, Callback, has_node, with_value
 from . import limits
 from .extrema import minimiser
 from .results import carrying
@@ -40,19 +40,19 @@ def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Functi
 
 def least_squares(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.least_squares``."""
-    call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac callback", kept="bounds kwargs f_scale loss")
+    call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac", kept="bounds kwargs f_scale loss")
     by_name = call.given.pop("kwargs", None) or {}
     function = call.function if not by_name else _named(call.function, by_name)
-    call.given["fun"] = call.wrapped(function)
+    call.given["fun"] = Callback(function)
     if callable(call.given.get("jac")) and by_name:
-        call.given["jac"] = call.wrapped(_named(call.raw["jac"], by_name))
+        call.given["jac"] = Callback(_named(call.raw["jac"], by_name))
     bounds = call.given.get("bounds", (-np.inf, np.inf))
     call.given["bounds"] = limits.plain_bounds(bounds)
     scale = call.given.get("f_scale", 1.0)
     call.given["f_scale"] = to_plain(scale)
     loss = call.given.get("loss", "linear")
     if callable(loss):
-        call.given["loss"] = limits.watched(call, loss, ())
+        call.given["loss"] = limits.watched(call, loss)
     call.holds = call.holds or has_node(by_name)
     found = call()
     if not call.met:

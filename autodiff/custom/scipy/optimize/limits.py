@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from compgraph.graph import gathered, to_plain
 
-from ..callbacks import Call
+from ..callbacks import Call, Callback, has_node
 from .extrema import Constraint
 
 
@@ -63,6 +63,8 @@ def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]
 def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
     if isinstance(constraint, dict):
         return _dictionary(call, constraint)
+    if not isinstance(constraint, (Bounds, LinearConstraint, NonlinearConstraint)):
+        return constraint, []  # SciPy says what is wrong with it
     plain = copy.copy(constraint)
     plain.lb, plain.ub = to_plain(constraint.lb), to_plain(constraint.ub)
     if isinstance(constraint, LinearConstraint):
@@ -71,24 +73,25 @@ def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
         return plain, _between(lambda z, *extra: matrix @ np.ravel(z), constraint.lb, constraint.ub)
     if not isinstance(constraint, NonlinearConstraint):
         return constraint, of_bounds(constraint)
-    plain.fun = watched(call, constraint.fun, ())
+    plain.fun = watched(call, constraint.fun)
     if callable(constraint.jac):
-        plain.jac = watched(call, constraint.jac, ())
+        plain.jac = watched(call, constraint.jac)
     return plain, _between(lambda z, *extra: constraint.fun(z), constraint.lb, constraint.ub)
 
 
-def watched(call: Call, function: Any, extra: tuple[Any, ...] | None = None) -> Any:
+def watched(call: Call, function: Any) -> Any:
     """A function of a constraint as SciPy is to call it: with plain numbers, and seen to use nodes."""
-    wrapped = call.wrapped(function, extra)
+    wrapped = Callback(function)
     call.others.append(wrapped)
     return wrapped
 
 
 def _dictionary(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
     further = tuple(constraint.get("args", ()))
-    plain = {**constraint, "fun": watched(call, constraint["fun"], further), "args": ()}
+    plain = {**constraint, "fun": watched(call, constraint["fun"]), "args": to_plain(further)}
+    call.holds = call.holds or has_node(further)
     if callable(constraint.get("jac")):
-        plain["jac"] = watched(call, constraint["jac"], further)
+        plain["jac"] = watched(call, constraint["jac"])
     is_equation = str(constraint.get("type")).lower() == "eq"
     return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *further), is_equation)]
 

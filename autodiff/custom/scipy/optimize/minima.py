@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import gathered
+from compgraph.graph import gathered, to_plain
 
 from ....operators import grad
-from ..callbacks import Call, with_value
+from ..callbacks import Call, has_node, with_value
 from . import limits
 from .extrema import Constraint, minimiser
 from .results import carrying
@@ -44,13 +44,13 @@ def _result(call: Call, found: Any, constraints: Sequence[Constraint], f: Functi
 
 def minimize(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.minimize``."""
-    call = Call(scipy.optimize.minimize, args, kwargs, "fun jac hess hessp callback", kept="bounds constraints")
-    bounds = limits.of_bounds(_bounds(call))
+    call = Call(scipy.optimize.minimize, args, kwargs, "fun jac hess hessp", kept="bounds constraints")
+    bounds = _bounds(call)
     constraints: list[Constraint] = []
     if call.given.get("constraints"):
         call.given["constraints"], constraints = limits.constraints_of(call, call.given["constraints"])
     found = call()
-    return _result(call, found, [*bounds, *constraints]) if call.met else found
+    return _result(call, found, [*limits.of_bounds(bounds), *constraints]) if call.met else found
 
 
 def _bounds(call: Call, name: str = "bounds") -> Any:
@@ -103,11 +103,11 @@ def _refuse(call: Call, names: str) -> None:
             )
 
 
-fmin = _fmin("fmin", "func callback")
-fmin_cg = _fmin("fmin_cg", "f fprime callback")
-fmin_ncg = _fmin("fmin_ncg", "f fprime fhess_p fhess callback")
-fmin_powell = _fmin("fmin_powell", "func callback", "retall full_output")
-fmin_bfgs = _fmin("fmin_bfgs", "f fprime callback", "retall full_output")
+fmin = _fmin("fmin", "func")
+fmin_cg = _fmin("fmin_cg", "f fprime")
+fmin_ncg = _fmin("fmin_ncg", "f fprime fhess_p fhess")
+fmin_powell = _fmin("fmin_powell", "func", "retall full_output")
+fmin_bfgs = _fmin("fmin_bfgs", "f fprime", "retall full_output")
 brent = _fmin("brent", "func")
 golden = _fmin("golden", "func")
 
@@ -126,13 +126,13 @@ def fminbound(*args: Any, **kwargs: Any) -> Any:
 
 def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_l_bfgs_b``."""
-    call = Call(scipy.optimize.fmin_l_bfgs_b, args, kwargs, "func fprime callback", kept="bounds")
-    bounds = limits.of_bounds(_bounds(call))
+    call = Call(scipy.optimize.fmin_l_bfgs_b, args, kwargs, "func fprime", kept="bounds")
+    bounds = _bounds(call)
     found = call()
     if not call.met:
         return found
     f = _with_slope(call)
-    x = minimiser(call, found[0], f, bounds, _x)
+    x = minimiser(call, found[0], f, limits.of_bounds(bounds), _x)
     slope = with_value(found[2]["grad"], grad(lambda z: _value(call, f, z))(x))
     return x, with_value(found[1], _value(call, f, x)), carrying(found[2], {"grad": slope})
 
@@ -146,17 +146,19 @@ def _with_slope(call: Call) -> Function:
 
 def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_tnc``."""
-    call = Call(scipy.optimize.fmin_tnc, args, kwargs, "func fprime callback", kept="bounds")
-    bounds = limits.of_bounds(_bounds(call))
+    call = Call(scipy.optimize.fmin_tnc, args, kwargs, "func fprime", kept="bounds")
+    bounds = _bounds(call)
     found = call()
-    return (minimiser(call, found[0], _with_slope(call), bounds, _x), *found[1:]) if call.met else found
+    if not call.met:
+        return found
+    return (minimiser(call, found[0], _with_slope(call), limits.of_bounds(bounds), _x), *found[1:])
 
 
 def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_slsqp``."""
-    names = "func f_eqcons f_ieqcons fprime fprime_eqcons fprime_ieqcons callback"
+    names = "func f_eqcons f_ieqcons fprime fprime_eqcons fprime_ieqcons"
     call = Call(scipy.optimize.fmin_slsqp, args, kwargs, names, kept="bounds eqcons ieqcons")
-    constraints = limits.of_bounds(_bounds(call))
+    bounds, constraints = _bounds(call), []
     for several, single, is_equation in (("eqcons", "f_eqcons", True), ("ieqcons", "f_ieqcons", False)):
         functions = list(call.given.get(several, ()))
         call.given[several] = [limits.watched(call, f) for f in functions]
@@ -165,18 +167,20 @@ def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
     found = call()
     if not call.met:
         return found
-    x = minimiser(call, _x(found), call.function, constraints, _x)
+    x = minimiser(call, _x(found), call.function, [*limits.of_bounds(bounds), *constraints], _x)
     return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
 
 
 def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_cobyla``."""
-    call = Call(scipy.optimize.fmin_cobyla, args, kwargs, "func callback", kept="cons consargs")
+    call = Call(scipy.optimize.fmin_cobyla, args, kwargs, "func", kept="cons consargs")
     cons = call.given["cons"]
     functions = list(cons) if isinstance(cons, (list, tuple)) else [cons]
-    further = call.given.pop("consargs", None)
+    further = call.given.get("consargs")
+    call.holds = call.holds or has_node(further)
+    call.given["consargs"] = to_plain(further)
     further = call.extra if further is None else tuple(further)
-    call.given["cons"] = [limits.watched(call, f, further) for f in functions]
+    call.given["cons"] = [limits.watched(call, f) for f in functions]
     found = call()
     if not call.met:
         return found
@@ -187,21 +191,21 @@ def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
 # ------------------------------------------------------------------------------------------ of all space
 
 
-def _over_box(name: str, callbacks: str = "func callback", kept: str = "", refused: str = "") -> Function:
+def _over_box(name: str, callbacks: str = "func", kept: str = "", refused: str = "") -> Function:
     """The answer of a function that searches between bounds."""
     function = getattr(scipy.optimize, name)
 
     def answer(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, callbacks, kept=f"bounds {kept}")
-        constraints = limits.of_bounds(_bounds(call))
+        bounds = _bounds(call)
+        constraints: list[Constraint] = []
         if call.given.get("constraints"):
-            call.given["constraints"], further = limits.constraints_of(call, call.given["constraints"])
-            constraints += further
+            call.given["constraints"], constraints = limits.constraints_of(call, call.given["constraints"])
         found = call()
         if not call.met:
             return found
         _refuse(call, refused)
-        return _result(call, found, constraints)
+        return _result(call, found, [*limits.of_bounds(bounds), *constraints])
 
     return answer
 
@@ -214,11 +218,9 @@ direct = _over_box("direct")
 
 def basinhopping(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.basinhopping``."""
-    call = Call(scipy.optimize.basinhopping, args, kwargs, "func take_step accept_test callback", kept="minimizer_kwargs")
+    call = Call(scipy.optimize.basinhopping, args, kwargs, "func", kept="minimizer_kwargs")
     options = dict(call.given.get("minimizer_kwargs") or {})
-    extra = options.pop("args", ())
-    call.extra = extra if isinstance(extra, tuple) else (extra,)
-    call.given["func"] = call.wrapped(call.function)
+    call.take_extra(options)
     constraints = limits.of_bounds(options.get("bounds"))
     if "bounds" in options:
         options["bounds"] = limits.plain_bounds(options["bounds"])
@@ -227,7 +229,7 @@ def basinhopping(*args: Any, **kwargs: Any) -> Any:
         constraints += further
     for name in ("jac", "hess", "hessp"):
         if callable(options.get(name)):
-            options[name] = limits.watched(call, options[name], call.extra)
+            options[name] = limits.watched(call, options[name])
     if "minimizer_kwargs" in call.given:
         call.given["minimizer_kwargs"] = options
     found = call()

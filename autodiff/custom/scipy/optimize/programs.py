@@ -95,7 +95,7 @@ def lsq_linear(*args: Any, **kwargs: Any) -> Any:
 def linprog(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
-    call = Call(scipy.optimize.linprog, args, kwargs, "callback", kept=names)
+    call = Call(scipy.optimize.linprog, args, kwargs, "", kept=names)
     given = {name: gathered(call.given.get(name)) for name in names.split()[:-1]}
     given["bounds"] = call.given.get("bounds", (0, None))
     for name in names.split():

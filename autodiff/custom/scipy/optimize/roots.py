@@ -23,7 +23,7 @@ def _first(found: Any) -> Any:
 
 def root(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.root``."""
-    call = Call(scipy.optimize.root, args, kwargs, "fun jac callback")
+    call = Call(scipy.optimize.root, args, kwargs, "fun jac")
     found = call()
     if not call.met:
         return found
@@ -100,7 +100,7 @@ def _quasi_newton(name: str) -> Answer:
     function = getattr(scipy.optimize, name)
 
     def answer(*args: Any, **kwargs: Any) -> Any:
-        call = Call(function, args, kwargs, "F callback")
+        call = Call(function, args, kwargs, "F")
         found = call()
         return call.solution(np.asarray(found), call.function, lambda x: x) if call.met else found
 
