@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, require_computed, require_history
+from compgraph.graph import Node, adopted, plainly, require_computed, require_history
 from compgraph.graph.context import default_float, of_numbers
 from compgraph.guards import told
 
@@ -34,6 +34,12 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(default_float())[()]
     raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
+
+
+def as_result(value: Any) -> Any:
+    """What a function returned, an array that nodes were written into as a node; of a labelled array (xarray's) the node it holds."""
+    data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
+    return data if isinstance(data, Node) else plainly(adopted(value))
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:

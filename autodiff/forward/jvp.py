@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import GIVEN, ConstantNode, Node, adopted, memory_of, next_tick, plainly, record, solid, walk
+from compgraph.graph import GIVEN, ConstantNode, Node, memory_of, next_tick, plainly, record, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
 
-from ..arguments import as_argument, as_direction, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..arguments import as_argument, as_direction, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
@@ -81,7 +81,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             result = f(*unflatten(structure, inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
-            return result, aux, [plainly(adopted(out)) for out in outs], results, escapes
+            return result, aux, [*map(as_result, outs)], results, escapes
 
     result, aux, outs, results, escapes = apart(run)
     require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, adopted, describe, input_over, next_tick, plainly, record, solid, to_plain
+from compgraph.graph import InputNode, Node, describe, input_over, next_tick, plainly, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -22,7 +22,7 @@ from compgraph.interception import intercepted
 from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
-from ..arguments import Arguments, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..arguments import Arguments, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
@@ -80,7 +80,7 @@ class Trace:
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
-            self.leaves = [plainly(adopted(leaf)) for leaf in self.leaves]
+            self.leaves = [*map(as_result, self.leaves)]
 
     def function(self, *leaves: Any) -> Any:
         """What the function gives for other leaves of its arguments, without auxiliary results."""
