@@ -6,6 +6,6 @@ from .checks import as_argument, as_direction, as_result, lost_graph, warn_of_ze
 from .pytrees import flatten, unflatten, with_aux
 
 __all__ = [
-    "Argnums", "Arguments", "as_argument", "as_direction", "as_result", "flatten", "lost_graph", "require_same_value", "unflatten",
-    "warn_of_zeros", "with_aux",
+    "Argnums", "Arguments", "as_argument", "as_direction", "as_result", "flatten", "lost_graph", "require_same_value",
+    "unflatten", "warn_of_zeros", "with_aux",
 ]  # fmt: skip

@@ -15,7 +15,17 @@ from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
 
-from ..arguments import as_argument, as_direction, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..arguments import (
+    as_argument,
+    as_direction,
+    as_result,
+    flatten,
+    lost_graph,
+    require_same_value,
+    unflatten,
+    warn_of_zeros,
+    with_aux,
+)
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 

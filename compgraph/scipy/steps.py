@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, as_operand, gathered, to_plain
+from .. import operations
+from ..graph import Node, as_operand, gathered, record, to_plain
 
 
 def array(x: Any) -> Any:
@@ -31,6 +32,25 @@ def plain(x: Any) -> Any:
 def column(x: Any, ndim: int) -> Any:
     """A vector whose axis comes first among `ndim`."""
     return np.reshape(x, (-1,) + (1,) * (ndim - 1))
+
+
+def _zeros(x: Any, order: int, what: str) -> Any:
+    return np.zeros_like(x)[()]
+
+
+operations.enter(_zeros, "zero_to_order")
+
+
+def zero_to_order(x: Any, order: int, what: str) -> Any:
+    """Zero, whose derivatives by x are zero to an order, and raise beyond."""
+    return record(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Node) else _zeros(x, order, what)
+
+
+def exact_to(order: int, what: str, node: Any) -> Any:
+    """A node of which derivatives to an order are right; those beyond raise a TypeError that names what it is."""
+    if not isinstance(node, Node):
+        return node
+    return node + zero_to_order(node, order, what)
 
 
 class Held:

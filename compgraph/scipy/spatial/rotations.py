@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial.transform
 
-from ..steps import array, floating, hold_nodes, holding_nodes, plain
+from ..steps import array, exact_to, floating, hold_nodes, holding_nodes, plain
 
 SMALL = 1e-3  # an angle below which series are used, so that derivatives are right at zero
 _ORTHOGONAL = 1e-12
@@ -82,7 +82,7 @@ def _nearest_rotation(m: Any) -> Any:
         gap = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
         more -= gap <= _ORTHOGONAL
         m = (m + np.swapaxes(np.linalg.inv(m), -1, -2)) / 2
-    return m
+    return exact_to(7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix", m)
 
 
 def _of_matrix(m: Any) -> Any:

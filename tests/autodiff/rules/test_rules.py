@@ -305,6 +305,7 @@ def test_rule(case: Case) -> None:
 # ---------------------------------------------------------------------------------------- completeness
 
 INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value"}
+INTERNAL |= {"zero_to_order"}  # tests/autodiff/grads/test_exactness.py
 
 
 def test_every_rule_has_cases() -> None:

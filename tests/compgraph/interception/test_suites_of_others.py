@@ -47,7 +47,8 @@ PARTS = {
 @pytest.mark.parametrize("which", PARTS)
 def test_their_own_tests_pass(which: str, tmp_path: Path) -> None:
     spec = importlib.util.find_spec(which.split("'")[0])
-    assert spec and spec.origin
+    assert spec is not None
+    assert spec.origin is not None
     home = Path(spec.origin).parent
     parts = [str(home / part) for part in PARTS[which].split() if (home / part).exists()]
     assert len(parts) > 5  # as they are installed by pip

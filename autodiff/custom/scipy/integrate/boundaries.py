@@ -15,6 +15,7 @@ import scipy
 
 from compgraph.graph import Node, gathered, to_plain
 from compgraph.interception import original_of
+from compgraph.scipy import exact_to
 
 from ....operators import jacrev
 from ..functional import Watch
@@ -54,7 +55,8 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     z: Any = problem.start
     for _ in range(NEWTON):
         z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
-    found.y, parameters = problem.parts(pinned(z, problem.start))
+    z = exact_to(2**NEWTON - 1, "the solution of scipy.integrate.solve_bvp", pinned(z, problem.start))
+    found.y, parameters = problem.parts(z)
     if found.p is not None:
         found.p = parameters
     found.yp = pinned(problem.rate(found.x, found.y, parameters), found.yp)

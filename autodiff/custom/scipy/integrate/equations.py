@@ -10,6 +10,7 @@ import scipy
 
 from compgraph.graph import INERT, Node, gathered, to_plain
 from compgraph.interception import original_of
+from compgraph.scipy import exact_to
 
 from ....forward import jvp
 from ..functional import Watch
@@ -116,7 +117,7 @@ def _crossing(g: Function, time: Any) -> Any:
                 f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative"
             )
         t = t - value / slope
-    return pinned(t, time)
+    return exact_to(2**NEWTON - 1, "the time of an event of scipy.integrate.solve_ivp", pinned(t, time))
 
 
 def _number(value: Any) -> Any:

@@ -13,6 +13,7 @@ from numpy.polynomial.legendre import leggauss
 
 from compgraph.graph import INERT, Node, to_plain
 from compgraph.interception import original_of
+from compgraph.scipy import exact_to
 
 from ..functional import Watch, functional
 
@@ -22,7 +23,7 @@ NOISE = 50.0  # how many times the noise of a function is allowed as error of it
 SMALL = 1e-13  # of derivatives, the error that is always allowed
 ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
 
-_C_FUNCTION = ctypes.CFUNCTYPE(None).__base__  # of all of ctypes, which bring no nodes
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of all of ctypes, which bring no nodes
 
 
 def quad(
@@ -162,4 +163,4 @@ def _edge(name: str, f: Function, limit: Any) -> Any:
         raise ValueError(
             f"scipy.integrate.{name}: the function is not finite at the limit {number}, so it has no derivative there"
         )
-    return way * total
+    return exact_to(2 * ORDER, f"a limit of scipy.integrate.{name}", way * total)
