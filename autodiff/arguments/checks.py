@@ -37,7 +37,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
 
 
 def as_result(value: Any) -> Any:
-    """What a function returned: an array that nodes were written into as a node, of a labelled array (xarray's) the node in it."""
+    """What a function returned: of arrays that nodes were written into, and of labelled ones (xarray's), the node."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Node) else plainly(adopted(value))
 

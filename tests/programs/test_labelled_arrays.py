@@ -55,5 +55,5 @@ def test_right(name: str) -> None:
 
 
 def test_loud() -> None:
-    with pytest.raises(TypeError, match="rolling|Rolling"):
+    with pytest.raises(TypeError, match="Rolling"):
         ad.grad(lambda x: pd.Series(x).rolling(2).mean().sum() + np.sum(x))(X)
