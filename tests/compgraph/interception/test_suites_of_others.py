@@ -40,7 +40,7 @@ PARTS = {
     # These are given functions, and are asked in every call.
     "scipy's solvers": "optimize/tests/test_minpack.py optimize/tests/test_zeros.py optimize/tests/test__root.py "
     "optimize/tests/test_slsqp.py optimize/tests/test_cobyla.py optimize/tests/test_nonlin.py optimize/tests/test_tnc.py "
-    "integrate/tests/test_quadpack.py integrate/tests/test_bvp.py integrate/tests/test_integrate.py",
+    "integrate/tests/test_quadpack.py integrate/tests/test_bvp.py integrate/tests/test_integrate.py integrate/_ivp/tests",
 }
 
 

@@ -26,6 +26,9 @@ def solve_ivp(
     vectorized: bool = False, args: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """``scipy.integrate.solve_ivp``."""
+    own = original_of(scipy.integrate.solve_ivp)
+    if args is not None and not np.iterable(args):
+        return own(fun, t_span, y0, args=args)  # raises
     given = () if args is None else tuple(args)
     problem = Problem("solve_ivp", lambda t, y: fun(t, y, *given), y0, vectorized)
     options = {name: to_plain(value) for name, value in options.items()}
@@ -34,7 +37,6 @@ def solve_ivp(
         options["jac"] = lambda t, y: to_plain(gathered(own_jac(t, y, *given)))
     asked = _as_list(events)
     plain_events = None if asked is None else [_plain_event(event, given, problem.watch) for event in asked]
-    own = original_of(scipy.integrate.solve_ivp)
 
     def run(**more: Any) -> Any:
         options_now = {"t_eval": to_plain(gathered(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
