@@ -52,9 +52,8 @@ def step_controller(name: str, parameters: Any, rate: float, **settings: Any) ->
 def take_step(optimizer: Optimizer, loss: Any) -> None:
     """One step down the gradient of a loss; the program ends if the loss has left all bounds."""
     if not abs(loss) < LOST:
-        sys.exit(
-            f"The loss is {float(loss):.1e} after {optimizer.steps} steps, of which the last were too large: {optimizer.rate:.1e}"
-        )
+        how = f"The loss is {float(loss):.1e} after {optimizer.steps} steps"
+        sys.exit(f"{how}, of which the last were too large: {optimizer.rate:.1e}")
     with_loss = (loss,) if isinstance(optimizer, StepController) else ()
     optimizer.step(gradient(loss), *with_loss)
 

@@ -270,6 +270,16 @@ def test_how_large_steps_may_be(inertia: str, beta: float) -> None:
     assert ends[1] > 1e3
 
 
+def test_inertia_is_momentum_in_other_letters() -> None:
+    """The rate of one is the step of the other times beta, the momentum 1 - beta; only what a first gradient counts differs."""
+    rng, start = np.random.default_rng(0), np.ones(4)
+    controller, momentum = StepController([start.copy()], 0.5, beta=0.02, fixed=True), SGD([start.copy()], 0.01, 0.98)
+    for slope in [np.zeros(4), *rng.normal(size=(50, 4))]:
+        controller.step([slope], 0.0)
+        momentum.step([slope])
+    np.testing.assert_allclose(controller.parameters[0], momentum.parameters[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
 def test_an_even_loss_changes_no_step(loss: Any) -> None:
     """What rounding leaves of the differences of equal averages neither grows a step nor ends its growth."""
