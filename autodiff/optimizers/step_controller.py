@@ -81,7 +81,7 @@ class StepController(Optimizer):
 
     Where the largest curvature is L, steps above ``2 (2 - beta) / (beta L)`` leave all bounds under equation 73, those above
     ``1 / ((1 - beta) L)`` (for `beta` up to 3/4) with two gradients: at 0.05 one step is 74 times the other. A rise is seen
-    some steps too late, and the factor 0.99 brings a step back slowly. {doc}`/sources` has what either reaches.
+    some steps too late, and the factor 0.99 brings a step back slowly. :doc:`/arrayflow` has what either reaches.
 
     Examples
     --------
