@@ -41,7 +41,7 @@ class Whole(NamedTuple):
 
 # ArrayFlow's optimiser with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
 INERTIA = {"stepcontroller": "average", "printed": "two gradients"}
-LOST = 1e15  # a loss so large does not come back
+LOST = 1e30  # a loss so large does not come back; near 1e15 some do
 
 
 def step_controller(name: str, parameters: Any, rate: float, **settings: Any) -> StepController:

@@ -68,7 +68,11 @@ def test_nodes_are_arrays_of_three_kinds() -> None:
     cg.reset()
     x, c = cg.variable(3), cg.constant(2.0)
     result = x + c
-    for node, kind, name in [(x, cg.VariableNode, "var_0"), (c, cg.ConstantNode, "const_0"), (result, cg.OperationalNode, "add_0")]:
+    for node, kind, name in [
+        (x, cg.VariableNode, "var_0"),
+        (c, cg.ConstantNode, "const_0"),
+        (result, cg.OperationalNode, "add_0"),
+    ]:
         assert isinstance(node, kind)
         assert isinstance(node, cg.Node)
         assert isinstance(node, np.ndarray)
