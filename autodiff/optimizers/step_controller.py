@@ -42,7 +42,7 @@ class StepController(Optimizer):
 
     The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
     negative) the step grows by 1.02. When it rises, ever faster (its first and second differences are positive), the step
-    shrinks by 0.99, and from then on it never grows again.
+    shrinks by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `rate` is s0.
 
     Parameters
     ----------
@@ -51,10 +51,13 @@ class StepController(Optimizer):
     rate : float
         The size of the first step: a small one, since it grows.
     beta : float
-        How much of a new gradient enters the direction of a step; the rest is inertia. The first direction is the first
-        gradient.
+        How much of a new gradient enters the direction of a step; the rest is inertia.
+    inertia : {"average", "two gradients"}
+        What the rest is: the direction of the step before, so that a direction is a moving average of all gradients (the
+        paper's equation 73), the first of which is the first gradient; or the gradient of the step before alone, and zero
+        in the first step (its Algorithm 1 as printed), which bears much smaller steps, see Notes.
     window : int
-        Over how many steps the loss is averaged. Before the first, the loss counts as having been what it was then.
+        Over how many steps the loss is averaged. The first loss counts twice; until there are as many, over those so far.
     grow : {"falling", "accelerating"}
         When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
         second difference is negative), which is seldom but for rounding in float32.
@@ -76,6 +79,10 @@ class StepController(Optimizer):
     A. Nicolae, "Deep learning framework from scratch using NumPy", arXiv:2011.08461, 2020. Differences are over four
     averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2), in the precision of the loss.
 
+    Where the largest curvature is L, steps above ``2 (2 - beta) / (beta L)`` leave all bounds under equation 73, those above
+    ``1 / ((1 - beta) L)`` (for `beta` up to 3/4) with two gradients: at 0.05 one step is 74 times the other. A rise is seen
+    some steps too late, and the factor 0.99 brings a step back slowly. :doc:`/arrayflow` has what either reaches.
+
     Examples
     --------
     >>> import numpy as np
@@ -96,6 +103,7 @@ class StepController(Optimizer):
         rate: float = 1e-5,
         *,
         beta: float = 0.05,
+        inertia: str = "average",
         window: int = 10,
         grow: str = "falling",
         fixed: bool = False,
@@ -109,7 +117,10 @@ class StepController(Optimizer):
             raise ValueError(f"window must be at least 1, not {window}")
         if grow not in ("falling", "accelerating"):
             raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step as it is")
+        if inertia not in ("average", "two gradients"):
+            raise ValueError(f"inertia is 'average' or 'two gradients', not {inertia!r}; beta=1 is none")
         super().__init__(parameters, rate, ("direction",), clip)
+        self.inertia = inertia
         self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
         self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
         self._history: list[tuple[float, float, float]] = []
@@ -152,8 +163,11 @@ class StepController(Optimizer):
             dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
             self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
         self._losses[:] = [*self._losses[1:], loss]
-        self._averages[:] = [*self._averages[1:], np.mean(self._losses)]
-        first, second = (np.sum(c.astype(self._losses.dtype) * self._averages) for c in (FIRST, SECOND))
+        # Means and differences are taken off the newest value: where all are equal, no rounding is left over that would count.
+        recent = self._losses[-len(self._history) - 2 :]
+        self._averages[:] = [*self._averages[1:], recent[-1] + np.mean(recent - recent[-1])]
+        rises = self._averages - self._averages[-1]
+        first, second = (np.sum(c.astype(rises.dtype) * rises) for c in (FIRST, SECOND))
         if not self.fixed:
             if first > 0 and second > 0:
                 self.rate, self.growing = self.rate * SHRINK, False
@@ -163,6 +177,11 @@ class StepController(Optimizer):
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (direction,) = kept
+        if self.inertia == "two gradients":  # what is kept is the gradient of the step before, 0 at first
+            np.add(np.multiply(direction, 1 - self.beta, out=a), np.multiply(g, self.beta, out=b), out=a)
+            np.copyto(direction, g)
+            np.subtract(p, np.multiply(a, factors[0], out=a), out=p)
+            return
         if self.steps:
             np.multiply(direction, 1 - self.beta, out=direction)
             np.add(direction, np.multiply(g, self.beta, out=a), out=direction)
