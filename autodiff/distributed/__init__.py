@@ -11,9 +11,11 @@ import importlib
 from typing import Any
 
 # Where each public name stands; it is imported when it is first asked for.
-_PUBLIC: dict[str, str] = {}
+_PUBLIC: dict[str, str] = {
+    "value_and_grad": "blocks",
+}
 
-__all__ = [*_PUBLIC]  # noqa: PLE0604
+__all__ = [*_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,7 +24,9 @@ def __getattr__(name: str) -> Any:
     try:
         import distributed  # noqa: F401
     except ImportError as missing:
-        raise ImportError(f'autodiff.distributed.{name} needs dask.distributed: pip install "compgraph[distributed]"') from missing
+        raise ImportError(
+            f'autodiff.distributed.{name} needs dask.distributed: pip install "compgraph[distributed]"'
+        ) from missing
     return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 
