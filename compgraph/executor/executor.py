@@ -82,6 +82,11 @@ class Executor:
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
+        self.escapes = self._prepare()
+        self._warn(strict)
+
+    def _prepare(self) -> list[str]:
+        """Look through the graph; returns where numbers left it."""
         guards, escaped = guards_of(needed(self.nodes, origins_of))
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
@@ -90,8 +95,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(escaped))
-        self._warn(strict)
+        return list(dict.fromkeys(escaped))
 
     def _warn(self, strict: bool) -> None:
         if not self.escapes:
@@ -105,9 +109,13 @@ class Executor:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "an Executor cannot be pickled or copied: it holds compiled code. Pickle its nodes, and make another of them"
-        )
+        """Its nodes, of which it is made again; programs are compiled when they are asked for."""
+        settings = (self._single, self._options, self._backend, self.escapes)
+        return object.__new__, (type(self),), (self.nodes, settings)
+
+    def __setstate__(self, state: Any) -> None:
+        self.nodes, (self._single, self._options, self._backend, known) = state
+        self.escapes = list(dict.fromkeys([*known, *self._prepare()]))  # whoever made it first was told
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.

@@ -502,6 +502,32 @@ def test_debug_looks_at_runs() -> None:
             executor.run({x: np.zeros(2)})
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_a_copy_is_made_again(copied: Any) -> None:
+    """It has the settings and the nodes, and programs of its own."""
+    x, w = cg.placeholder((None,), name="x"), cg.variable(2.0, "w")
+    executor = cg.Executor([np.exp(x * w), *gradients(cg.sum(x * w), [w])], fuse=True)
+    feed = {"x": np.linspace(0, 1, 5)}
+    expected = executor.run(feed)
+    made = copied(executor)
+    assert made is not executor
+    assert all(np.array_equal(a, b) for a, b in zip(made.run(feed), expected, strict=True))
+    assert np.array_equal(copied(made).run(feed)[1], expected[1])
+    single = copied(cg.Executor(x * w))
+    assert np.array_equal(single.run(feed), feed["x"] * 2)
+    with pytest.raises(ValueError, match="no value was fed for the placeholder 'x'"):
+        made.run()
+
+
+def test_a_copy_remembers_what_left_the_graph() -> None:
+    x = cg.variable(2.0, "x")
+    y = x * float(x)
+    with pytest.warns(RuntimeWarning, match="numbers left the graph"):
+        executor = cg.Executor(y)
+    assert executor.escapes
+    assert pickle.loads(pickle.dumps(executor)).escapes[: len(executor.escapes)] == executor.escapes  # and no further warning
+
+
 def test_what_an_executor_refuses() -> None:
     x = cg.variable(1.0, "x")
     executor = cg.Executor(x * 2)
@@ -512,6 +538,3 @@ def test_what_an_executor_refuses() -> None:
         cg.Executor([])
     with pytest.raises(TypeError, match="a mapping of nodes or names to values, not a list"):
         executor.run([1.0])  # type: ignore[arg-type]
-    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="Pickle its nodes"):
-            copied(executor)
