@@ -70,5 +70,17 @@ def token_for_dask(frame: Any, what: str) -> str | None:
     return uuid.uuid4().hex
 
 
+class _ToBePickledError(NotImplementedError, TypeError):
+    """What Dask takes as: this is to be pickled; its own way to send an array asks for one, its pickler for the other."""
+
+
+def require_graph_sent(frame: Any) -> None:
+    """Raise for Dask to pickle a node, if a frame is where it is about to send the numbers alone to another machine."""
+    while _module(frame).startswith("compgraph."):
+        frame = frame.f_back
+    if _module(frame) == "distributed.protocol.numpy":
+        raise _ToBePickledError("a node is sent with its graph, pickled")
+
+
 def _module(frame: Any) -> str:
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))

@@ -19,6 +19,7 @@ from ..graph import (
     record,
     recover,
     require_computed,
+    require_graph_sent,
     require_history,
     to_plain,
     token_for_dask,
@@ -203,6 +204,14 @@ def _of_value(name: str) -> Any:
     return read
 
 
+def _strides(self: Node) -> Any:
+    require_graph_sent(source_lines.frame_up(1))
+    return _plain_strides(self)
+
+
+_plain_strides = _of_value("strides")
+
+
 def _flags(self: Node) -> Any:
     return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)
 
@@ -272,7 +281,7 @@ def _install_methods() -> None:
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": guarded_strides(_of_value("strides")),
+        "strides": guarded_strides(_strides),
         "flags": guarded_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
