@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -213,13 +213,21 @@ class Executor:
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:
-            return replay(self._items, feeds)
+            made = replay(self._items, feeds)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
                 raise
             given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+        if self._placeholders.difference(feeds):  # a derivative may need what stands before a node that was fed
+            self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
+        return made
+
+    def _require_fed(self, read: list[Any], given: Container[Any]) -> None:
+        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
+        if missing:
+            raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
     # ------------------------------------------------------------------------------------------ what is fed
 
@@ -231,10 +239,7 @@ class Executor:
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
-            read = needed(self.nodes, origins_of, given)
-            missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
-            if missing:
-                raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
+            self._require_fed(needed(self.nodes, origins_of, given), given)
         return {node: _checked(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
