@@ -110,12 +110,24 @@ class Executor:
 
     def __reduce__(self) -> Any:
         """Its nodes, of which it is made again; programs are compiled when they are asked for."""
-        settings = (self._single, self._options, self._backend, self.escapes)
-        return object.__new__, (type(self),), (self.nodes, settings)
+        if self._guards:
+            raise TypeError(
+                "an Executor cannot be pickled or deep-copied with what Python decided while its graph was recorded, which has "
+                f"to be asked again: {self._guards[0]}. Send a function that records the graph, and make the Executor there"
+            )
+        return object.__new__, (type(self),), self._state()
+
+    def _state(self) -> Any:
+        return self.nodes, (self._single, self._options, self._backend), self.escapes
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._single, self._options, self._backend, known) = state
-        self.escapes = list(dict.fromkeys([*known, *self._prepare()]))  # whoever made it first was told
+        self.nodes, (self._single, self._options, self._backend), self.escapes = state
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare()]))
+
+    def __copy__(self) -> Executor:
+        made = object.__new__(type(self))
+        made.__setstate__(self._state())
+        return made
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.

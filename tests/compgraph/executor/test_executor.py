@@ -572,6 +572,20 @@ def test_a_copy_is_made_again(copied: Any) -> None:
         made.run()
 
 
+def test_what_python_decided_is_not_left_behind() -> None:
+    """A copy elsewhere could not ask again, and would run on where this one raises."""
+    x = cg.placeholder((None,), name="x", example=np.ones(3))
+    n = x.shape[0]
+    executor = cg.Executor(cg.sum(x) / n if cg.sum(x) > 0 else -x)
+    for away in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(
+            TypeError, match=r"what Python decided while its graph was recorded.*\.shape\[0\].*make the Executor there"
+        ):
+            away(executor)
+    with pytest.raises(GuardError):
+        copy.copy(executor).run({"x": -np.ones(3)})
+
+
 def test_a_copy_remembers_what_left_the_graph() -> None:
     x = cg.variable(2.0, "x")
     y = x * float(x)
