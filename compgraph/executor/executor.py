@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,11 @@ class Executor:
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
+        self.escapes = self._prepare()
+        self._warn(strict)
+
+    def _prepare(self) -> list[str]:
+        """Look through the graph; returns where numbers left it."""
         guards, escaped = guards_of(needed(self.nodes, origins_of))
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
@@ -90,8 +95,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(escaped))
-        self._warn(strict)
+        return list(dict.fromkeys(escaped))
 
     def _warn(self, strict: bool) -> None:
         if not self.escapes:
@@ -105,9 +109,25 @@ class Executor:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "an Executor cannot be pickled or copied: it holds compiled code. Pickle its nodes, and make another of them"
-        )
+        """Its nodes, of which it is made again; programs are compiled when they are asked for."""
+        if self._guards:
+            raise TypeError(
+                "an Executor cannot be pickled or deep-copied with what Python decided while its graph was recorded, which has "
+                f"to be asked again: {self._guards[0]}. Send a function that records the graph, and make the Executor there"
+            )
+        return object.__new__, (type(self),), self._state()
+
+    def _state(self) -> Any:
+        return self.nodes, (self._single, self._options, self._backend), self.escapes
+
+    def __setstate__(self, state: Any) -> None:
+        self.nodes, (self._single, self._options, self._backend), self.escapes = state
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare()]))
+
+    def __copy__(self) -> Executor:
+        made = object.__new__(type(self))
+        made.__setstate__(self._state())
+        return made
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.
@@ -205,13 +225,21 @@ class Executor:
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:
-            return replay(self._items, feeds)
+            made = replay(self._items, feeds)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
                 raise
             given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+        if self._placeholders.difference(feeds):  # a derivative may need what stands before a node that was fed
+            self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
+        return made
+
+    def _require_fed(self, read: list[Any], given: Container[Any]) -> None:
+        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
+        if missing:
+            raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
     # ------------------------------------------------------------------------------------------ what is fed
 
@@ -223,10 +251,7 @@ class Executor:
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
-            read = needed(self.nodes, origins_of, given)
-            missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
-            if missing:
-                raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
+            self._require_fed(needed(self.nodes, origins_of, given), given)
         return {node: _checked(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:

@@ -17,6 +17,7 @@ from ..graph import (
     Joint,
     Node,
     OperationalNode,
+    Origin,
     PlaceholderNode,
     Write,
     attach,
@@ -60,7 +61,7 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
-    again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
+    again = _Replay(feeds, items)
     # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
     with recording_on(), remembering():
@@ -79,11 +80,16 @@ def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any
 class _Replay:
     """What has been recorded again so far."""
 
-    def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
-        self.feeds, self.roots, self.is_fixed = feeds, roots, False
+    def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
+        self.feeds, self.is_fixed = feeds, False
+        self.roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.derived: dict[int, list[Any]] = {}
+        self.asked: dict[int, list[int]] = {}  # of derivatives that were asked for together, the places of those needed here
+        for item in items:
+            if (origin := getattr(item, "origin", None)) is not None:
+                self.asked.setdefault(id(origin.wrt), []).append(origin.place)
+        self.derived: dict[int, dict[int, Any]] = {}
 
     def record(self, item: Any) -> None:
         """Record a node or joint."""
@@ -115,10 +121,8 @@ class _Replay:
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
-            if id(origin.wrt) not in self.derived:  # those that were asked for together are derived together
-                found = origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])
-                self.derived[id(origin.wrt)] = found
-            return self.derived[id(origin.wrt)][origin.place]
+            made = self._derived(origin)
+            return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
         args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
         options = _settled(item.options)
         if item in self.feeds:
@@ -134,6 +138,14 @@ class _Replay:
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
         return joint
+
+    def _derived(self, origin: Origin) -> Any:
+        """A derivative, derived again, together with those it was asked for with: not those that nothing here needs."""
+        if id(origin.wrt) not in self.derived:
+            places = self.asked[id(origin.wrt)]
+            found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
+            self.derived[id(origin.wrt)] = dict(zip(places, found, strict=True))
+        return self.derived[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
         """Write again, into the array that took the place of the other."""

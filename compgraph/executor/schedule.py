@@ -99,7 +99,7 @@ def origin_of(node: Any) -> Origin | None:
 def origins_of(item: Any) -> tuple[Any, ...]:
     """As `sources_of`, for an item that is to be recorded again: a derivative is derived again."""
     origin = origin_of(item)
-    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
+    return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])
 
 
 def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:

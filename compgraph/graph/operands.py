@@ -75,11 +75,12 @@ def to_plain(value: Any) -> Any:
 
 
 def is_foreign(operand: Any, protocol: str) -> bool:
-    """Whether an operand has a protocol of its own, so that NumPy should ask it."""
+    """Whether an operand has a protocol of its own, so that NumPy should ask it; one that is not computed yet raises."""
     theirs = getattr(type(operand), protocol, None)
-    if isinstance(operand, Node) or theirs is None:
+    if isinstance(operand, Node) or theirs is None or theirs is getattr(ndarray, protocol):
         return False
-    return theirs is not getattr(ndarray, protocol)
+    require_computed(operand, "an operand")
+    return True
 
 
 def full_name(function: Any) -> str:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import operations
-from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
+from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
@@ -233,6 +233,8 @@ def _plain_method(name: str) -> Any:
     what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        if name == "item" and (token := token_for_dask(frame_up(1), f"a node of shape {self.shape}")) is not None:
+            return token
         if _passes(self):
             is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative

@@ -7,6 +7,7 @@ function keeps all that is known of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -28,3 +29,15 @@ def kept(function: Any, what: str) -> Any:
         return None
     owner, value = function.__dict__.get(f"{_PREFIX}{what}__", (None, None))
     return value if owner is function else None
+
+
+# What is known of callables that can keep nothing: how it is asked for, and how it is entered where they are unpickled.
+KNOWN_ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+
+
+def known_elsewhere(function: Any) -> dict[str, Any]:
+    """What others know of a callable that can keep nothing itself."""
+    if function.__class__ is FunctionType:
+        return {}
+    found = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
+    return {what: value for what, value in found.items() if value is not None}

@@ -21,6 +21,7 @@ from ..graph import (
     next_tick,
     promoted,
     record,
+    require_computed,
     to_plain,
 )
 from ..graph.context import is_recording
@@ -35,6 +36,7 @@ ndarray = np.ndarray
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record the call of a NumPy function, or refuse it."""
     if any(not issubclass(t, (Node, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
+        require_computed((*args, *kwargs.values()), f"an argument of {full_name(function)}")
         return NotImplemented
     return call_on_nodes(function, args, kwargs)
 

@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import ACTIVE, LEFT, Node, has_history, operation, record, recover, require_history, to_plain
+from ..graph import (
+    ACTIVE,
+    LEFT,
+    Node,
+    has_history,
+    operation,
+    record,
+    recover,
+    require_computed,
+    require_graph_sent,
+    require_history,
+    to_plain,
+    token_for_dask,
+)
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
 from ..guards import escapes, guarded_flags, guarded_strides, note
@@ -33,13 +46,18 @@ def _method(function: Any) -> Any:
 
 _MANY = frozenset({tuple, list})
 _LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that nobody changes, and no nodes
+_USUAL = _LASTING | {ndarray}
 
 
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ in _MANY and not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
-        index = _own_index(index)
-        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
-            return record(ops.getitem, (self, *index))
+    if index.__class__ not in _USUAL:
+        if index.__class__ not in _MANY:
+            require_computed(index, "an index")
+        elif not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
+            require_computed(index, "an index")
+            index = _own_index(index)
+            if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+                return record(ops.getitem, (self, *index))
     if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
@@ -79,6 +97,9 @@ def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
+        token = token_for_dask(source_lines.frame_up(1), f"a node of shape {self.shape}")
+        if token is not None:
+            return np.frombuffer(token.encode(), dtype)
         raise TypeError(
             f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
             "as each other; x.astype converts, node.value.view is plain"
@@ -183,6 +204,14 @@ def _of_value(name: str) -> Any:
     return read
 
 
+def _strides(self: Node) -> Any:
+    require_graph_sent(source_lines.frame_up(1))
+    return _plain_strides(self)
+
+
+_plain_strides = _of_value("strides")
+
+
 def _flags(self: Node) -> Any:
     return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)
 
@@ -252,7 +281,7 @@ def _install_methods() -> None:
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": guarded_strides(_of_value("strides")),
+        "strides": guarded_strides(_strides),
         "flags": guarded_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},

@@ -13,9 +13,11 @@ from .. import operations
 from ..graph import ConstantNode, Node, as_operands, inert, leaves_of, record
 from ..graph.context import holding
 from ..graph.hollow import solidly
+from ..serialization import function_called, is_shared, name_of, object_at, place_of
 from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
+_OF_FUNCTION = ("function", "__wrapped__", "_signature")
 
 
 class Primitive:
@@ -25,7 +27,10 @@ class Primitive:
         functools.update_wrapper(self, function)
         self.function = function
         self.opname = opname or function.__name__
-        self._signature = inspect.signature(function)
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
 
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Apply the function; a node among the operands makes the result one."""
@@ -43,6 +48,24 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<primitive {self.opname}>"
+
+    def __copy__(self) -> Primitive:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Primitive:
+        return self
+
+    def __reduce__(self) -> Any:
+        """By its name, where others can import it; else as it is, with what its function keeps (see `Carried`)."""
+        module, path = place_of(self)
+        if is_shared(module) and object_at(module, path) is self:
+            return path
+        kept = {name: value for name, value in self.__dict__.items() if name not in _OF_FUNCTION}
+        return object.__new__, (Primitive,), (name_of(self.function), kept)
+
+    def __setstate__(self, state: Any) -> None:
+        function, kept = state
+        self.__dict__.update(kept, function=function_called(function), __wrapped__=function_called(function))
 
 
 @overload
