@@ -203,12 +203,17 @@ class DataParallel:
 
         async def run() -> Any:
             machines.begin(step)
-            return await Step(machines, request, rows.pieces, bounds, self.patience, self.wait).run()
+            taken = Step(machines, request, rows.pieces, bounds, self.patience, self.wait)
+            await taken.run()
+            return taken
 
-        parts, dtype, warned = self._sync(run)
-        for category, text in dict.fromkeys(warned):
+        taken = self._sync(run)
+        if taken.failed is not None:
+            address, failed = taken.failed
+            failed.raise_from(address)
+        for category, text in dict.fromkeys(taken.warned):
             warnings.warn(text, category, stacklevel=6)
-        return parts, dtype
+        return taken.parts, taken.dtype
 
     def _sync(self, run: Callable[[], Any]) -> Any:
         """Run on the client's loop, where all that concerns machines is done."""

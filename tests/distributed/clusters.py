@@ -70,10 +70,11 @@ class Processes:
         options = ["--nthreads", "1", "--no-dashboard", "--nanny" if self.nanny else "--no-nanny", "--death-timeout", "20"]
         self.workers.append(self._start("worker", "--scheduler-file", str(self.file), *options, **variables))
 
-    def client(self, machines: int | None = None) -> Client:
+    def client(self) -> Client:
         """A client, when all are there."""
         client = Client(scheduler_file=str(self.file), direct_to_workers=True, timeout=20)
-        client.wait_for_workers(len(self.workers) if machines is None else machines, timeout=60)
+        if self.workers:
+            client.wait_for_workers(len(self.workers), timeout=60)
         return client
 
     def close(self) -> None:

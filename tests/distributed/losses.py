@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,3 +105,16 @@ def warns(params: Any, x: Any, y: Any) -> Any:
     """A loss that warns."""
     warnings.warn("the learning rate is silly", UserWarning, stacklevel=2)
     return squares(params, x, y)
+
+
+def slowed(folder: Path, params: Any, x: Any, y: Any) -> Any:
+    """The network's loss, on a machine that is as slow as a file named after its process says, in seconds a row."""
+    file = folder / str(os.getpid())
+    if file.exists():
+        time.sleep(float(file.read_text()) * len(x))
+    return network(params, x, y)
+
+
+def deadly(params: Any, x: Any, y: Any) -> Any:
+    """A loss that ends its process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)

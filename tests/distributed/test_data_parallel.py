@@ -209,7 +209,7 @@ def test_second_order_is_right(line: dist.DataParallel) -> None:
     assert np.max(np.abs(expected)) > 1
     for found in (ad.hessian(both(line))(w), ad.jacfwd(ad.grad(both(line)))(w), ad.jacobian(ad.grad(both(line)))(w)):
         assert np.allclose(found, expected, rtol=1e-11)
-    assert np.allclose(ad.hvp(both(line), (w,), (np.ones(3),))[-1], expected @ np.ones(3), rtol=1e-11)
+    assert np.allclose(ad.hvp(both(line))(w, np.ones(3)), expected @ np.ones(3), rtol=1e-11)
 
 
 def test_second_order_of_several_parameters(there: dist.DataParallel) -> None:
@@ -260,9 +260,9 @@ def test_minimisers(line: dist.DataParallel) -> None:
         return squares(p, U, V) + ridge(p)
 
     for method in ("L-BFGS-B", "trust-ncg"):
-        found, expected = (minimize(f, LINE, method=method, tol=1e-10) for f in (far, near))
+        found, expected = (minimize(f, LINE, method=method, tol=1e-7) for f in (far, near))
         assert found.success
-        assert np.allclose(found.x["w"], expected.x["w"], rtol=1e-6)
+        assert np.allclose(found.x["w"], expected.x["w"], atol=1e-6)
 
 
 def test_training_has_the_same_bits(there: dist.DataParallel) -> None:
@@ -450,7 +450,7 @@ def test_a_loss_that_the_machines_cannot_load(client: Client, tmp_path: Path, mo
     monkeypatch.syspath_prepend(tmp_path)
     import only_here
 
-    with dist.DataParallel(only_here.loss, client) as mean, pytest.raises(RuntimeError, match=r"cannot load.*only_here"):
+    with dist.DataParallel(only_here.loss, client) as mean, pytest.raises(RuntimeError, match=r"(?s)cannot load.*only_here"):
         mean(2.0, V)
 
 

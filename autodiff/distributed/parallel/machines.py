@@ -7,17 +7,40 @@ import time
 from typing import Any
 
 import numpy as np
+from distributed.protocol import to_serialize
 
 from .log import Log
 from .machine import Machine
 
 LOOK_EVERY = 1.0  # seconds from one look at who is there to the next
 ANSWER_WITHIN = 5.0  # a scheduler that takes longer is asked again
-SCHEDULER_WITHIN = 15.0  # after which it is given up
+SCHEDULER_WITHIN = {"running": 15.0}  # after which it is given up, by the client's state: it may be busy, and answer later
+GONE_WITHIN = 5.0  # after which it is given up if the connection to it is broken
 READY_WITHIN = 60.0  # a machine imports, and reads the loss
 AGAIN_AFTER = 5.0  # a machine that fell, or was not ready, is tried again
 SLOWEST = 1e6  # bytes a second; a machine that takes data more slowly is not waited for
 KEPT_OF_SPEED = 0.7  # a measurement counts 0.3, the one before it 0.21, and so on
+
+
+class Actor:
+    """A `Machine` in another process, asked through one client and no other.
+
+    Dask's own handle takes whichever client is current, and waits for one that fell to come back.
+    """
+
+    def __init__(self, client: Any, address: str, made: Any) -> None:
+        self._client, self._address, self._made = client, address, made  # it stands there as long as `made` does
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """What a method returns there."""
+        asked = {"function": method, "actor": self._made.key, "args": [to_serialize(x) for x in args], "kwargs": {}}
+        if self._client.direct_to_workers:
+            answer = await self._client.rpc(self._address).actor_execute(**asked)
+        else:
+            answer = await self._client.scheduler.proxy(worker=self._address, msg={"op": "actor_execute", **asked})
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return answer["result"]
 
 
 class Member:
@@ -37,7 +60,7 @@ class Member:
         When there was the last sign of life.
     """
 
-    def __init__(self, address: str, name: str, actor: Any) -> None:
+    def __init__(self, address: str, name: str, actor: Actor) -> None:
         self.address, self.name, self.actor = address, name, actor
         self.speed: float | None = None
         self.is_new = True
@@ -110,7 +133,7 @@ class Machines:
             self._looked = time.monotonic()
             self._looking = asyncio.ensure_future(self._look())
         silent = time.monotonic() - self._answered
-        if self.client.status in ("closed", "closing") or silent > SCHEDULER_WITHIN:
+        if self.client.status in ("closed", "closing") or silent > SCHEDULER_WITHIN.get(self.client.status, GONE_WITHIN):
             raise ConnectionError(
                 f"DataParallel: the scheduler does not answer (client {self.client.status}, silent for {silent:.0f} s). The "
                 "parameters are as they were before this step: start a cluster, and go on with a new client"
@@ -141,25 +164,26 @@ class Machines:
 
     async def _join(self, address: str, name: str) -> None:
         """Make a machine ready, in the background."""
-        with self.client.as_current():  # which an actor takes for its own
+        try:
             made = self.client.submit(Machine, self.loss, self.owner, actor=True, workers=[address], pure=False)
-            try:
-                actor = await asyncio.wait_for(_result(made), READY_WITHIN)
-                failed = await asyncio.wait_for(_result(actor.ready()), READY_WITHIN)
-                if failed is not None:
-                    raise ImportError(failed.text)
-                member = Member(address, name, actor)
-                await self._give(member)
-                self.members[address] = member
-                self.refused = None
-                self._note(address, "joined")
-            except Exception as error:
-                if isinstance(error, ImportError):
-                    self.refused = address, error
-                self._again[address] = time.monotonic() + AGAIN_AFTER
-                self._note(address, f"lost: it could not be made ready ({_last_line(error)})")
-            finally:
-                self._joining.pop(address, None)
+            error = await asyncio.wait_for(made.exception(), READY_WITHIN)
+            if error is not None:
+                raise error
+            member = Member(address, name, Actor(self.client, address, made))
+            failed = await asyncio.wait_for(member.actor.call("ready"), READY_WITHIN)
+            if failed is not None:
+                raise ImportError(failed.text)
+            await self._give(member)
+            self.members[address] = member
+            self.refused = None
+            self._note(address, "joined")
+        except Exception as error:
+            if isinstance(error, ImportError):
+                self.refused = address, error
+            self._again[address] = time.monotonic() + AGAIN_AFTER
+            self._note(address, f"lost: it could not be made ready ({_last_line(error)})")
+        finally:
+            self._joining.pop(address, None)
 
     async def give(self) -> None:
         """Give all machines what is to be left with them."""
@@ -170,7 +194,7 @@ class Machines:
         for key, array in list(self.kept.items()):
             if key not in member.held:
                 within = READY_WITHIN + array.nbytes / SLOWEST
-                await asyncio.wait_for(_result(member.actor.keep(key, array)), within)
+                await asyncio.wait_for(member.actor.call("keep", key, array), within)
                 member.held.add(key)
 
     def lose(self, address: str, fault: str) -> None:
@@ -192,10 +216,6 @@ class Machines:
             if task is not None:
                 task.cancel()
         self.members.clear()
-
-
-async def _result(future: Any) -> Any:
-    return await future
 
 
 def _last_line(error: BaseException) -> str:

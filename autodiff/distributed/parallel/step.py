@@ -44,6 +44,17 @@ class Step:
         Where the grains begin.
     patience, wait : float
         See `DataParallel`.
+
+    Attributes
+    ----------
+    parts : dict
+        Sums at nodes of the tree.
+    dtype : dtype
+        Of the value.
+    warned : list
+        What was warned of.
+    failed : tuple or None
+        An error of the loss, and where it was raised.
     """
 
     def __init__(
@@ -62,11 +73,15 @@ class Step:
         self.parts: dict[Run, Sums] = {}
         self.dtype: Any = None
         self.warned: Warned = []
+        self.failed: tuple[str, Failed] | None = None
 
-    async def run(self) -> tuple[dict[Run, Sums], Any, Warned]:
-        """The sums at nodes of the tree that hold all grains, the type of the value, and what was warned of."""
+    async def run(self) -> None:
+        """Take the step, until all grains are in `parts`, or an error of the loss is in `failed`.
+
+        It is not raised here, where SystemExit would end the loop that all of the client runs on.
+        """
         self.begun = time.monotonic()
-        while not self.is_there.all():
+        while not self.is_there.all() and self.failed is None:
             self.machines.tick()
             self._deal()
             if self.asked:
@@ -80,7 +95,6 @@ class Step:
             self._require_life()
         for asked in self.asked:  # it answers when nobody waits for it any more, and takes part again then
             self._note(asked, "late: others were done before")
-        return self.parts, self.dtype, self.warned
 
     # ------------------------------------------------------------------------------------------------ asking
 
@@ -105,13 +119,13 @@ class Step:
         """What a machine answers, after it was given the arrays that it does not hold."""
         for key in self.needed:
             if key not in member.held:
-                await member.actor.keep(key, self.machines.kept[key])
+                await member.actor.call("keep", key, self.machines.kept[key])
                 member.held.add(key)
         gone = sorted(member.held - set(self.machines.kept))
         member.held -= set(gone)
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
-        answer = await member.actor.sums(self.request, pieces, self.bounds, run, gone)
+        answer = await member.actor.call("sums", self.request, pieces, self.bounds, run, gone)
         if isinstance(answer, Found):
             member.measured(len(rows), answer.took)
         return answer  # type: ignore[no-any-return]
@@ -129,7 +143,8 @@ class Step:
             return
         if isinstance(answer, Failed):
             self._note(asked, f"error: {answer.text.strip().rpartition(chr(10))[2]:.200}")
-            answer.raise_from(asked.member.address)
+            self.failed = asked.member.address, answer
+            return
         self._note(asked, "overtaken" if asked.task in self.overtaken else "")
         if not self.is_there[slice(*asked.run)].all():
             self.parts.update({node: list(map(_writeable, sums)) for node, sums in answer.sums.items()})
@@ -176,8 +191,9 @@ class Step:
         silent = time.monotonic() - max([self.begun, *(m.heard for m in members)])
         if silent > self.wait:
             what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
+            fell = f" (on its grains, {self.falls.max()} fell in this step)" if self.falls.any() else ""
             raise TimeoutError(
-                f"DataParallel: {what} for {self.wait:g} s. The parameters are as they were before this step, which can be "
+                f"DataParallel: {what} for {self.wait:g} s{fell}. The parameters are as they were before this step, which can be "
                 "taken again when there are machines"
             )
 
