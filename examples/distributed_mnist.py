@@ -86,13 +86,16 @@ def main(argv: list[str] | None = None) -> int:
     if options.batch_size > len(images):
         parser.error(f"argument --batch-size: must be at most {len(images)}, the number of images to train on")
     machines = {"n_workers": options.machines, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
-    with LocalCluster(**machines) as cluster, Client(cluster, direct_to_workers=True) as client:
-        with DataParallel(loss, client) as mean:
-            half = options.iterations // 2
-            there = train(mean, images, labels, options, lambda step: kill_one(client, mean) if step == half else None)
-            if options.plot:
-                mean.log.plot(range(max(half - 8, 0), half + 8)).savefig(options.plot)
-            lost = {r.machine for r in mean.log.faults if r.fault.startswith("lost")}
+    half = options.iterations // 2
+    with (
+        LocalCluster(**machines) as cluster,
+        Client(cluster, direct_to_workers=True) as client,
+        DataParallel(loss, client) as mean,
+    ):
+        there = train(mean, images, labels, options, lambda step: kill_one(client, mean) if step == half else None)
+        lost = {r.machine for r in mean.log.faults if r.fault.startswith("lost")}
+        if options.plot:
+            mean.log.plot(range(max(half - 8, 0), half + 8)).savefig(options.plot)
     here = train(DataParallel(loss), images, labels, options, lambda step: None)
     with cg.no_graph():
         guessed = np.argmax(dense(held_out_images, there), axis=-1)

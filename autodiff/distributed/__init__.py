@@ -15,7 +15,7 @@ _PUBLIC: dict[str, str] = {
     "DataParallel": "data_parallel",
 }
 
-__all__ = [*_PUBLIC]  # noqa: PLE0604
+__all__ = [*_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     try:
         import distributed  # noqa: F401
     except ImportError as missing:
-        raise ImportError(f'autodiff.distributed.{name} needs dask.distributed: pip install "compgraph[distributed]"') from missing
+        raise ImportError(f'{__name__}.{name} needs dask.distributed: pip install "compgraph[distributed]"') from missing
     return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 

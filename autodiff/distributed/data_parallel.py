@@ -12,14 +12,28 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from distributed import Client
-from distributed.protocol import pickle
 from tqdm import tqdm
 
 from compgraph.graph import INERT, Node, as_operands, to_plain
 from compgraph.graph.context import apart, is_recording
 
 from ..arguments import as_argument, flatten, unflatten
-from .parallel import Failed, Kept, Log, Machine, Machines, Request, Rows, Step, assembled, cuts, mean_at, process, slopes_at
+from .parallel import (
+    Failed,
+    Kept,
+    Log,
+    Machine,
+    Machines,
+    Request,
+    Rows,
+    Step,
+    assembled,
+    cuts,
+    mean_at,
+    packed,
+    process,
+    slopes_at,
+)
 
 HERE = "here"
 T = TypeVar("T")
@@ -114,7 +128,7 @@ class DataParallel:
         self._one_at_a_time = threading.Lock()
         self._kept: dict[str, np.ndarray[Any, Any]] = {}
         self._value = np.nan
-        self._machines = None if client is None else Machines(client, pickle.dumps(loss), process(), self._kept, self.log)
+        self._machines = None if client is None else Machines(client, packed(loss), process(), self._kept, self.log)
 
     def __reduce__(self) -> Any:
         raise TypeError("DataParallel holds the connection to its cluster and is not pickled; make one where it is used")
@@ -178,7 +192,7 @@ class DataParallel:
         bounds = cuts(rows.count, self.grains)
         count = len(bounds) - 1
         if rows.keys - set(self._kept):
-            raise ValueError("DataParallel: an array of the batch was left with the machines of another object; use its own `put`")
+            raise ValueError("DataParallel: an array of the batch was left with another object's machines; use `put` of this one")
         with self._one_at_a_time:
             if self._machines is None:
                 parts, dtype = self._computed_here(next(self._step), request, rows, bounds)
@@ -187,7 +201,7 @@ class DataParallel:
         total, *sums = assembled(parts, (0, count))
         value = np.asarray(total / rows.count).astype(dtype)[()]
         self._value = float(value)
-        return value, [np.asarray(s / rows.count).astype(s.dtype)[()] for s in sums]
+        return value, [np.asarray(s / rows.count).astype(s.dtype, copy=False)[()] for s in sums]
 
     def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
@@ -195,7 +209,7 @@ class DataParallel:
         fault = "error" if isinstance(answer, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
         if isinstance(answer, Failed):
-            answer.raise_from("this machine")
+            raise answer.raised("this machine")
         return answer.sums, answer.dtype
 
     def _computed_there(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
@@ -210,7 +224,7 @@ class DataParallel:
         taken = self._sync(run)
         if taken.failed is not None:
             address, failed = taken.failed
-            failed.raise_from(address)
+            raise failed.raised(address)
         for category, text in dict.fromkeys(taken.warned):
             warnings.warn(text, category, stacklevel=6)
         return taken.parts, taken.dtype
@@ -277,7 +291,7 @@ class DataParallel:
 
     def close(self) -> None:
         """Let the machines go; the cluster and the client stay."""
-        if self._machines is not None and self._client.status != "closed":
+        if self._client is not None and self._machines is not None and self._client.status != "closed":
             self._sync(self._machines.release)
 
     def __enter__(self) -> DataParallel:
@@ -289,8 +303,7 @@ class DataParallel:
 
 def _tree(structure: Any) -> bytes:
     """A structure as it is sent: types that were not seen there before are met as they are unpickled."""
-    found: bytes = pickle.dumps(unflatten(structure, range(structure.num_leaves)))
-    return found
+    return packed(unflatten(structure, range(structure.num_leaves)))
 
 
 def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:

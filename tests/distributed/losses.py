@@ -76,11 +76,11 @@ def exits(params: Any, x: Any, y: Any) -> Any:
 def raises_what_does_not_pickle(params: Any, x: Any, y: Any) -> Any:
     """A loss whose error cannot be sent."""
 
-    class Odd(Exception):
+    class OddError(Exception):
         def __reduce__(self) -> Any:
             raise TypeError
 
-    raise Odd("very odd")
+    raise OddError("very odd")
 
 
 def returns_a_vector(params: Any, x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What befalls machines in the middle of a training: it ends with the bits of the undisturbed one, or with an error that says why.
+"""What befalls machines in the middle of a training: it ends with the undisturbed one's bits, or with an error that says why.
 
 Schedulers and workers are processes of their own, of this machine, and every one is ended by the test that started it.
 """
@@ -171,21 +171,21 @@ def test_one_joins(tmp_path: Path, undisturbed: list[bytes]) -> None:
 
 
 def test_all_killed_and_started_again(tmp_path: Path, folder: Path, undisturbed: list[bytes]) -> None:
-    with processes(tmp_path, 2, nanny=True) as cluster, cluster.client() as client:
-        with dist.DataParallel(partial(slowed, folder), client, patience=1e9) as loss:
-            x = loss.put(X)
+    slow = partial(slowed, folder)
+    with processes(tmp_path, 2, nanny=True) as cluster, cluster.client() as client, dist.DataParallel(slow, client) as loss:
+        x = loss.put(X)
 
-            def disturb(step: int) -> None:
-                if step == 10:
-                    for m in loss.machines:
-                        process = process_of(client, m.address)
-                        slow_down(folder, process, 60.0)
-                        threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()
+        def disturb(step: int) -> None:
+            if step == 10:
+                for m in loss.machines:
+                    process = process_of(client, m.address)
+                    slow_down(folder, process, 60.0)
+                    threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()
 
-            assert trained(loss, disturb) == undisturbed
-            assert sum(f.startswith("lost") for f in faults(loss)) >= 2
-            expected = dist.DataParallel(network)(network_parameters(), X, Y)
-            assert loss(network_parameters(), x, Y) == expected  # those that came were given the data
+        assert trained(loss, disturb) == undisturbed
+        assert sum(f.startswith("lost") for f in faults(loss)) >= 2
+        expected = dist.DataParallel(network)(network_parameters(), X, Y)
+        assert loss(network_parameters(), x, Y) == expected  # those that came were given the data
 
 
 def test_no_machine_is_an_error(tmp_path: Path) -> None:
@@ -198,8 +198,9 @@ def test_no_machine_is_an_error(tmp_path: Path) -> None:
 
 def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autodiff.distributed.parallel.step.FALLS", 2)
-    with processes(tmp_path, 2) as cluster, cluster.client() as client, dist.DataParallel(deadly, client, grains=1) as loss:
-        with pytest.raises(RuntimeError, match="2 machines fell, one after the other"):
+    with processes(tmp_path, 2) as cluster, cluster.client() as client:
+        loss = dist.DataParallel(deadly, client, grains=1)
+        with loss, pytest.raises(RuntimeError, match="2 machines fell, one after the other"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 

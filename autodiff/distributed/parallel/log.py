@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 KEPT = 100_000
 SHOWN = 20
+LEAST_SHOWN = 0.02  # of the width of a picture
 _BLUES, _RED, _GREEN, _GREY = ("#2b6cb0", "#90b8de"), "#c53030", "#2f855a", "#718096"
 
 
@@ -86,7 +87,7 @@ class Log:
     def _table(self) -> tuple[list[tuple[str, ...]], str]:
         """The last records as rows of text, and what is said of the others."""
         records = self._all()[-SHOWN:]
-        table = [("step", "machine", "rows", "begin [s]", "took [ms]", "fault")]
+        table: list[tuple[str, ...]] = [("step", "machine", "rows", "begin [s]", "took [ms]", "fault")]
         for r in records:
             rows = f"{r.rows.start}–{r.rows.stop - 1}" if len(r.rows) else ""
             took = f"{(r.end - r.begin) * 1000:.1f}" if len(r.rows) else ""
@@ -134,8 +135,9 @@ class Log:
         machines = list(dict.fromkeys(r.machine for r in self._all() if r in records))
         figure = Figure(figsize=(10, 1.4 + 0.5 * len(machines)), dpi=120, layout="constrained")
         axes = figure.subplots()
+        begin, end = min((r.begin for r in records), default=0.0), max((r.end for r in records), default=1.0)
         for r in records:
-            _draw(axes, r, machines.index(r.machine))
+            _draw(axes, r, machines.index(r.machine), LEAST_SHOWN * (end - begin))
         axes.set_yticks(range(len(machines)), machines)
         axes.set_ylim(len(machines) - 0.4, -0.6)
         axes.set_xlabel("seconds since the log began")
@@ -157,21 +159,23 @@ def _html_row(row: tuple[str, ...]) -> str:
     return f"<tr{style}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
 
 
-def _draw(axes: Any, r: Record, line: int) -> None:
-    """Draw one record."""
+def _draw(axes: Any, r: Record, line: int, least: float) -> None:
+    """Draw one record; one that took less than `least` seconds has no room for its number of rows."""
     if not len(r.rows):
         is_new = r.fault.startswith("joined")
         axes.plot(r.begin, line, marker="^" if is_new else "X", color=_GREEN if is_new else _RED, markersize=9, zorder=3)
         return
     color = _RED if r.fault.startswith(("lost", "error")) else _GREY if r.fault else _BLUES[r.step % 2]
     width = r.end - r.begin
-    axes.barh(
-        line, width, left=r.begin, height=0.6, color="white" if r.fault else color, edgecolor=color, hatch="////" if r.fault else None
-    )
-    axes.annotate(
-        str(len(r.rows)), (r.begin + width / 2, line), ha="center", va="center", fontsize=7, color=color if r.fault else "white",
-        clip_on=True, bbox={"color": "white", "pad": 0.5} if r.fault else None,
-    )  # fmt: skip
+    if r.fault:
+        axes.barh(line, width, left=r.begin, height=0.6, color="white", edgecolor=color, hatch="////")
+    else:
+        axes.barh(line, width, left=r.begin, height=0.6, color=color, edgecolor="white", linewidth=0.8)
+    if width >= least:
+        ink = color if r.fault else "white" if color == _BLUES[0] else "black"
+        box = {"color": "white", "pad": 0.5} if r.fault else None
+        middle = r.begin + width / 2, line
+        axes.annotate(str(len(r.rows)), middle, ha="center", va="center", fontsize=7, color=ink, clip_on=True, bbox=box)
 
 
 def _explain(axes: Any) -> None:
@@ -179,7 +183,7 @@ def _explain(axes: Any) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    hatched = {"facecolor": "white", "hatch": "////"}
+    hatched: dict[str, Any] = {"facecolor": "white", "hatch": "////"}
     axes.legend(
         handles=[
             Patch(color=_BLUES[0], label="a share, and its rows"),

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed.protocol import pickle
+from distributed.protocol import pickle as _pickle
 from tblib import Traceback
 
 from compgraph.graph import INERT, Node, to_plain
@@ -27,6 +27,7 @@ from ...operators import grad, value_and_grad
 from .grains import Run, Sums, folded, nodes_within
 
 Warned = list[tuple[type[Warning], str]]
+pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks travel with their code
 
 
 class Request(NamedTuple):
@@ -74,15 +75,21 @@ class Failed(NamedTuple):
     place: Traceback
     text: str
 
-    def raise_from(self, machine: str) -> None:
-        """Raise it here as it was raised there."""
+    def raised(self, machine: str) -> BaseException:
+        """The error, to be raised here as it was raised there."""
         error: BaseException
         try:
             error = pickle.loads(self.error) if self.error else RuntimeError(self.text.strip().rpartition("\n")[2])
         except Exception:
             error = RuntimeError(self.text.strip().rpartition("\n")[2])
         error.add_note(f"raised by the loss on {machine}")
-        raise error.with_traceback(self.place.as_traceback())
+        return error.with_traceback(self.place.as_traceback())
+
+
+def packed(thing: Any) -> bytes:
+    """What is sent to other processes for a thing."""
+    sent: bytes = pickle.dumps(thing)
+    return sent
 
 
 def process() -> str:
@@ -144,22 +151,27 @@ class Machine:
             rows = [np.array(x[low:high], order="C") for x in arrays]
             value, slopes = self._evaluated(request, leaves, rows)
             dtypes.append(value.dtype)
-            return [np.array(value, np.float64) * np.array(high - low), *[np.multiply(s, high - low) for s in slopes]]
+            return [np.multiply(value, high - low, dtype=np.float64), *slopes]
 
         with recording_on():
             found = {node: [np.asarray(s) for s in folded(leaf, node)] for node in nodes_within(run, (0, len(bounds) - 1))}
         return Found(found, dtypes[0], time.perf_counter() - start, [])
 
     def _evaluated(self, request: Request, leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
-        """The value and its gradient for some rows."""
+        """The value for some rows, and the gradient of their sum."""
+        count = len(rows[0])
         parameters, batch = self._structure(request.parameters), unflatten(self._structure(request.batch), rows)
 
         def loss(leaves: list[Any]) -> Any:
             return self._loss(unflatten(parameters, leaves), *batch)  # type: ignore[operator]
 
+        def summed(leaves: list[Any]) -> Any:
+            value = f(leaves)
+            return value * count, value
+
         f = along(loss, request.order)
-        value, slopes = value_and_grad(f)(leaves) if request.slopes else (f(leaves), [])
-        if any(isinstance(x, Node) and x.__class__ not in INERT for x in (value, *slopes)):
+        (total, value), slopes = value_and_grad(summed, has_aux=True)(leaves) if request.slopes else ((0, f(leaves)), [])
+        if any(isinstance(x, Node) and x.__class__ not in INERT for x in (total, value, *slopes)):
             raise TypeError(
                 "DataParallel: the loss uses a node from outside, whose derivative would be lost on the way; give it among the "
                 "parameters, or as numbers (node.value)"

@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import numpy as np
-from distributed.protocol import to_serialize
+from distributed import protocol
 
 from .log import Log
 from .machine import Machine
 
+_protocol: Any = protocol  # of which nothing is typed
 LOOK_EVERY = 1.0  # seconds from one look at who is there to the next
 ANSWER_WITHIN = 5.0  # a scheduler that takes longer is asked again
 SCHEDULER_WITHIN = {"running": 15.0}  # after which it is given up, by the client's state: it may be busy, and answer later
@@ -33,7 +34,7 @@ class Actor:
 
     async def call(self, method: str, *args: Any) -> Any:
         """What a method returns there."""
-        asked = {"function": method, "actor": self._made.key, "args": [to_serialize(x) for x in args], "kwargs": {}}
+        asked = {"function": method, "actor": self._made.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
         if self._client.direct_to_workers:
             answer = await self._client.rpc(self._address).actor_execute(**asked)
         else:

@@ -97,7 +97,5 @@ def slopes_at(ask: Ask, order: int, leaves: Sequence[Any]) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-
-
 _mean = Opaque("data_parallel")
 _slopes = Opaque("data_parallel_gradient")

@@ -54,7 +54,7 @@ class Kept:
         if isinstance(rows, slice):
             return Kept(self.key, self._array, self._rows[rows], self._whole or self)
         index = np.asarray(rows)
-        if index.ndim != 1 or index.dtype.kind not in "biu" and len(index):
+        if index.ndim != 1 or (index.dtype.kind not in "biu" and len(index)):
             raise IndexError(
                 f"what was left with the machines is indexed by rows: a slice, row numbers or a mask of one axis, not {rows!r}"
             )
@@ -120,8 +120,8 @@ def _as_rows(x: Any) -> Any:
     if isinstance(x, Node):
         if x.__class__ not in INERT:
             raise TypeError(
-                "DataParallel: an array of the batch is a node to be differentiated by; derivatives are by the parameters alone. Give "
-                "it among them, or as numbers (x.value)"
+                "DataParallel: an array of the batch is a node to be differentiated by; derivatives are by the parameters alone. "
+                "Give it among them, or as numbers (x.value)"
             )
         x = to_plain(x)
     if isinstance(x, Promotable):  # as arrays are seen within a function that is differentiated
@@ -129,9 +129,11 @@ def _as_rows(x: Any) -> Any:
     if isinstance(x, Kept):
         return x
     if type(x).__module__.partition(".")[0] == "dask":
-        raise TypeError("DataParallel: a dask array is not shared by rows; autodiff.distributed.value_and_grad goes through its blocks")
+        raise TypeError("DataParallel: for dask arrays there is autodiff.distributed.value_and_grad, which goes block by block")
     if type(x) is not np.ndarray and not isinstance(x, np.memmap):
-        raise TypeError(f"DataParallel: a batch is made of NumPy arrays; convert this {type(x).__name__} (np.asarray, .to_numpy())")
+        raise TypeError(
+            f"DataParallel: a batch is made of NumPy arrays, not {type(x).__name__}; convert it (np.asarray, .to_numpy())"
+        )
     if not x.ndim:
         raise ValueError("DataParallel: an array of the batch has no rows (shape ()); what all rows share is a parameter")
     return np.asarray(x)

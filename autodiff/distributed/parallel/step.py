@@ -103,7 +103,7 @@ class Step:
         while self.open and (free := self.machines.free):
             run = self.open.pop(0)
             speeds = self.machines.speeds(free)
-            for member, share, speed in zip(free, dealt(run, speeds), speeds, strict=True):
+            for member, share, speed in zip(free, dealt(run, speeds, len(self.bounds) - 1), speeds, strict=True):
                 if share[0] < share[1]:
                     self._ask(member, share, speed)
 
