@@ -29,6 +29,7 @@ NETWORKS = {  # name: layers, rows of a batch, steps
     "MNIST, 784-256-10, batch 512": ([784, 256, 10], 512, 12),
     "MNIST, 784-1024-1024-10, batch 4096": ([784, 1024, 1024, 10], 4096, 4),
 }
+IMITATED = [(0.01, 0.04), (0.1, 0.04), (0.1, 1), (1, 1), (1, 15)]  # seconds in one process, megabytes of parameters
 
 
 def light(params: Any, x: Any) -> Any:
@@ -79,11 +80,11 @@ def of_parameters(client: Client, machines: int, megabytes: float, count: int) -
         return (best(lambda: mean.value_and_grad(p, x), count) - alone) * 1000
 
 
-def efficiency(client: Client, machines: int, seconds: float) -> float:
-    """The share of the time that machines work, when each should work for so many seconds a step."""
-    p, x = np.zeros(5000), np.full(160, seconds * machines / 160)
-    with DataParallel(waiting, client) as mean:
-        return seconds / best(lambda: mean.value_and_grad(p, x), 3)
+def imitated(client: Client, machines: int, seconds: float, megabytes: float, grains: int = 16) -> float:
+    """Seconds of a step with work that takes so many in one process: it waits, so each process is a machine of its own."""
+    p, x = np.zeros(int(megabytes * 1e6 / 8)), np.full(160, seconds / 160)
+    with DataParallel(waiting, client, grains=grains) as mean:
+        return best(lambda: mean.value_and_grad(p, x), 5)
 
 
 def steps(client: Client, layers: list[int], rows: int, count: int) -> tuple[float, float]:
@@ -114,7 +115,10 @@ def main(argv: list[str] | None = None) -> None:
             added = of_parameters(client, machines, megabytes, count)
             each = (added - base) / megabytes / machines
             print(f"parameters of {megabytes:5g} MB: {added:7.1f} ms a step, {each:.2f} ms a MB and machine")
-        print(f"work that waits, 1 s a step, 0.04 MB: efficiency {efficiency(client, machines, 1.0):.1%}")
+        print(f"work that waits, 1 s a step, 0.04 MB: efficiency {1 / imitated(client, machines, machines, 0.04):.1%}")
+        for seconds, megabytes in IMITATED:
+            there = imitated(client, machines, seconds, megabytes, machines)
+            print(f"work that waits, {seconds * 1000:g} ms in one process, {megabytes} MB: {seconds / there:.2f} times as fast")
         for name, (layers, rows, count) in NETWORKS.items():
             here, there = steps(client, layers, rows, count)
             print(f"{name}: {here:.1f} ms in one process, {there:.1f} ms on {machines}, {here / there:.2f} times as fast")

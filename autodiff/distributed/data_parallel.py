@@ -28,11 +28,11 @@ from .parallel import (
     Rows,
     Step,
     assembled,
+    both_at,
     cuts,
     mean_at,
     packed,
     process,
-    slopes_at,
 )
 
 HERE = "here"
@@ -158,7 +158,8 @@ class DataParallel:
         """
 
         def recorded(ask: Any, leaves: Sequence[Any], structure: Any) -> Any:
-            return mean_at(ask, leaves), unflatten(structure, slopes_at(ask, 0, leaves))
+            value, slopes = both_at(ask, leaves)
+            return value, unflatten(structure, slopes)
 
         found: tuple[Any, Any] = self._asking(params, batch, recorded, lambda *found: found, True)
         return found

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -163,7 +166,7 @@ def ridge(p: Any) -> Any:
 def test_called_with_numbers_it_gives_the_value(line: dist.DataParallel) -> None:
     value = line(LINE, U, V)
     assert type(value) is np.float64
-    assert value == dist.DataParallel(squares)(LINE, U, V)
+    assert value == dist.DataParallel(squares)(LINE, U, V) == line.value_and_grad(LINE, U, V)[0]
     assert np.isclose(value, squares(LINE, U, V), rtol=1e-13)
 
 
@@ -250,6 +253,31 @@ def test_value_and_grad_of_nodes_gives_nodes(line: dist.DataParallel) -> None:
     found, expected = ad.grad(penalty)(LINE), ad.grad(near)(LINE)
     assert np.allclose(found["w"], expected["w"], rtol=1e-11)
     assert np.allclose(found["b"], expected["b"], rtol=1e-11)
+
+
+def test_value_and_grad_of_variables_asks_once(line: dist.DataParallel) -> None:
+    p = {name: cg.variable(value.copy(), name) for name, value in LINE.items()}
+    steps = {r.step for r in line.log}
+    value, slope = line.value_and_grad(p, U, V)
+    assert len({r.step for r in line.log} - steps) == 1
+    assert isinstance(slope["w"], cg.Node)
+    found = gradient(value + np.sum(slope["w"] * slope["w"]))["w"]
+    expected = ad.grad(lambda q: squares(q, U, V) + np.sum(ad.grad(lambda r: squares(r, U, V))(q)["w"] ** 2))(LINE)["w"]
+    assert np.allclose(found, expected, rtol=1e-11)
+    Adam(p, rate=0.1).step(slope)
+    with pytest.raises(ValueError, match="updated in place"):
+        gradient(np.sum(slope["w"] ** 2))
+    assert line.value_and_grad(p, U, V)[0] != value
+
+
+def test_a_batch_that_is_overwritten_later_does_not_change_derivatives(line: dist.DataParallel) -> None:
+    x = U.copy()
+    p = {name: cg.variable(value, name) for name, value in LINE.items()}
+    slope = line.value_and_grad(p, x, V)[1]["w"]
+    x[:] = 0
+    found = gradient(np.sum(slope**2))["w"]
+    expected = ad.grad(lambda w: np.sum(ad.grad(lambda v: squares({"w": v, "b": LINE["b"]}, U, V))(w) ** 2))(LINE["w"])
+    assert np.allclose(found, expected, rtol=1e-11)
 
 
 def test_minimisers(line: dist.DataParallel) -> None:
@@ -452,6 +480,19 @@ def test_a_loss_that_the_machines_cannot_load(client: Client, tmp_path: Path, mo
 
     with dist.DataParallel(only_here.loss, client) as mean, pytest.raises(RuntimeError, match=r"(?s)cannot load.*only_here"):
         mean(2.0, V)
+
+
+def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
+    with dist.DataParallel(losses.sleeping, client) as loss:
+        expected = loss(0.01, V)
+        timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            loss(1.0, V)
+        assert time.monotonic() - begun < 5
+        timer.join()
+        assert loss(0.01, V) == expected
 
 
 # -------------------------------------------------------------------------------------------- what people see

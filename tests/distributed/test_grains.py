@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
-from autodiff.distributed.parallel.grains import assembled, cuts, dealt, folded, nodes_within
 from hypothesis import given
 from hypothesis import strategies as st
+
+from autodiff.distributed.parallel.grains import assembled, cuts, dealt, folded, nodes_within
 
 
 @given(rows=st.integers(1, 200), grains=st.integers(1, 40))
@@ -27,7 +30,7 @@ def test_the_sum_has_the_same_bits_however_it_is_shared(data: st.DataObject, cou
 
     parts = {
         node: folded(leaf, node)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
         for node in nodes_within((a, b), (0, count))
     }  # fmt: skip
     extra = data.draw(st.integers(0, count - 1))
@@ -49,7 +52,7 @@ def test_gradients_that_are_one_array_are_not_written_into() -> None:
 def test_shares_are_runs_of_all_grains_and_nobody_starves(run: tuple[int, int], speeds: list[float]) -> None:
     shares = dealt(run, speeds, 70)
     assert (shares[0][0], shares[-1][1]) == run
-    assert all(one[1] == other[0] for one, other in zip(shares[:-1], shares[1:], strict=True))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(shares))
     counts = [b - a for a, b in shares]
     assert min(counts) >= (1 if run[1] - run[0] >= len(speeds) else 0)
     fair = (run[1] - run[0]) / sum(speeds)  # the time, if grains could be cut, and nobody had to have one
