@@ -11,7 +11,9 @@ import importlib
 from typing import Any
 
 # Where each public name stands; it is imported when it is first asked for.
-_PUBLIC: dict[str, str] = {}
+_PUBLIC: dict[str, str] = {
+    "Split": "split",
+}
 
 __all__ = [*_PUBLIC]  # noqa: PLE0604
 

@@ -3,11 +3,11 @@
 from ..guards import GuardError
 from .cse import simplified
 from .cutting import between, cut, cut_items
-from .executor import Executor
+from .executor import Executor, as_fed
 from .retrace import replay
 from .schedule import needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "Executor", "GuardError", "between", "cut", "cut_items", "needed", "origin_of", "origins_of", "replay", "simplified",
-    "sources_of",
+    "Executor", "GuardError", "as_fed", "between", "cut", "cut_items", "needed", "origin_of", "origins_of", "replay",
+    "simplified", "sources_of",
 ]  # fmt: skip

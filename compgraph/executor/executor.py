@@ -227,7 +227,7 @@ class Executor:
             missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
             if missing:
                 raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
-        return {node: _checked(node, value) for node, value in given.items()}
+        return {node: as_fed(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
         """The node that a key names."""
@@ -264,7 +264,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
     return named
 
 
-def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
+def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     """A value as an array of a node's dtype."""
     value = value.plain if isinstance(value, Node) else value
     require_computed(value, "what was fed")

@@ -36,7 +36,7 @@ from ..graph.context import apart, recording_on
 from ..guards import Guard, GuardError, Shape, remembering
 from ..inplace import store
 
-Reading = Callable[[Any, int], Any]
+Reading = Callable[[Any, int, dict[Any, Any]], Any]
 
 
 def replay(
@@ -53,8 +53,8 @@ def replay(
     instead : mapping, optional
         For some of its nodes others, that were made beforehand to take their places.
     reading : callable, optional
-        Called with each node, joint and write before it is recorded again, and with the position of each operand: what is
-        to be read there, or None for what took the operand's place.
+        Called with each item before it is recorded again, the position of each operand, and what has been made so far: what
+        is to be read there, or None for what took the operand's place.
 
     Returns
     -------
@@ -107,7 +107,7 @@ class _Replay:
         found = [self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args]
         if self.reading is not None:
             for place, a in enumerate(item.args):
-                other = self.reading(item, place) if isinstance(a, Node) else None
+                other = self.reading(item, place, self.made) if isinstance(a, Node) else None
                 found[place] = found[place] if other is None else other
         return tuple(found)
 
