@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..arrays import placeholder
 from ..graph import Node, PlaceholderNode, describe, require_history, root_of, walk
 from ..guards import enter, guards_of
@@ -90,7 +92,7 @@ def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) 
 
 
 def _is_one(nodes: Any) -> bool:
-    return isinstance(nodes, Node) or not isinstance(nodes, Iterable)
+    return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
 
 
 def _nodes(given: Any, what: str) -> list[Any]:
