@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from compgraph.executor import needed, origins_of
-from compgraph.graph import Node, VariableNode, describe, require_history
+from compgraph.graph import Node, PlaceholderNode, VariableNode, describe, require_history
 from compgraph.guards import guards_of
 
 from ...arguments import flatten
@@ -64,7 +64,14 @@ def graph_of(output: Any) -> list[Any]:
             RuntimeWarning,
             stacklevel=3,
         )
-    return needed([output, *guards], origins_of)
+    asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
+    return needed([output, *asked], origins_of)
+
+
+def _is_fed(item: Any) -> bool:
+    """Whether an item is what an executor put in the place of a placeholder, when it was run with the same variables."""
+    return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
+
 
 
 def require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:

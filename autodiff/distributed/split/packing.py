@@ -46,8 +46,9 @@ def pack(value: Any) -> Packed:
 def unpack(packed: Packed, own: bool = False) -> Any:
     """The array; writeable memory of its own if that is asked for."""
     array, shape, axes, flipped = packed
-    array = np.require(array, requirements=["A"])
-    array = np.flip(
-        np.broadcast_to(array.transpose(axes), shape) if array.size != np.prod(shape) else array.transpose(axes), flipped
-    )
+    array = np.require(array, requirements=["A"]).transpose(axes)
+    if array.shape != shape:
+        array = np.broadcast_to(array, shape)
+    if flipped:
+        array = np.flip(array, flipped)
     return np.array(array, order="K") if own else array
