@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compgraph.executor import origins_of
-from compgraph.graph import Joint, Node, Write, describe, root_of
+from compgraph.graph import ACTIVE, Joint, Node, Write, describe, root_of
 from compgraph.guards import Guard
-from compgraph.operations import Output
+from compgraph.operations import Output, getitem
 
 Stage = tuple[int, int]  # how often values changed parts on the way, and the part
 
@@ -98,7 +98,20 @@ def completed(items: list[Any], found: Mapping[Any, int]) -> dict[Any, int]:
         part = parts.setdefault(group_of(item, roots), 0)
         for source in origins_of(item):
             parts.setdefault(group_of(source, roots), part)
+    first: dict[Any, int] = {}
+    for item in operations:
+        if looks_in(item) and group_of(item, roots) is item:
+            operand = item.args[0]
+            parts[item] = parts[group_of(operand, roots)] if is_operation(operand) else first.setdefault(operand, parts[item])
     return {item: parts[group_of(item, roots)] for item in operations}
+
+
+def looks_in(item: Any) -> bool:
+    """Whether an item is ``x[index]`` of what may be differentiated.
+
+    It stays with x: less travels then. And adjoints of elements are put together before they are added to those of the whole.
+    """
+    return isinstance(item, Node) and item.function is getitem and item.args[0].__class__ in ACTIVE
 
 
 def _tick(item: Any) -> float:

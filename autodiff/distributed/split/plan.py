@@ -21,7 +21,7 @@ from compgraph.graph.interpreter import source_lines
 from compgraph.guards import Guard
 
 from ...operators import handed
-from .layout import Stage, group_of, is_operation, roots_of, stages
+from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
 
 RESULT = "result"  # the key of the output of the whole graph among what a stage computes
 
@@ -167,7 +167,10 @@ class Plan:
             return
         is_written = bool(getattr(group_of(value, self._roots), "memory", None))
         shares, latest = not is_written, None
+        if home is None:  # elements of a parameter are put together, and come last; see `layout.looks_in`
+            uses = sorted(uses, key=lambda use: looks_in(use[0]) and use[1] == 0)
         inert: dict[Stage, Port] = {}
+        elements: dict[Stage, Any] = {}
         for item, place in uses:
             target = self.stage[item]
             if value not in self._passed or isinstance(item, Guard):
@@ -176,10 +179,14 @@ class Plan:
                         inert[target] = Port(value, home, target, next(self._numbers), False)
                     self._ports[item, place] = inert[target]
                 continue
+            picks = home is None and looks_in(item) and place == 0
             shares = shares and target != home and (latest is None or latest.target == target)
             if target == home:
                 continue
-            if latest is None or not shares:
+            if picks:
+                latest = elements.setdefault(target, None) or Port(value, home, target, next(self._numbers), True)
+                elements[target] = latest
+            elif latest is None or not shares:
                 latest = Port(value, home, target, next(self._numbers), True)
             self._ports[item, place] = latest
 
