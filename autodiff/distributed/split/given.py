@@ -73,7 +73,6 @@ def _is_fed(item: Any) -> bool:
     return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
 
 
-
 def require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:
     """Raise if the output does not depend on a parameter."""
     known = frozenset(items)

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from .stage import Machine
@@ -45,6 +46,7 @@ class Here:
     def __init__(self) -> None:
         self._machine = Machine()
         self.address: dict[int, str] = {}
+        self.fresh: set[int] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine of calls gives; in a thread of its own, since that of a notebook runs a loop already."""
@@ -55,13 +57,12 @@ class Here:
         """How many machines there are."""
         return 1
 
-    async def settle(self, parts: Mapping[int, bytes]) -> set[int]:
-        """Take in the parts that are not here yet; which those were."""
-        new = {part for part in parts if part not in self.address}
-        for part in new:
+    async def settle(self, parts: Mapping[int, bytes], may_move: bool) -> None:
+        """Take in the parts that are not here yet."""
+        for part in set(parts).difference(self.address):
             unwrapped(self._machine.install(part, parts[part]))
             self.address[part] = "this process"
-        return new
+            self.fresh.add(part)
 
     async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
         """Call a method of a part."""
@@ -87,11 +88,14 @@ class Machines:
     ----------
     address : dict
         Where each part lives.
+    fresh : set
+        The parts that were taken in anew and have no state yet.
     """
 
     def __init__(self, client: Any, wait: float) -> None:
         self.client, self.wait = client, wait
         self.address: dict[int, str] = {}
+        self.fresh: set[int] = set()
         self._actors: dict[str, tuple[Any, Any]] = {}
         self._living: dict[str, tuple[float, float]] = {}  # when the scheduler last heard of each, and since when we know that
         self._left: dict[str, float] = {}  # who could not be reached: until when nobody tries again
@@ -169,23 +173,38 @@ class Machines:
                 )
             await asyncio.sleep(LOOK)
 
-    async def settle(self, parts: Mapping[int, bytes]) -> set[int]:
-        """Find a machine for each part that has none that lives, the one with fewest parts; which parts these were."""
-        new: set[int] = set()
+    async def settle(self, parts: Mapping[int, bytes], may_move: bool) -> None:
+        """Find a machine for each part that has none that lives, the one with fewest parts; such parts are then `fresh`.
+
+        If it `may_move`, a part that shares its machine goes to one that has none.
+        """
         while True:
             alive = await self._alive()
             for address in [a for a in self._actors if a not in alive]:
                 self._lose(address)
+            if may_move and (crowded := self._crowded(alive)) is not None:
+                await self._let_go(crowded)
             missing = [part for part in parts if part not in self.address]
             if not missing:
-                return new
+                return
             for part in missing:
                 where = min(alive, key=lambda a: sum(other == a for other in self.address.values()))
                 try:
                     await self._install(part, where, parts[part])
                 except LostError:
                     break
-                new.add(part)
+
+    def _crowded(self, alive: list[str]) -> int | None:
+        """A part that could have a machine for itself."""
+        taken = list(self.address.values())
+        if not set(alive) - set(taken):
+            return None
+        return next((part for part, where in sorted(self.address.items(), reverse=True) if taken.count(where) > 1), None)
+
+    async def _let_go(self, part: int) -> None:
+        where = self.address.pop(part)
+        with suppress(LostError):
+            unwrapped(await self._asked(where, "drop", part))
 
     async def _install(self, part: int, where: str, shipped: bytes) -> None:
         if where not in self._actors:
@@ -195,8 +214,9 @@ class Machines:
             self._actors[where] = future, None
             actor = await self._ended(where, asyncio.ensure_future(_result_of(future)))
             self._actors[where] = future, actor
-        self.address[part] = where
         unwrapped(await self._asked(where, "install", part, shipped))
+        self.address[part] = where
+        self.fresh.add(part)
 
     # --------------------------------------------------------------------------------------------- calls
 

@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
-from compgraph.graph import PlaceholderNode, VariableNode, describe
+from compgraph.graph import PlaceholderNode, VariableNode, by_tick, describe
 
 from ...arguments import unflatten
 from ...optimizers import Optimizer
@@ -112,7 +112,7 @@ class Split:
         self._keep_every = count_of("keep_every", keep_every)
         self._leaves, self._structure = variables_of(parameters)
         self._output, self._items = output, graph_of(output)
-        placeholders = [item for item in self._items if isinstance(item, PlaceholderNode)]
+        placeholders = sorted([item for item in self._items if isinstance(item, PlaceholderNode)], key=by_tick)
         self._feeds = Feeds(placeholders, count_of("micro_batches", micro_batches))
         self._ticks = {v: v.tick for v in [*self._leaves, *[i for i in self._items if isinstance(i, VariableNode)]]}
         self._arrays = [v.value.copy() for v in self._leaves]
@@ -254,12 +254,13 @@ class Split:
             count = await self._hosts.count()
             feeds = {} if given is None else self._feeds.cut(given)[0][0]
             self._lay_out(linear(self._items, count, feeds))
-        moved = await self._hosts.settle(self._shipped)
-        if moved or not self._whole:
+        await self._hosts.settle(self._shipped, self._taken == 0)
+        if self._hosts.fresh or not self._whole:
             self._whole, self._taken = False, 0
             states = divided(self._kept, self._plan_now.homes, list(self._shipped))
             await together(self._call(part, "load", state) for part, state in states.items())
             self._whole = True
+            self._hosts.fresh.clear()
 
     async def _catch_up(self) -> Any:
         """Take the steps that were not taken since the state that was kept; what the last of them gave."""

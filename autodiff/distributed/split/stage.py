@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.executor import needed, origins_of, replay
+from compgraph.graph import Node, describe
+from compgraph.guards import GuardError
 
 from ...operators import as_joint
 from ...optimizers import Optimizer
@@ -31,8 +33,19 @@ class StageGraph:
         self._items = needed([*self.ends.values(), *guards], origins_of)
 
     def forward(self, values: Mapping[Key, Any]) -> Record:
-        """Compute the stage's values."""
-        return Record(self, replay(self._items, {node: values[key] for key, node in self.stand_ins.items()}))
+        """Compute the stage's values; an error is told where in the user's code the operation was recorded."""
+        reached: Any = None
+
+        def look(item: Any, place: int, made: Any) -> None:
+            nonlocal reached
+            reached = item
+
+        try:
+            return Record(self, replay(self._items, {node: values[key] for key, node in self.stand_ins.items()}, reading=look))
+        except Exception as error:
+            if isinstance(reached, Node) and not isinstance(error, GuardError):
+                error.add_note(f"This is the {describe(reached)}, which was recorded at {reached.line}.")
+            raise
 
 
 class Record:
@@ -210,7 +223,8 @@ class Machine:
 
     def drop(self, part: int) -> Any:
         """Let go of a part."""
-        return _told(self.parts.pop, part, None)
+        self.parts.pop(part, None)
+        return "ok", None
 
     def call(self, part: int, epoch: int, method: str, args: tuple[Any, ...]) -> Any:
         """Call a method of a part; what earlier epochs left is forgotten."""
