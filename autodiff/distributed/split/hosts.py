@@ -15,6 +15,7 @@ from .stage import Machine
 
 LOOK = 0.25  # seconds after which a call that has not ended looks whether its machine lives
 ANSWER = 5.0  # seconds in which the scheduler has to answer, and for which a machine that could not be reached is left alone
+SILENT = 3.0  # seconds without a heartbeat, of which there are two a second, that are no sign of anything
 GONE = 15.0  # seconds without an answer after which the scheduler is taken for gone
 
 
@@ -145,7 +146,7 @@ class Machines:
     def _is_alive(self, address: str) -> bool:
         if address not in self._living or self._left.get(address, 0) > time.monotonic():
             return False
-        return time.monotonic() - self._living[address][1] < max(self.wait, 2 * ANSWER)
+        return time.monotonic() - self._living[address][1] < max(self.wait, SILENT)
 
     def _lose(self, address: str) -> None:
         self._left[address] = time.monotonic() + ANSWER
