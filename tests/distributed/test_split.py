@@ -193,6 +193,18 @@ def test_integers_and_comparisons_cross() -> None:
     require_same_bits(out, [u], TWO, {"x": RNG.normal(size=6)})
 
 
+def test_a_part_whose_results_have_no_derivative() -> None:
+    x, u, v = cg.placeholder((6,), name="x"), cg.variable(RNG.normal(size=6), "u"), cg.variable(1.0, "v")
+    with cg.scope("first"):
+        order = cg.argsort(x * u)
+    with cg.scope("second"):
+        out = cg.sum(x[order] * np.arange(6.0)) * v
+    net = dist.Split(out, [u, v], None, place=TWO)
+    value, (to_u, to_v) = net.value_and_grad({"x": np.arange(6.0)})
+    assert np.array_equal(to_u, np.zeros(6))
+    assert value == to_v
+
+
 def test_derivatives_within_a_part() -> None:
     x, u, v = cg.placeholder((4,), name="x"), cg.variable(RNG.normal(size=4), "u"), cg.variable(0.5, "v")
     with cg.scope("first"):
@@ -201,6 +213,19 @@ def test_derivatives_within_a_part() -> None:
     with cg.scope("second"):
         out = cg.sum(slope * slope) * v + h
     require_same_bits(out, [u, v], TWO, {"x": RNG.normal(size=4)})
+
+
+def test_what_was_not_chosen_in_another_part_passes_nothing_on() -> None:
+    x, u = cg.placeholder((4,), name="x"), cg.variable(np.ones(4), "u")
+    with cg.scope("first"):
+        h = cg.sqrt(x * u)
+        again = cg.sqrt(h)
+    with cg.scope("second"):
+        out = cg.sum(cg.where(x > 0, again, x) * 2.0) + h[1:].sum()
+    feed = {"x": np.array([0.0, 1.0, 4.0, 9.0])}
+    with np.errstate(invalid="ignore", divide="ignore"):  # an executor tells of them
+        net = require_same_bits(out, [u], TWO, feed)
+    assert np.all(np.isfinite(net.value_and_grad(feed)[1][0]))
 
 
 def test_float32_stays() -> None:

@@ -16,7 +16,7 @@ from .stage import Machine
 LOOK = 0.25  # seconds after which a call that has not ended looks whether its machine lives
 ANSWER = 5.0  # seconds in which the scheduler has to answer, and for which a machine that could not be reached is left alone
 SILENT = 3.0  # seconds without a heartbeat, of which there are two a second, that are no sign of anything
-GONE = 15.0  # seconds without an answer after which the scheduler is taken for gone
+GONE = 10.0  # seconds without an answer after which the scheduler is taken for gone
 
 
 class LostError(Exception):

@@ -10,6 +10,7 @@ import numpy as np
 
 from .packing import Packed, pack, unpack
 from .plan import RESULT, Piece, Plan, Port
+from .stage import Sent
 
 Call = Callable[..., Coroutine[Any, Any, Any]]  # call(part, method, *args)
 Feed = Mapping[Any, Any]  # the values of placeholders
@@ -36,10 +37,21 @@ class Pipeline:
         The stages.
     call : callable
         Calls a method of a part.
+    renew : callable
+        Lets the parts forget what has been done so far.
+
+    Attributes
+    ----------
+    met_nan : bool
+        Whether an adjoint was nan.
+    careful : bool
+        Whether the supports of adjoints travel with them, so that what was not chosen passes nothing on (see
+        `autodiff.reverse`), whichever part it was chosen in.
     """
 
-    def __init__(self, plan: Plan, call: Call) -> None:
-        self.plan, self.call = plan, call
+    def __init__(self, plan: Plan, call: Call, renew: Callable[[], None] = lambda: None) -> None:
+        self.plan, self.call, self._renew = plan, call, renew
+        self.met_nan = self.careful = False
         self._home = {port: plan.homes[plan.index[port.value]] for port in plan.ways}
 
     async def forward(self, batches: Sequence[Feed]) -> list[Any]:
@@ -50,7 +62,12 @@ class Pipeline:
     async def there_and_back(self, batches: Sequence[Feed]) -> list[Any]:
         """The output for each micro-batch; what parameters contribute to its gradient is then where they live."""
         await self._lend()
-        return await together(self._one(micro, feed, True) for micro, feed in enumerate(batches))
+        found = await together(self._one(micro, feed, True) for micro, feed in enumerate(batches))
+        if self.met_nan and not self.careful:
+            self._renew()
+            self.careful = True
+            return await self.there_and_back(batches)
+        return found
 
     async def _lend(self) -> None:
         """Send parameters that are read in other parts to these."""
@@ -81,7 +98,7 @@ class _Way:
     def __init__(self, pipeline: Pipeline, micro: int, feed: Feed, back: bool) -> None:
         self.pipeline, self.micro, self.feed, self.back = pipeline, micro, feed, back
         self.values: dict[Any, Packed] = {}
-        self.adjoints: dict[Any, Packed] = {}
+        self.adjoints: dict[Any, Sent] = {}
 
     async def run(
         self, step: Callable[[Piece], Awaitable[None]], before: Callable[[Piece], Iterable[Any]], pieces: Sequence[Piece]
@@ -110,13 +127,16 @@ class _Way:
         """Pass adjoints back through a stage."""
         given = {_key(p): self.adjoints.pop(_key(p)) for p in piece.outgoing if p.differentiable and _travels(p)}
         if piece.has_result:
-            given[RESULT] = pack(np.ones_like(unpack(self.values[RESULT])))
+            ones = np.ones_like(unpack(self.values[RESULT]))
+            given[RESULT] = (pack(ones), pack(np.ones(ones.shape))) if self.pipeline.careful else (pack(ones),)
         inner = [_key(p) for p in piece.incoming if p.source is not None and not _travels(p)]
-        self.adjoints |= await self.pipeline.call(piece.part, "backward", piece.stage, self.micro, given, inner)
+        found, has_nan = await self.pipeline.call(piece.part, "backward", piece.stage, self.micro, given, inner)
+        self.adjoints |= found
+        self.pipeline.met_nan |= has_nan
 
-    def of_parameters(self) -> dict[int, dict[Any, Packed]]:
+    def of_parameters(self) -> dict[int, dict[Any, Sent]]:
         """For each part, the adjoints of its parameters that other parts found."""
-        found: dict[int, dict[Any, Packed]] = {}
+        found: dict[int, dict[Any, Sent]] = {}
         for port, home in self.pipeline._home.items():
             if _key(port) in self.adjoints:
                 found.setdefault(home, {})[_key(port)] = self.adjoints.pop(_key(port))

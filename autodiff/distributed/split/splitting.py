@@ -74,9 +74,6 @@ class Split:
     The parts are pipelined as by Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline
     parallelism", NeurIPS 2019. A scheduler runs what it is sent: use a cluster that only you can reach.
 
-    A zero that a part sends back is a number: where the choice of `np.where` is made in another part than the function that has
-    no derivative there, the gradient is nan, which no optimiser takes.
-
     Examples
     --------
     >>> from functools import partial
@@ -321,4 +318,7 @@ class Split:
         return self._plan
 
     def _pipeline(self) -> Pipeline:
-        return Pipeline(self._plan_now, self._call)
+        return Pipeline(self._plan_now, self._call, self._renew)
+
+    def _renew(self) -> None:
+        self._epoch += 1

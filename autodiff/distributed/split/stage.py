@@ -18,11 +18,13 @@ from compgraph.guards import GuardError
 
 from ...operators import as_joint
 from ...optimizers import Optimizer
-from ...reverse import collect, sweep
+from ...reverse import collect, sweep, sweep_supports
 from ...rules import Parts
 from .packing import Packed, pack, unpack
 
 Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
+Adjoint = tuple[Any, ...]  # an adjoint, and where it has no structural zeros (its support) if that is asked for
+Sent = tuple[Packed, ...]  # such on its way
 
 
 class StageGraph:
@@ -55,15 +57,27 @@ class Record:
         self.ends = {key: made[node] for key, node in graph.ends.items()}
         self.starts = {key: made[graph.stand_ins[key]] for key in graph.wanted}
 
-    def back(self, adjoints: Mapping[Key, Any]) -> dict[Key, Any]:
-        """The adjoints of what the stage was given, from those of what it computed."""
-        ends = [self.ends[key] for key in adjoints]
-        found: dict[Any, Any] = {}
-        if ends and self.starts:
-            joint = as_joint(ends)
-            seeds = Parts(dict(enumerate(adjoints.values())))
-            found = sweep(collect(joint), joint, seeds, set(self.starts.values()), False)
-        return {key: found[node] if node in found else np.zeros_like(node.plain) for key, node in self.starts.items()}
+    def back(self, adjoints: Mapping[Key, Adjoint]) -> dict[Key, Adjoint]:
+        """The adjoints of what the stage was given, from those of what it computed; with their supports, if those have them."""
+        nodes = {node: key for key, node in self.starts.items()}
+        if not adjoints:
+            return {key: (np.zeros_like(node.plain), np.zeros(node.shape)) for node, key in nodes.items()}
+        joint = as_joint([self.ends[key] for key in adjoints])
+        graph = collect(joint)
+        seeds = Parts({k: parts[0] for k, parts in enumerate(adjoints.values())})
+        supports = {k: parts[1] for k, parts in enumerate(adjoints.values()) if len(parts) > 1}
+        if not supports:
+            with np.errstate(invalid="ignore", divide="ignore"):  # if nan comes of it, all is done again with supports
+                found = sweep(graph, joint, seeds, set(nodes), False)
+            return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
+        found = sweep(graph, joint, seeds, set(nodes), False, support=Parts(dict(supports)))
+        where = sweep_supports(graph, joint, Parts(dict(supports)), set(nodes), False, ())
+        full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
+        return {key: (_or_zeros(found, node), full[node]) for node, key in nodes.items()}
+
+
+def _or_zeros(found: Mapping[Any, Any], node: Any) -> Any:
+    return np.asarray(found[node] if node in found else np.zeros_like(node.plain))
 
 
 class Part:
@@ -123,27 +137,33 @@ class Part:
         self.values.update({(micro, key): np.asarray(found[key]) for key in inner})
         return {key: pack(value) for key, value in found.items() if key not in inner}
 
-    def backward(self, stage: Any, micro: int, adjoints: Mapping[Key, Packed], inner: Sequence[Key]) -> dict[Key, Packed]:
-        """Pass adjoints back through a stage; those of this part's parameters stay here, and those for its other stages."""
-        given = {key: unpack(value) for key, value in adjoints.items()}
+    def backward(
+        self, stage: Any, micro: int, adjoints: Mapping[Key, Sent], inner: Sequence[Key]
+    ) -> tuple[dict[Key, Sent], bool]:
+        """Pass adjoints back through a stage; those of this part's parameters stay here, and those for its other stages.
+
+        Returns what goes to other parts, and whether something is nan.
+        """
         record = self.records.pop((stage, micro))
+        given = {key: tuple(map(unpack, parts)) for key, parts in adjoints.items()}
         given |= {key: self.adjoints.pop((micro, key)) for key in record.ends if (micro, key) in self.adjoints}
         sent = {}
-        for key, adjoint in record.back({key: given[key] for key in record.ends if key in given}).items():
+        found = record.back({key: given[key] for key in record.ends if key in given})
+        for key, parts in found.items():
             if key[0] == "parameter":
-                self._add(key[1], micro, 0, np.asarray(adjoint))
+                self._add(key[1], micro, 0, parts[0])
             elif key in self.ways:
-                self._add(self.ways[key], micro, key[1], np.asarray(adjoint))
+                self._add(self.ways[key], micro, key[1], parts[0])
             elif key in inner:
-                self.adjoints[micro, key] = np.asarray(adjoint)
+                self.adjoints[micro, key] = parts
             else:
-                sent[key] = pack(adjoint)
-        return sent
+                sent[key] = tuple(map(pack, parts))
+        return sent, any(bool(np.isnan(parts[0]).any()) for parts in found.values())
 
-    def take(self, micro: int, adjoints: Mapping[Key, Packed]) -> None:
+    def take(self, micro: int, adjoints: Mapping[Key, Sent]) -> None:
         """Keep adjoints of parameters that live here and were read elsewhere."""
-        for key, adjoint in adjoints.items():
-            self._add(self.ways[key], micro, key[1], unpack(adjoint))
+        for key, parts in adjoints.items():
+            self._add(self.ways[key], micro, key[1], unpack(parts[0]))
 
     def _add(self, index: int, micro: int, port: int, adjoint: Any) -> None:
         self.sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
