@@ -252,7 +252,7 @@ class Executor:
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
             self._require_fed(needed(self.nodes, origins_of, given), given)
-        return {node: _checked(node, value) for node, value in given.items()}
+        return {node: as_fed(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
         """The node that a key names."""
@@ -289,7 +289,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
     return named
 
 
-def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
+def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     """A value as an array of a node's dtype."""
     value = value.plain if isinstance(value, Node) else value
     require_computed(value, "what was fed")

@@ -7,13 +7,14 @@ derivative is asked for again (`Origin`) of the new graph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import operations
 from ..graph import (
+    NO_OPTIONS,
     Joint,
     Node,
     OperationalNode,
@@ -36,8 +37,12 @@ from ..graph.context import apart, recording_on
 from ..guards import Guard, GuardError, Shape, remembering
 from ..inplace import store
 
+Reading = Callable[[Any, int, dict[Any, Any]], Any]
 
-def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+
+def replay(
+    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any] = NO_OPTIONS, reading: Reading | None = None
+) -> dict[Any, Any]:
     """Record a graph again.
 
     Parameters
@@ -46,6 +51,11 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
         The graph in the order of recording, as `schedule.needed` gives it.
     feeds : mapping
         The values, plain arrays, of some of its nodes.
+    instead : mapping, optional
+        For some of its nodes others, that were made beforehand to take their places.
+    reading : callable, optional
+        Called with each item before it is recorded again, the position of each operand, and what has been made so far: what
+        is to be read there, or None for what took the operand's place.
 
     Returns
     -------
@@ -57,17 +67,23 @@ def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
     GuardError
         If Python would have decided otherwise.
     """
-    return apart(_recorded_again, items, feeds)
+    return apart(_recorded_again, items, feeds, instead, reading)
 
 
-def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+def _recorded_again(
+    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any], reading: Reading | None
+) -> dict[Any, Any]:
     again = _Replay(feeds, items)
+    again.made.update(instead)
+    again.reading = reading
     # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
-    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
+    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
     with recording_on(), remembering():
         for item in items:
+            if item in instead:
+                continue
             if isinstance(item, Guard):
-                args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
+                args = again.operands(item)
                 item.check(*[a.plain if isinstance(a, Node) else a for a in args])
                 again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
@@ -90,6 +106,16 @@ class _Replay:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.asked.setdefault(id(origin.wrt), []).append(origin.place)
         self.derived: dict[int, dict[int, Any]] = {}
+        self.reading: Reading | None = None
+
+    def operands(self, item: Any) -> tuple[Any, ...]:
+        """What an item reads now, in place of its operands."""
+        found = [self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args]
+        if self.reading is not None:
+            for place, a in enumerate(item.args):
+                other = self.reading(item, place, self.made) if isinstance(a, Node) else None
+                found[place] = found[place] if other is None else other
+        return tuple(found)
 
     def record(self, item: Any) -> None:
         """Record a node or joint."""
@@ -123,7 +149,7 @@ class _Replay:
         if origin is not None:
             made = self._derived(origin)
             return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
-        args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        args = self.operands(item)
         options = _settled(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
@@ -159,8 +185,8 @@ class _Replay:
                     f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
                 )
             target = record(window, (target,), place_in(there, item.window))
-        (value,) = item.args
-        store(target, item.index, self.made[value] if item.edges else value)
+        (value,) = self.operands(item)
+        store(target, item.index, value)
         written = root_of(target).memory
         if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction

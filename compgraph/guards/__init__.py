@@ -17,12 +17,12 @@ from .guards import (
     remembering,
 )
 from .lineage import Lineage, gathered_up
-from .logs import Log, copied, enter_lost, is_forgetful, noted, reset
+from .logs import Log, copied, enter, enter_lost, is_forgetful, noted, reset
 from .shapes import Shape, freezes_nothing, guarded_flags, guarded_strides, note_length, note_lengths, watch_shapes
 
 __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
-    "derived_again", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
+    "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
     "guarded_strides", "guards_of", "is_forgetful", "note", "note_copy", "note_layout", "note_length", "note_lengths",
     "note_nothing", "note_saved", "noted", "remembering", "reset", "told", "watch_shapes",
 ]  # fmt: skip
