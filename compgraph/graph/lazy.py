@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def token_for_dask(frame: Any, what: str) -> str | None:
             f"{what} meets an array of Dask's, whose operations leave the graph; give value.compute() for that array, or "
             f"node.value where plain numbers are meant. {_BLOCKS}"
         )
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 class _ToBePickledError(NotImplementedError, TypeError):

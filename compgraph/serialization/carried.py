@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from .. import operations
+from ..graph.interpreter import frame_up
 
 _others: dict[str, Any] = {}  # callables that arrived and cannot keep that they did, by opname
 
@@ -22,19 +23,18 @@ class Carried:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        cloudpickle = sys.modules.get("cloudpickle")
-        if cloudpickle is not None:
-            cloudpickle.Pickler.dispatch_table.setdefault(Carried, _as_it_is)
 
     def __reduce__(self) -> Any:
-        place = place_of(self.function)
+        place, opname = place_of(self.function), operations.opname_of(self.function)
+        if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has one of its own
+            return _arrived, (self.function, opname, place, operations.known_elsewhere(self.function))
         if found_at(*place) is not self.function:
             raise TypeError(
-                f"{operations.opname_of(self.function)} cannot be pickled: its function is not found as {place[1]!r} in the "
+                f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
                 f"module {place[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
                 "pickle with cloudpickle, which takes functions as they are"
             )
-        return _there, (*place, operations.opname_of(self.function))
+        return _there, (*place, opname)
 
 
 def place_of(function: Any) -> tuple[str, str]:
@@ -74,12 +74,6 @@ def _there(module: str, path: str, opname: str) -> Any:
             "it first, or pickle with cloudpickle, which takes functions as they are"
         )
     return found
-
-
-def _as_it_is(carried: Carried) -> Any:
-    function = carried.function
-    opname, known = operations.opname_of(function), operations.known_elsewhere(function)
-    return _arrived, (function, opname, place_of(function), known)
 
 
 def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:

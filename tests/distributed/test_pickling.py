@@ -178,8 +178,6 @@ def test_what_is_needed_is_imported_with_it(dumped: Path) -> None:
     run("import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))[0](2.0))", dumped / "0.pickle")
 
 
-# ------------------------------------------------------------------------------------------ names that are taken
-
 DUMPING = """
 import sys
 import cloudpickle, numpy as np
@@ -191,13 +189,31 @@ ad.rule(cube, lambda g, out, x: g * 3 * x * x)
 with open(sys.argv[1], "wb") as file:
     cloudpickle.dump((cube, cube(cg.variable(2.0, "x"))), file)
 """
+SAME = "import numpy as np\nimport autodiff" + DUMPING.split("import autodiff")[1].split("with open")[0]
+
+
+def test_joblib_takes_it_too() -> None:
+    """Which has a cloudpickle of its own."""
+    run(
+        SAME
+        + """
+from joblib import Parallel, delayed
+def slope(x):
+    return ad.grad(cube)(x), ad.reverse.gradient(node)["w"]
+node = cube(cg.variable(3.0, "w"))
+assert Parallel(n_jobs=2)(delayed(slope)(x) for x in (1.0, 2.0)) == [(3.0, 27.0), (12.0, 27.0)]
+"""
+    )
+
+
+# ------------------------------------------------------------------------------------------ names that are taken
+
 AGAIN = """
 import sys
 import numpy as np
 import cloudpickle, pickle
 import autodiff as ad, compgraph as cg
 """
-SAME = DUMPING.split("import autodiff")[1].split("with open")[0]
 
 
 def test_another_function_of_that_name_is_an_error(tmp_path: Path) -> None:
