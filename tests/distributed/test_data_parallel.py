@@ -489,8 +489,8 @@ def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
         timer.start()
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            loss(1.0, V)
-        assert time.monotonic() - begun < 5
+            loss(0.25, V)  # two seconds on each machine
+        assert time.monotonic() - begun < 1.9
         timer.join()
         assert loss(0.01, V) == expected
 
