@@ -26,6 +26,7 @@ from .parallel import (
     Machines,
     Request,
     Rows,
+    Share,
     Step,
     assembled,
     both_at,
@@ -206,7 +207,7 @@ class DataParallel:
 
     def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
-        answer = apart(machine.sums, request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), [])
+        answer = apart(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
         fault = "error" if isinstance(answer, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
         if isinstance(answer, Failed):

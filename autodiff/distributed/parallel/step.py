@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .grains import Run, Sums, dealt
-from .machine import Failed, Found, Part, Request, Warned
+from .machine import Failed, Found, Part, Request, Share, Warned
 from .machines import Machines, Member
 
 LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: a short step may wait for the system
@@ -134,7 +134,7 @@ class Step:
         member.held -= set(gone)
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
-        answer = await member.actor.call("sums", self.request, pieces, self.bounds, run, gone)
+        answer = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
         if isinstance(answer, Found):
             member.measured(len(rows), answer.took)
         return answer  # type: ignore[no-any-return]
