@@ -217,8 +217,11 @@ def test_an_error_in_the_loss_comes_back_with_its_traceback(client: Client, ther
     with dist.DataParallel(losses.raising, client if there_or_here else None) as loss:
         with pytest.raises(losses.NoSuchWordError, match="no such word") as raised:
             loss.value_and_grad(LINE, U, V)
-        assert any(entry.name == "looked_up" for entry in raised.traceback)
-        assert "raised by the loss on" in "".join(raised.value.__notes__)
+        assert raised.traceback[-1].name == "raising"
+        assert raised.traceback[-1].path.name == "losses.py"
+        assert "raised by the loss on" in raised.value.__notes__[0]
+        assert "in looked_up" in raised.value.__notes__[1]  # where it came from
+        assert "KeyError: 'word'" in raised.value.__notes__[1]
         assert any(r.fault.startswith("error") for r in loss.log)
         with pytest.raises(losses.NoSuchWordError):  # and again: nothing hangs, no machine was lost
             loss(LINE, U, V)

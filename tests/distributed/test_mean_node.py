@@ -209,6 +209,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "reverse over forward": lambda loss: ad.grad(lambda w: ad.jvp(lambda v: loss(v, U, V), (w,), (ONE,))[1])(W),
     "forward twice": lambda loss: pushed(loss, ONE, TWO),
     "forward three times": lambda loss: pushed(loss, ONE, TWO, W),
+    "forward without a graph": lambda loss: cg.no_graph()(pushed)(loss, ONE, TWO),
     "taylor": lambda loss: ad.taylor(lambda t: loss(W * t, U, V), 1.0, 3),
     "checkpoint": lambda loss: ad.grad(ad.checkpoint(lambda w: loss(w, U, V) * w[0]))(W),
     "written in place": written,

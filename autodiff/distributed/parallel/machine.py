@@ -26,6 +26,7 @@ from ...arguments import flatten, unflatten
 from ...operators import grad, value_and_grad
 from .grains import Run, Sums, folded, nodes_within
 
+_CAUSES = ("\nThe above exception was the direct cause", "\nDuring handling of the above exception")
 Warned = list[tuple[type[Warning], str]]
 pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks travel with their code
 
@@ -107,6 +108,8 @@ class Failed(NamedTuple):
         except Exception:
             error = RuntimeError(self.text.strip().rpartition("\n")[2])
         error.add_note(f"raised by the loss on {machine}")
+        if any(said in self.text for said in _CAUSES):  # which is not sent with the error
+            error.add_note(self.text)
         return error.with_traceback(self.place.as_traceback())
 
 
