@@ -26,6 +26,7 @@ from .parallel import (
     Machines,
     Request,
     Rows,
+    Share,
     Step,
     assembled,
     both_at,
@@ -173,7 +174,7 @@ class DataParallel:
         rows = Rows(batch)
         trees = _tree(structure), _tree(rows.structure)
 
-        if is_node := is_recording() and any(isinstance(x, Node) and x.__class__ not in INERT for x in leaves):
+        if is_node := any(map(_is_followed, leaves)):
             if any(x.dtype.kind == "c" for x in leaves):
                 raise TypeError("DataParallel: complex parameters are no nodes here; give real and imaginary parts as two arrays")
             rows = rows.fixed()  # which derivatives of the second order ask about again
@@ -206,7 +207,7 @@ class DataParallel:
 
     def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
-        answer = apart(machine.sums, request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), [])
+        answer = apart(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
         fault = "error" if isinstance(answer, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
         if isinstance(answer, Failed):
@@ -255,16 +256,17 @@ class DataParallel:
         """
         if not arrays:
             raise TypeError("put: no arrays were given")
-        made = []
-        for x in Rows((list(arrays),)).leaves:
-            array = x if isinstance(x, Kept) else np.array(x, order="C")
-            made.append(array if isinstance(array, Kept) else Kept(uuid.uuid4().hex, array))
-            if not isinstance(array, Kept):
-                self._kept[made[-1].key] = array
-                weakref.finalize(made[-1], self._kept.pop, made[-1].key, None)
+        made = [x if isinstance(x, Kept) else self._keep(np.array(x, order="C")) for x in Rows(arrays).leaves]
         if self._machines is not None:
             self._sync(self._machines.give)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
+        """What stands for an array, which is kept as long as that is referred to."""
+        made = Kept(uuid.uuid4().hex, array)
+        self._kept[made.key] = array
+        weakref.finalize(made, self._kept.pop, made.key, None)
+        return made
 
     @property
     def machines(self) -> list[MachineInfo]:
@@ -300,6 +302,11 @@ class DataParallel:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_followed(x: Any) -> bool:
+    """Whether something of a leaf is to be kept beside its numbers: its graph, or a tangent, which no graph is needed for."""
+    return isinstance(x, Node) and x.__class__ not in INERT and (is_recording() or bool(x.level))
 
 
 def _tree(structure: Any) -> bytes:

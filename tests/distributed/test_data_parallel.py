@@ -18,13 +18,12 @@ import numpy as np
 import pytest
 from clusters import clusters_of, threads_of
 from distributed import Client
-from losses import Line, network, network_parameters, squares
+from losses import Line, leaves_of, network, network_parameters, squares
 
 import autodiff as ad
 import autodiff.distributed as dist
 import compgraph as cg
-from autodiff.optimizers import Adam, minimize
-from autodiff.reverse import gradient, gradients
+from autodiff.optimizers import Adam
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(101, 20)), RNG.integers(0, 4, 101)
@@ -33,13 +32,7 @@ U, V = RNG.normal(size=(37, 3)), RNG.normal(size=37)
 
 
 def bits(tree: Any) -> list[bytes]:
-    return [np.asarray(x).tobytes() for x in ad_leaves(tree)]
-
-
-def ad_leaves(tree: Any) -> list[Any]:
-    from autodiff.arguments import flatten
-
-    return flatten(tree)[0]
+    return [np.asarray(x).tobytes() for x in leaves_of(tree)]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +130,7 @@ def test_parameters_nest_in_any_way(client: Client) -> None:
     assert isinstance(slope.lines[0], Pair)
     assert isinstance(slope.lines[0].b, np.float64)
     assert np.isclose(value, expected, rtol=1e-12)
-    assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(ad_leaves(slope), ad_leaves(expected_slope), strict=True))
+    assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(leaves_of(slope), leaves_of(expected_slope), strict=True))
 
 
 def test_a_type_of_parameters_that_the_machines_know_by_import(client: Client) -> None:
@@ -156,141 +149,7 @@ def test_the_batch_nests_too(client: Client) -> None:
     assert np.isclose(value, squares(LINE, U, V), rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------- a node like any other
-
-
-def ridge(p: Any) -> Any:
-    return 0.1 * sum(np.sum(w * w) for w in ad_leaves(p))
-
-
-def test_called_with_numbers_it_gives_the_value(line: dist.DataParallel) -> None:
-    value = line(LINE, U, V)
-    assert type(value) is np.float64
-    assert value == dist.DataParallel(squares)(LINE, U, V) == line.value_and_grad(LINE, U, V)[0]
-    assert np.isclose(value, squares(LINE, U, V), rtol=1e-13)
-
-
-def test_first_order_in_both_modes_beside_other_terms(line: dist.DataParallel) -> None:
-    def far(p: Any) -> Any:
-        return np.sin(3 * line(p, U, V)) + ridge(p)
-
-    def near(p: Any) -> Any:
-        return np.sin(3 * squares(p, U, V)) + ridge(p)
-
-    tangent = {"w": np.array([1.0, 2.0, -1.0]), "b": 0.5}
-    for found, expected in (
-        (ad.value_and_grad(far)(LINE), ad.value_and_grad(near)(LINE)),
-        (ad.jvp(far, (LINE,), (tangent,)), ad.jvp(near, (LINE,), (tangent,))),
-    ):
-        assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(ad_leaves(found), ad_leaves(expected), strict=True))
-
-
-def test_a_graph_of_variables(line: dist.DataParallel) -> None:
-    p = {name: cg.variable(value, name) for name, value in LINE.items()}
-    found = gradient(line(p, U, V) + ridge(p))
-    expected = ad.grad(lambda q: squares(q, U, V) + ridge(q))(LINE)
-    assert all(np.allclose(found[name], expected[name], rtol=1e-12) for name in p)
-
-
-def test_the_graph_runs_again_in_an_executor(line: dist.DataParallel) -> None:
-    w = cg.placeholder((3,), np.float64, "w", example=LINE["w"])
-    out = line({"w": w, "b": LINE["b"]}, U, V)
-    run = cg.Executor([out, *gradients(out, [w])])
-    for start in (LINE["w"], np.ones(3)):
-        value, slope = run.run({"w": start})
-        expected, expected_slope = ad.value_and_grad(squares)({"w": start, "b": LINE["b"]}, U, V)
-        assert np.isclose(value, expected, rtol=1e-12)
-        assert np.allclose(slope, expected_slope["w"], rtol=1e-12)
-
-
-def test_second_order_is_right(line: dist.DataParallel) -> None:
-    def both(loss: Any) -> Any:
-        return lambda w: loss({"w": w, "b": LINE["b"] * w[0]}, U, V) ** 2
-
-    w = LINE["w"]
-    expected = ad.hessian(both(squares))(w)
-    assert np.max(np.abs(expected)) > 1
-    for found in (ad.hessian(both(line))(w), ad.jacfwd(ad.grad(both(line)))(w), ad.jacobian(ad.grad(both(line)))(w)):
-        assert np.allclose(found, expected, rtol=1e-11)
-    assert np.allclose(ad.hvp(both(line))(w, np.ones(3)), expected @ np.ones(3), rtol=1e-11)
-
-
-def test_second_order_of_several_parameters(there: dist.DataParallel) -> None:
-    p = network_parameters(3, 4, 2, seed=1)
-    y = (V > 0).astype(int)
-    direction = {name: np.cos(np.arange(value.size)).reshape(value.shape) for name, value in p.items()}
-
-    def product(loss: Any) -> Any:
-        def along(q: Any) -> Any:
-            slope = ad.grad(lambda r: loss(r, U, y))(q)
-            return sum(np.sum(slope[name] * direction[name]) for name in q)
-
-        return ad.grad(along)(p), ad.jvp(ad.grad(lambda r: loss(r, U, y)), (p,), (direction,))[1]
-
-    for found, expected in zip(product(there), product(network), strict=True):
-        for name in p:
-            assert np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-12), name
-
-
-def test_third_order_is_right(client: Client) -> None:
-    def loss(p: Any, x: Any) -> Any:
-        return np.mean(np.sin(p * x))
-
-    with dist.DataParallel(loss, client) as mean:
-        third = ad.grad(ad.grad(ad.grad(lambda p: mean(p, V))))(0.7)
-    assert np.isclose(third, np.mean(-(V**3) * np.cos(0.7 * V)), rtol=1e-11)
-
-
-def test_value_and_grad_of_nodes_gives_nodes(line: dist.DataParallel) -> None:
-    def penalty(p: Any) -> Any:
-        value, slope = line.value_and_grad(p, U, V)
-        return value + np.sum(slope["w"] ** 2)
-
-    def near(p: Any) -> Any:
-        value, slope = ad.value_and_grad(squares)(p, U, V)
-        return value + np.sum(slope["w"] ** 2)
-
-    found, expected = ad.grad(penalty)(LINE), ad.grad(near)(LINE)
-    assert np.allclose(found["w"], expected["w"], rtol=1e-11)
-    assert np.allclose(found["b"], expected["b"], rtol=1e-11)
-
-
-def test_value_and_grad_of_variables_asks_once(line: dist.DataParallel) -> None:
-    p = {name: cg.variable(value.copy(), name) for name, value in LINE.items()}
-    steps = {r.step for r in line.log}
-    value, slope = line.value_and_grad(p, U, V)
-    assert len({r.step for r in line.log} - steps) == 1
-    assert isinstance(slope["w"], cg.Node)
-    found = gradient(value + np.sum(slope["w"] * slope["w"]))["w"]
-    expected = ad.grad(lambda q: squares(q, U, V) + np.sum(ad.grad(lambda r: squares(r, U, V))(q)["w"] ** 2))(LINE)["w"]
-    assert np.allclose(found, expected, rtol=1e-11)
-    Adam(p, rate=0.1).step(slope)
-    with pytest.raises(ValueError, match="updated in place"):
-        gradient(np.sum(slope["w"] ** 2))
-    assert line.value_and_grad(p, U, V)[0] != value
-
-
-def test_a_batch_that_is_overwritten_later_does_not_change_derivatives(line: dist.DataParallel) -> None:
-    x = U.copy()
-    p = {name: cg.variable(value, name) for name, value in LINE.items()}
-    slope = line.value_and_grad(p, x, V)[1]["w"]
-    x[:] = 0
-    found = gradient(np.sum(slope**2))["w"]
-    expected = ad.grad(lambda w: np.sum(ad.grad(lambda v: squares({"w": v, "b": LINE["b"]}, U, V))(w) ** 2))(LINE["w"])
-    assert np.allclose(found, expected, rtol=1e-11)
-
-
-def test_minimisers(line: dist.DataParallel) -> None:
-    def far(p: Any) -> Any:
-        return line(p, U, V) + ridge(p)
-
-    def near(p: Any) -> Any:
-        return squares(p, U, V) + ridge(p)
-
-    for method in ("L-BFGS-B", "trust-ncg"):
-        found, expected = (minimize(f, LINE, method=method, tol=1e-7) for f in (far, near))
-        assert found.success
-        assert np.allclose(found.x["w"], expected.x["w"], atol=1e-6)
+# ---------------------------------------------------------------------------------------------------- training
 
 
 def test_training_has_the_same_bits(there: dist.DataParallel) -> None:
@@ -358,8 +217,11 @@ def test_an_error_in_the_loss_comes_back_with_its_traceback(client: Client, ther
     with dist.DataParallel(losses.raising, client if there_or_here else None) as loss:
         with pytest.raises(losses.NoSuchWordError, match="no such word") as raised:
             loss.value_and_grad(LINE, U, V)
-        assert any(entry.name == "looked_up" for entry in raised.traceback)
-        assert "raised by the loss on" in "".join(raised.value.__notes__)
+        assert raised.traceback[-1].name == "raising"
+        assert raised.traceback[-1].path.name == "losses.py"
+        assert "raised by the loss on" in raised.value.__notes__[0]
+        assert "in looked_up" in raised.value.__notes__[1]  # where it came from
+        assert "KeyError: 'word'" in raised.value.__notes__[1]
         assert any(r.fault.startswith("error") for r in loss.log)
         with pytest.raises(losses.NoSuchWordError):  # and again: nothing hangs, no machine was lost
             loss(LINE, U, V)
@@ -489,8 +351,8 @@ def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
         timer.start()
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            loss(1.0, V)
-        assert time.monotonic() - begun < 5
+            loss(0.25, V)  # two seconds on each machine
+        assert time.monotonic() - begun < 1.9
         timer.join()
         assert loss(0.01, V) == expected
 
@@ -532,8 +394,8 @@ def test_threads_of_this_process_are_machines_too() -> None:
         p = network_parameters()
         for _ in range(3):
             assert bits(loss.value_and_grad(p, X, Y)) == bits(dist.DataParallel(network).value_and_grad(p, X, Y))
-        found = ad.grad(lambda q: loss(q, X, Y) + ridge(q))(p)
-        expected = ad.grad(lambda q: network(q, X, Y) + ridge(q))(p)
+        found = ad.grad(lambda q: loss(q, X, Y) + np.sum(q["w1"] ** 2))(p)
+        expected = ad.grad(lambda q: network(q, X, Y) + np.sum(q["w1"] ** 2))(p)
         assert all(np.allclose(found[name], expected[name], rtol=1e-11, atol=1e-14) for name in p)
 
 

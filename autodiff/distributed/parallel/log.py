@@ -14,6 +14,9 @@ SHOWN = 20
 LEAST_SHOWN = 0.02  # of the width of a picture
 _BLUES, _RED, _GREEN, _GREY = ("#2b6cb0", "#90b8de"), "#c53030", "#2f855a", "#718096"
 
+_MARKS = {"joined": ("^", _GREEN), "lost": ("X", _RED), "overtaken": ("D", _GREY)}
+_SAID = ("comes", "falls", "is silent")
+
 
 class Record(NamedTuple):
     """What one machine did in one step, or what happened to it.
@@ -125,7 +128,7 @@ class Log:
         matplotlib.figure.Figure
             A line for each machine, a bar for each share, of two blues in turn, with its number of rows. Shares that were
             lost are hatched in red, those that came too late grey; a triangle marks a machine that came, a cross one that
-            fell.
+            fell, a diamond one that was silent for too long.
         """
         try:
             from matplotlib.figure import Figure
@@ -162,8 +165,8 @@ def _html_row(row: tuple[str, ...]) -> str:
 def _draw(axes: Any, r: Record, line: int, least: float) -> None:
     """Draw one record; one that took less than `least` seconds has no room for its number of rows."""
     if not len(r.rows):
-        is_new = r.fault.startswith("joined")
-        axes.plot(r.begin, line, marker="^" if is_new else "X", color=_GREEN if is_new else _RED, markersize=9, zorder=3)
+        marker, color = _MARKS.get(r.fault.partition(":")[0], _MARKS["lost"])
+        axes.plot(r.begin, line, marker=marker, color=color, markersize=8, zorder=3)
         return
     color = _RED if r.fault.startswith(("lost", "error")) else _GREY if r.fault else _BLUES[r.step % 2]
     width = r.end - r.begin
@@ -183,14 +186,14 @@ def _explain(axes: Any) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    marks = list(zip(_MARKS.values(), _SAID, strict=True))
     hatched: dict[str, Any] = {"facecolor": "white", "hatch": "////"}
     axes.legend(
         handles=[
             Patch(color=_BLUES[0], label="a share, and its rows"),
             Patch(edgecolor=_RED, label="lost", **hatched),
             Patch(edgecolor=_GREY, label="overtaken, late", **hatched),
-            Line2D([], [], color=_GREEN, marker="^", linestyle="", label="a machine comes"),
-            Line2D([], [], color=_RED, marker="X", linestyle="", label="a machine falls"),
+            *[Line2D([], [], color=c, marker=m, linestyle="", label=f"a machine {s}") for (m, c), s in marks],
         ],
-        loc="lower center", bbox_to_anchor=(0.5, 1), ncols=5, fontsize=8, frameon=False,
+        loc="lower center", bbox_to_anchor=(0.5, 1), ncols=6, fontsize=8, frameon=False,
     )  # fmt: skip

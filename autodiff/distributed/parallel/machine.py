@@ -26,6 +26,7 @@ from ...arguments import flatten, unflatten
 from ...operators import grad, value_and_grad
 from .grains import Run, Sums, folded, nodes_within
 
+_CAUSES = ("\nThe above exception was the direct cause", "\nDuring handling of the above exception")
 Warned = list[tuple[type[Warning], str]]
 pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks travel with their code
 
@@ -50,6 +51,30 @@ class Request(NamedTuple):
     parameters: bytes
     batch: bytes
     leaves: list[Any]
+
+
+class Share(NamedTuple):
+    """What one machine is asked. (One named tuple is pickled at once; Dask looks into several arguments one by one.)
+
+    Attributes
+    ----------
+    request : Request
+        For what.
+    pieces : list
+        The rows of each array, or `Part`.
+    bounds : list of int
+        Where all grains begin.
+    run : tuple
+        Which of them these rows are.
+    forget : list of str
+        Arrays that are not needed any more.
+    """
+
+    request: Request
+    pieces: list[Any]
+    bounds: list[int]
+    run: Run
+    forget: list[str]
 
 
 class Part(NamedTuple):
@@ -83,6 +108,8 @@ class Failed(NamedTuple):
         except Exception:
             error = RuntimeError(self.text.strip().rpartition("\n")[2])
         error.add_note(f"raised by the loss on {machine}")
+        if any(said in self.text for said in _CAUSES):  # which is not sent with the error
+            error.add_note(self.text)
         return error.with_traceback(self.place.as_traceback())
 
 
@@ -129,19 +156,20 @@ class Machine:
         """Hold an array."""
         self._kept[key] = array
 
-    def sums(self, request: Request, pieces: list[Any], bounds: list[int], run: Run, forget: list[str]) -> Found | Failed:
-        """The sums over the rows of a run of grains; `pieces` are these rows alone, `bounds` where all grains begin."""
-        for key in forget:
+    def sums(self, share: Share) -> Found | Failed:
+        """The sums over the rows of a run of grains."""
+        for key in share.forget:
             self._kept.pop(key, None)
         try:
             with warnings.catch_warnings(record=True) if self._is_apart else nullcontext() as warned:
-                found = self._sums(request, pieces, bounds, run)
+                found = self._sums(share)
         except BaseException as error:  # whatever the loss raises, even SystemExit, is the caller's
             return _failed(error)
         return found._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
 
-    def _sums(self, request: Request, pieces: list[Any], bounds: list[int], run: Run) -> Found:
+    def _sums(self, share: Share) -> Found:
         start = time.perf_counter()
+        request, pieces, bounds, run, _ = share
         leaves = [np.array(x, order="C")[()] for x in request.leaves]  # laid out the same, whichever way they came
         arrays = [self._kept[x.key][x.rows] if isinstance(x, Part) else x for x in pieces]
         dtypes = []

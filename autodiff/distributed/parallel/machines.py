@@ -15,7 +15,7 @@ from .machine import Machine
 _protocol: Any = protocol  # of which nothing is typed
 LOOK_EVERY = 1.0  # seconds from one look at who is there to the next
 ANSWER_WITHIN = 5.0  # a scheduler that takes longer is asked again
-SCHEDULER_WITHIN = {"running": 15.0}  # after which it is given up, by the client's state: it may be busy, and answer later
+SCHEDULER_WITHIN = {"running": 20.0}  # after which it is given up, by the client's state: it may be busy, and answer later
 GONE_WITHIN = 5.0  # after which it is given up if the connection to it is broken
 READY_WITHIN = 60.0  # a machine imports, and reads the loss
 AGAIN_AFTER = 5.0  # a machine that fell, or was not ready, is tried again
@@ -92,7 +92,7 @@ class Machines:
         self._again: dict[str, float] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked = -np.inf
-        self._answered = time.monotonic()
+        self._silent_since: float | None = None  # when the scheduler was asked first of what it has not answered
 
     @property
     def free(self) -> list[Member]:
@@ -115,9 +115,11 @@ class Machines:
     def begin(self, step: int) -> None:
         """Begin a step; what was not heard between steps, when nobody listened, is no fault."""
         self.step = step
-        self._answered = now = time.monotonic()
+        now = time.monotonic()
         for member in self.members.values():
             member.heard = now
+        if now - self._looked > 2 * ANSWER_WITHIN:
+            self._silent_since = None
 
     def tick(self) -> None:
         """Look who is there, if it is time to, without waiting for the answer.
@@ -133,7 +135,7 @@ class Machines:
         if self._looking is None and due:
             self._looked = time.monotonic()
             self._looking = asyncio.ensure_future(self._look())
-        silent = time.monotonic() - self._answered
+        silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
         if self.client.status in ("closed", "closing") or silent > SCHEDULER_WITHIN.get(self.client.status, GONE_WITHIN):
             raise ConnectionError(
                 f"DataParallel: the scheduler does not answer (client {self.client.status}, silent for {silent:.0f} s). The "
@@ -147,11 +149,13 @@ class Machines:
             await asyncio.wait(list(self._joining.values()), timeout=READY_WITHIN)
 
     async def _look(self) -> None:
+        asked = time.monotonic()
         try:
             info = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
         except Exception:  # it did not answer; how long for is asked in `tick`
+            self._silent_since = self._silent_since or asked
             return
-        self._answered = time.monotonic()
+        self._silent_since = None
         workers = {a: w for a, w in info["workers"].items() if w.get("status", "running") == "running"}
         for address in set(self.members) - set(workers):
             self.lose(address, "lost: it left the cluster")

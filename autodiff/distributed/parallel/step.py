@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .grains import Run, Sums, dealt
-from .machine import Failed, Found, Part, Request, Warned
+from .machine import Failed, Found, Part, Request, Share, Warned
 from .machines import Machines, Member
 
 LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: a short step may wait for the system
@@ -99,12 +99,21 @@ class Step:
     # ------------------------------------------------------------------------------------------------ asking
 
     def _deal(self) -> None:
-        """Give out the grains that nobody has, to those who wait for work."""
-        while self.open and (free := self.machines.free):
+        """Give out the grains that nobody has: to those who wait for work, and in their turn to those who soon will."""
+        for _ in range(len(self.open)):
+            free = self.machines.free
+            if not free:
+                return
             run = self.open.pop(0)
-            speeds = self.machines.speeds(free)
-            for member, share, speed in zip(free, dealt(run, speeds, len(self.bounds) - 1), speeds, strict=True):
-                if share[0] < share[1]:
+            soon = [a.member for a in self.asked if a.task not in self.overtaken]
+            speeds = self.machines.speeds([*free, *soon])
+            shares = [*zip([*free, *[None] * len(soon)], dealt(run, speeds, len(self.bounds) - 1), speeds, strict=True)]
+            for member, share, speed in shares:
+                if share[0] == share[1]:
+                    continue
+                if member is None:
+                    self.open.append(share)
+                else:
                     self._ask(member, share, speed)
 
     def _ask(self, member: Member, run: Run, speed: float) -> None:
@@ -125,7 +134,7 @@ class Step:
         member.held -= set(gone)
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
-        answer = await member.actor.call("sums", self.request, pieces, self.bounds, run, gone)
+        answer = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
         if isinstance(answer, Found):
             member.measured(len(rows), answer.took)
         return answer  # type: ignore[no-any-return]
