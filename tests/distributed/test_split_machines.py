@@ -181,6 +181,43 @@ def test_a_machine_that_stops_for_good(client: Any) -> None:
         assert bits(net) == bits(here)
 
 
+def test_a_step_that_is_interrupted_is_not_taken(client: Any) -> None:
+    x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
+    with cg.scope("first"):
+        h = cg.sin(x * u)
+    with cg.scope("second"):
+        out = cg.mean(resting(h * v, seconds=0.2) ** 2)
+    feed = {"x": np.arange(8.0).reshape(2, 4)}
+    here = dist.Split(out, [u, v], None, place=TWO, optimizer=ADAM)
+    with dist.Split(out, [u, v], client, place=TWO, optimizer=ADAM, keep_every=3) as net:
+        values = [net.step(feed), net.step(feed)]
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            net.step(feed)
+        timer.join()
+        values += [net.step(feed), net.step(feed)]
+        assert values == [here.step(feed) for _ in range(4)]
+        assert bits(net) == bits(here)
+
+
+def test_what_kills_every_machine_is_told(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from autodiff.distributed.split import splitting
+
+    monkeypatch.setattr(splitting, "LOSSES", 2)
+    x, u = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u")
+    paths = [tmp_path / "one", tmp_path / "two"]
+    with cg.scope("first"):
+        h = dying(x * u, path=str(paths[0]))
+        out = cg.mean(dying(h, path=str(paths[1])))
+    with dist.Split(out, [u], client, place={"first": 0}) as net:
+        for path in paths:
+            path.touch()
+        with pytest.raises(RuntimeError, match="2 times in this call a machine fell, so it may be what they compute"):
+            net.run({"x": np.ones((2, 4))})
+        assert net.run({"x": np.ones((2, 4))}) == 1.0
+
+
 def test_an_error_comes_back_with_its_traceback(client: Any) -> None:
     x, u = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u")
     with cg.scope("first"):
