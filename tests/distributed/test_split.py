@@ -285,8 +285,10 @@ def test_an_output_with_axes_is_put_together() -> None:
     net = dist.Split(out, [u], None, place={"first": 0}, micro_batches=4)
     points = RNG.normal(size=(10, 3))
     np.testing.assert_array_equal(net.run({"x": points}), cg.Executor(out).run({"x": points}))
-    with pytest.raises(ValueError, match="only a scalar has a gradient"):
+    with pytest.raises(ValueError, match="only a real scalar has a gradient, not the result of tanh"):
         net.value_and_grad({"x": points})
+    with pytest.raises(ValueError, match="only a real scalar has a gradient"):
+        dist.Split(out, [u], None, place={"first": 0}, optimizer=partial(SGD, rate=0.1)).step({"x": points})
 
 
 def test_a_state_is_gone_on_from() -> None:
@@ -415,6 +417,7 @@ def test_a_linear_cut_falls_where_the_work_is_halved_and_little_crosses() -> Non
         ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimiser of a list of arrays"),
         ({"optimizer": StepController}, TypeError, "optimizer makes an optimiser|whose step asks for more"),
         ({"optimizer": partial(Adam, clip=lambda g: clip_by_global_norm(g, 1.0))}, TypeError, "gradients of one part alone"),
+        ({"wait": 0}, ValueError, "wait is a number of seconds"),
         ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
     ],
 )

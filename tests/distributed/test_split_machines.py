@@ -29,11 +29,18 @@ ADAM = partial(Adam, rate=0.01)
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def cluster() -> Iterator[Any]:
     """Three machines; one that is killed comes again."""
     options: dict[str, Any] = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
-    with LocalCluster(processes=True, silence_logs=50, **options) as cluster, Client(cluster, direct_to_workers=True) as client:
+    with LocalCluster(processes=True, silence_logs=50, **options) as machines, Client(machines, direct_to_workers=True) as client:
         yield client
+
+
+@pytest.fixture
+def client(cluster: Any) -> Any:
+    """The same, when all are there."""
+    cluster.wait_for_workers(3, timeout=60)
+    return cluster
 
 
 def train(net: Any, steps: range, rows_of: Any = rows) -> list[float]:
@@ -87,7 +94,7 @@ def _operations(net: Any, piece: Any) -> list[Any]:
 
 def test_micro_batches_go_through_at_once(client: Any) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
-    feed, whole = {"x": np.ones((16, 4))}, 1.2
+    feed, whole = {"x": np.ones((16, 4))}, 2.0
     for count in (1, 2, 4, 8):
         with cg.scope("first"):
             h = resting(x * u, seconds=whole / 6 / count)  # two stages, and the way back takes twice as long
@@ -161,7 +168,7 @@ def test_a_machine_that_stops_and_goes_on(client: Any) -> None:
 def test_a_machine_that_stops_for_good(client: Any) -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
-    with dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM, wait=3.0) as net:
+    with dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM, wait=5.0) as net:
         values = train(net, range(2))
         pid, stopped = pid_of(client, net.machines[1]), net.machines[1]
         os.kill(pid, signal.SIGSTOP)
@@ -172,6 +179,43 @@ def test_a_machine_that_stops_for_good(client: Any) -> None:
         assert net.machines[1] != stopped
         assert values == train(here, range(4))
         assert bits(net) == bits(here)
+
+
+def test_a_step_that_is_interrupted_is_not_taken(client: Any) -> None:
+    x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
+    with cg.scope("first"):
+        h = cg.sin(x * u)
+    with cg.scope("second"):
+        out = cg.mean(resting(h * v, seconds=0.2) ** 2)
+    feed = {"x": np.arange(8.0).reshape(2, 4)}
+    here = dist.Split(out, [u, v], None, place=TWO, optimizer=ADAM)
+    with dist.Split(out, [u, v], client, place=TWO, optimizer=ADAM, keep_every=3) as net:
+        values = [net.step(feed), net.step(feed)]
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            net.step(feed)
+        timer.join()
+        values += [net.step(feed), net.step(feed)]
+        assert values == [here.step(feed) for _ in range(4)]
+        assert bits(net) == bits(here)
+
+
+def test_what_kills_every_machine_is_told(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from autodiff.distributed.split import splitting
+
+    monkeypatch.setattr(splitting, "LOSSES", 2)
+    x, u = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u")
+    paths = [tmp_path / "one", tmp_path / "two"]
+    with cg.scope("first"):
+        h = dying(x * u, path=str(paths[0]))
+        out = cg.mean(dying(h, path=str(paths[1])))
+    with dist.Split(out, [u], client, place={"first": 0}) as net:
+        for path in paths:
+            path.touch()
+        with pytest.raises(RuntimeError, match="2 times in this call a machine fell, so it may be what they compute"):
+            net.run({"x": np.ones((2, 4))})
+        assert net.run({"x": np.ones((2, 4))}) == 1.0
 
 
 def test_an_error_comes_back_with_its_traceback(client: Any) -> None:

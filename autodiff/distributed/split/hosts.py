@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 import time
 import uuid
 from collections.abc import Coroutine, Mapping
@@ -100,16 +101,26 @@ class Machines:
         self._actors: dict[str, tuple[Any, Any]] = {}
         self._living: dict[str, tuple[float, float]] = {}  # when the scheduler last heard of each, and since when we know that
         self._left: dict[str, float] = {}  # who could not be reached: until when nobody tries again
-        self._looked = self._answered = -1e9
+        self._looked = -1e9
+        self._failing: float | None = None  # since when the scheduler does not answer
         self._looking: asyncio.Lock | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine gives, which is run where the client runs its own; given up if this is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.client.loop.asyncio_loop)
+        """What a coroutine gives, which is run where the client runs its own; given up, and ended, if this is interrupted."""
+        ended = threading.Event()
+
+        async def running() -> Any:
+            try:
+                return await coroutine
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(running(), self.client.loop.asyncio_loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
+            ended.wait(ANSWER)
             raise
 
     # ------------------------------------------------------------------------------------- who is there
@@ -122,20 +133,19 @@ class Machines:
             now = time.monotonic()
             if now - self._looked < age:
                 return
-            if self._answered < 0:
-                self._answered = now
             try:
                 found = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER)
             except OSError as error:
-                if time.monotonic() - self._answered > GONE or self.client.status == "closed":
+                self._failing = now if self._failing is None else self._failing
+                if time.monotonic() - self._failing > GONE or self.client.status == "closed":
                     raise ConnectionError(
                         "the scheduler does not answer any more, so nobody knows which machines are there; the state after the "
                         "last steps that were kept is in `kept_state_dict()`: start a cluster, make another Split, and load it"
                     ) from error
                 self._looked = time.monotonic()
                 return
-            self._looked = self._answered = now = time.monotonic()
-            self._note(found["workers"], now)
+            self._looked, self._failing = time.monotonic(), None
+            self._note(found["workers"], self._looked)
 
     def _note(self, workers: Mapping[str, Any], now: float) -> None:
         before, self._living = self._living, {}

@@ -130,7 +130,8 @@ class _Way:
             ones = np.ones_like(unpack(self.values[RESULT]))
             given[RESULT] = (pack(ones), pack(np.ones(ones.shape))) if self.pipeline.careful else (pack(ones),)
         inner = [_key(p) for p in piece.incoming if p.source is not None and not _travels(p)]
-        found, has_nan = await self.pipeline.call(piece.part, "backward", piece.stage, self.micro, given, inner)
+        careful = self.pipeline.careful
+        found, has_nan = await self.pipeline.call(piece.part, "backward", piece.stage, self.micro, given, inner, careful)
         self.adjoints |= found
         self.pipeline.met_nan |= has_nan
 

@@ -166,29 +166,37 @@ class Plan:
         if home is None and len(targets) == 1 and self._is_at_home(value, *targets):
             return
         is_written = bool(getattr(group_of(value, self._roots), "memory", None))
-        shares, latest = not is_written, None
-        if home is None:  # elements of a parameter are put together, and come last; see `layout.looks_in`
-            uses = sorted(uses, key=lambda use: looks_in(use[0]) and use[1] == 0)
-        inert: dict[Stage, Port] = {}
-        elements: dict[Stage, Any] = {}
+        if value in self._passed:
+            back = [use for use in uses if not isinstance(use[0], Guard)]
+            self._lay_back([use for use in back if not self._picks(value, use)], value, not is_written)
+            self._lay_any([use for use in back if self._picks(value, use)], value, True, False)
+            uses = [use for use in uses if isinstance(use[0], Guard)]
+        self._lay_any(uses, value, False, is_written)
+
+    def _picks(self, value: Any, use: tuple[Any, int]) -> bool:
+        """Whether a reader picks elements of a parameter: these are put together, and come last; see `layout.looks_in`."""
+        return value not in self.stage and use[1] == 0 and looks_in(use[0])
+
+    def _lay_back(self, uses: list[tuple[Any, int]], value: Any, shares: bool) -> None:
+        """Enter the ports through which adjoints come back: one for the youngest readers, as long as they are of one stage."""
+        home, latest = self.stage.get(value), None
         for item, place in uses:
             target = self.stage[item]
-            if value not in self._passed or isinstance(item, Guard):
-                if target != home:
-                    if is_written or target not in inert:
-                        inert[target] = Port(value, home, target, next(self._numbers), False)
-                    self._ports[item, place] = inert[target]
-                continue
-            picks = home is None and looks_in(item) and place == 0
             shares = shares and target != home and (latest is None or latest.target == target)
-            if target == home:
-                continue
-            if picks:
-                latest = elements.setdefault(target, None) or Port(value, home, target, next(self._numbers), True)
-                elements[target] = latest
-            elif latest is None or not shares:
-                latest = Port(value, home, target, next(self._numbers), True)
-            self._ports[item, place] = latest
+            if target != home:
+                if latest is None or not shares:
+                    latest = Port(value, home, target, next(self._numbers), True)
+                self._ports[item, place] = latest
+
+    def _lay_any(self, uses: list[tuple[Any, int]], value: Any, differentiable: bool, each: bool) -> None:
+        """Enter one port for each stage, or each reader, whose order does not matter."""
+        home, ports = self.stage.get(value), {}
+        for item, place in uses:
+            target = self.stage[item]
+            if target != home:
+                if each or target not in ports:
+                    ports[target] = Port(value, home, target, next(self._numbers), differentiable)
+                self._ports[item, place] = ports[target]
 
     def _is_at_home(self, parameter: Any, target: Stage) -> bool:
         return target[1] == self.homes[self.index[parameter]]

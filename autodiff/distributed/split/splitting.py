@@ -24,6 +24,8 @@ from .plan import Plan
 from .stage import weighed
 from .states import divided, first_state, loaded, require_separable, united
 
+LOSSES = 10  # how often machines may fall in one call
+
 
 class Split:
     """A graph cut into parts that live on different machines, each with its parameters and their optimiser.
@@ -119,6 +121,8 @@ class Split:
             require_used(output, self._items, self._leaves)
         else:
             self._lay_out(by_scope(self._items, place))  # type: ignore[arg-type]
+        if not wait > 0:
+            raise ValueError(f"Split: wait is a number of seconds, not {wait!r}")
         self._client, self._owns = client_of(client)
         self._hosts: Any = Here() if self._client is None else Machines(self._client, float(wait))
         self._since: list[Batch] = []  # the steps since that state
@@ -236,13 +240,17 @@ class Split:
         return self._hosts.run(self._surely(what, given))
 
     async def _surely(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None) -> Any:
-        while True:
+        for _ in range(LOSSES):
             try:
                 await self._agree(given)
                 last = await self._catch_up()
                 return last if what is None else await what()
-            except LostError:
-                continue
+            except LostError as error:
+                lost = error
+        raise RuntimeError(
+            f"Split: {LOSSES} times in this call a machine fell, so it may be what they compute that brings them down (memory, a "
+            "crash of compiled code); the state that was kept is in `kept_state_dict()`"
+        ) from lost
 
     async def _agree(self, given: Batch | None) -> None:
         """See to it that each part lives, and has the state that was kept if one had none."""
@@ -254,7 +262,7 @@ class Split:
         await self._hosts.settle(self._shipped, self._taken == 0)
         if self._hosts.fresh or not self._whole:
             self._whole, self._taken = False, 0
-            states = divided(self._kept, self._plan_now.homes, list(self._shipped))
+            states = divided(self._kept, self._plan_now.homes)
             await together(self._call(part, "load", state) for part, state in states.items())
             self._whole = True
             self._hosts.fresh.clear()
@@ -269,29 +277,32 @@ class Split:
     async def _take(self, batch: Batch) -> Any:
         """One step: checked by all parts before any takes it."""
         batches, weights = self._feeds.cut(batch)
-        values = await self._pipeline().there_and_back(batches)
-        await together(self._call(part, "prepare", weights) for part in self._shipped)
+        values = await self._there_and_back(batches)
+        await together(self._call(part, "prepare", weights) for part in self._owners)
         tells = self._taken + 1 >= self._keep_every
         self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
-        states = await together(self._call(part, "commit", tells) for part in self._shipped)
+        states = await together(self._call(part, "commit", tells) for part in self._owners)
         self._whole, self._taken = True, self._taken + 1
         if tells:
             self._keep(states)
         return values, weights
 
     def _keep(self, states: list[Any]) -> None:
-        self._kept = united(dict(zip(self._shipped, states, strict=True)), self._plan_now.homes)
+        self._kept = united(dict(zip(self._owners, states, strict=True)), self._plan_now.homes)
         del self._since[: self._taken]
         self._taken = 0
 
     async def _fetch(self) -> None:
-        self._keep(await together(self._call(part, "state") for part in self._shipped))
+        self._keep(await together(self._call(part, "state") for part in self._owners))
+
+    async def _there_and_back(self, batches: list[Batch]) -> list[Any]:
+        if self._output.ndim or self._output.dtype.kind == "c":
+            raise ValueError(f"Split: only a real scalar has a gradient, not the {describe(self._output)}")
+        return await self._pipeline().there_and_back(batches)
 
     async def _slopes(self, batches: list[Batch], weights: list[float]) -> Any:
-        values = await self._pipeline().there_and_back(batches)
-        if np.ndim(values[0]):
-            raise ValueError(f"Split: only a scalar has a gradient; the output has shape {np.shape(values[0])}")
-        found = await together(self._call(part, "slopes", weights) for part in self._shipped)
+        values = await self._there_and_back(batches)
+        found = await together(self._call(part, "slopes", weights) for part in self._owners)
         return values, {i: unpack(g, own=True)[()] for slopes in found for i, g in slopes.items()}
 
     async def _call(self, part: int, method: str, *args: Any) -> Any:
@@ -310,6 +321,7 @@ class Split:
             arrays = {i: pack(self._arrays[i]) for i, home in enumerate(plan.homes) if home == part}
             ways = {("port", port.number): plan.index[port.value] for port in plan.ways if plan.index[port.value] in arrays}
             self._shipped[part] = pickle.dumps((graphs, arrays, ways, make))
+        self._owners = sorted(set(plan.homes))
         self._plan = plan
 
     @property

@@ -57,19 +57,20 @@ class Record:
         self.ends = {key: made[node] for key, node in graph.ends.items()}
         self.starts = {key: made[graph.stand_ins[key]] for key in graph.wanted}
 
-    def back(self, adjoints: Mapping[Key, Adjoint]) -> dict[Key, Adjoint]:
-        """The adjoints of what the stage was given, from those of what it computed; with their supports, if those have them."""
+    def back(self, adjoints: Mapping[Key, Adjoint], careful: bool) -> dict[Key, Adjoint]:
+        """The adjoints of what the stage was given, from those of what it computed; `careful` with their supports."""
         nodes = {node: key for key, node in self.starts.items()}
         if not adjoints:
-            return {key: (np.zeros_like(node.plain), np.zeros(node.shape)) for node, key in nodes.items()}
+            zeros = {key: np.zeros_like(node.plain) for node, key in nodes.items()}
+            return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
         joint = as_joint([self.ends[key] for key in adjoints])
         graph = collect(joint)
         seeds = Parts({k: parts[0] for k, parts in enumerate(adjoints.values())})
-        supports = {k: parts[1] for k, parts in enumerate(adjoints.values()) if len(parts) > 1}
-        if not supports:
+        if not careful:
             with np.errstate(invalid="ignore", divide="ignore"):  # if nan comes of it, all is done again with supports
                 found = sweep(graph, joint, seeds, set(nodes), False)
             return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
+        supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}
         found = sweep(graph, joint, seeds, set(nodes), False, support=Parts(dict(supports)))
         where = sweep_supports(graph, joint, Parts(dict(supports)), set(nodes), False, ())
         full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
@@ -138,7 +139,7 @@ class Part:
         return {key: pack(value) for key, value in found.items() if key not in inner}
 
     def backward(
-        self, stage: Any, micro: int, adjoints: Mapping[Key, Sent], inner: Sequence[Key]
+        self, stage: Any, micro: int, adjoints: Mapping[Key, Sent], inner: Sequence[Key], careful: bool
     ) -> tuple[dict[Key, Sent], bool]:
         """Pass adjoints back through a stage; those of this part's parameters stay here, and those for its other stages.
 
@@ -148,7 +149,7 @@ class Part:
         given = {key: tuple(map(unpack, parts)) for key, parts in adjoints.items()}
         given |= {key: self.adjoints.pop((micro, key)) for key in record.ends if (micro, key) in self.adjoints}
         sent = {}
-        found = record.back({key: given[key] for key in record.ends if key in given})
+        found = record.back({key: given[key] for key in record.ends if key in given}, careful)
         for key, parts in found.items():
             if key[0] == "parameter":
                 self._add(key[1], micro, 0, parts[0])

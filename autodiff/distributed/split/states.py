@@ -62,9 +62,9 @@ def loaded(make: Maker | None, arrays: Sequence[Any], state: Mapping[str, Any]) 
     return found
 
 
-def divided(state: Mapping[str, Any], homes: Sequence[int], parts: Sequence[int]) -> dict[int, State]:
-    """The state of each part."""
-    found: dict[int, State] = {part: {} for part in parts}
+def divided(state: Mapping[str, Any], homes: Sequence[int]) -> dict[int, State]:
+    """The state of each part that has parameters."""
+    found: dict[int, State] = {part: {} for part in homes}
     place = {i: (home, sum(other == home for other in homes[:i])) for i, home in enumerate(homes)}
     for name, value in state.items():
         slot, _, number = name.rpartition(".")
@@ -72,8 +72,8 @@ def divided(state: Mapping[str, Any], homes: Sequence[int], parts: Sequence[int]
             part, k = place[int(number)]
             found[part][f"{slot}.{k}"] = value
         else:
-            for part in set(homes):
-                found[part][name] = value
+            for mine in found.values():
+                mine[name] = value
     return found
 
 
