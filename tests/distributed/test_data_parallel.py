@@ -361,7 +361,8 @@ def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
 
 
 def test_machines_and_the_log(client: Client) -> None:
-    with dist.DataParallel(squares, client) as loss:
+    with dist.DataParallel(squares, client, patience=1e9) as loss:
+        assert [m.speed for m in loss.machines] == [None, None]
         for _ in range(3):
             loss(LINE, U, V)
         machines = loss.machines
@@ -380,6 +381,7 @@ def test_machines_and_the_log(client: Client) -> None:
 
 
 def test_the_bar(line: dist.DataParallel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(line.machines) == 2
     values = [line(LINE, U[rows], V[rows]) for rows in line.steps(np.array_split(np.arange(37), 4))]
     assert len(values) == 4
     shown = capsys.readouterr().err
