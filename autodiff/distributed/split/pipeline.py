@@ -44,6 +44,10 @@ class Pipeline:
     ----------
     met_nan : bool
         Whether an adjoint was nan.
+    taken : dict
+        For each part, and each micro-batch, the adjoints of its parameters that other parts found.
+    lent : task
+        The sending of parameters to parts that read those of others.
     careful : bool
         Whether the supports of adjoints travel with them, so that what was not chosen passes nothing on (see
         `autodiff.reverse`), whichever part it was chosen in.
@@ -52,22 +56,30 @@ class Pipeline:
     def __init__(self, plan: Plan, call: Call, renew: Callable[[], None] = lambda: None) -> None:
         self.plan, self.call, self._renew = plan, call, renew
         self.met_nan = self.careful = False
+        self.taken: dict[int, dict[int, dict[Any, Sent]]] = {}
+        self.lent: Any = None
         self._home = {port: plan.homes[plan.index[port.value]] for port in plan.ways}
 
     async def forward(self, batches: Sequence[Feed]) -> list[Any]:
         """The output for each micro-batch."""
-        await self._lend()
-        return await together(self._one(micro, feed, False) for micro, feed in enumerate(batches))
+        return await self._all(batches, False)
 
     async def there_and_back(self, batches: Sequence[Feed]) -> list[Any]:
-        """The output for each micro-batch; what parameters contribute to its gradient is then where they live."""
-        await self._lend()
-        found = await together(self._one(micro, feed, True) for micro, feed in enumerate(batches))
+        """The output for each micro-batch; adjoints of parameters are then where these live, or in `taken`."""
+        found = await self._all(batches, True)
         if self.met_nan and not self.careful:
             self._renew()
-            self.careful = True
-            return await self.there_and_back(batches)
+            self.careful, self.taken = True, {}
+            found = await self._all(batches, True)
         return found
+
+    async def _all(self, batches: Sequence[Feed], back: bool) -> list[Any]:
+        self.lent = asyncio.ensure_future(self._lend())
+        try:
+            return await together(self._one(micro, feed, back) for micro, feed in enumerate(batches))
+        finally:
+            self.lent.cancel()
+            await asyncio.gather(self.lent, return_exceptions=True)
 
     async def _lend(self) -> None:
         """Send parameters that are read in other parts to these."""
@@ -88,7 +100,8 @@ class Pipeline:
         if back:
             last = [piece for piece in self.plan.pieces if piece.goes_back][::-1]
             await way.run(way.backward, lambda piece: [p.target for p in piece.outgoing if p.differentiable], last)
-            await together(self.call(part, "take", micro, found) for part, found in way.of_parameters().items())
+            for part, found in way.of_parameters().items():
+                self.taken.setdefault(part, {})[micro] = found
         return unpack(way.values[RESULT])[()]
 
 
@@ -117,6 +130,8 @@ class _Way:
 
     async def forward(self, piece: Piece) -> None:
         """Compute a stage."""
+        if any(p.source is None and p.target[1] != self.pipeline._home[p] for p in piece.incoming):
+            await asyncio.shield(self.pipeline.lent)
         given = {_key(p): self.values[_key(p)] for p in piece.incoming if _travels(p)}
         given |= {("feed", self.pipeline.plan.feeds[node]): pack(self.feed[node]) for node in piece.feeds}
         inner = [_key(p) for p in piece.outgoing if not _travels(p)]

@@ -277,8 +277,7 @@ class Split:
     async def _take(self, batch: Batch) -> Any:
         """One step: checked by all parts before any takes it."""
         batches, weights = self._feeds.cut(batch)
-        values = await self._there_and_back(batches)
-        await together(self._call(part, "prepare", weights) for part in self._owners)
+        values, _ = await self._there_and_back(batches, "prepare", weights)
         tells = self._taken + 1 >= self._keep_every
         self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
         states = await together(self._call(part, "commit", tells) for part in self._owners)
@@ -295,14 +294,16 @@ class Split:
     async def _fetch(self) -> None:
         self._keep(await together(self._call(part, "state") for part in self._owners))
 
-    async def _there_and_back(self, batches: list[Batch]) -> list[Any]:
+    async def _there_and_back(self, batches: list[Batch], then: str, weights: list[float]) -> tuple[list[Any], list[Any]]:
+        """The values of a pass, and what a method of each part that has parameters gives then."""
         if self._output.ndim or self._output.dtype.kind == "c":
             raise ValueError(f"Split: only a real scalar has a gradient, not the {describe(self._output)}")
-        return await self._pipeline().there_and_back(batches)
+        pipeline = self._pipeline()
+        values = await pipeline.there_and_back(batches)
+        return values, await together(self._call(part, then, weights, pipeline.taken.get(part, {})) for part in self._owners)
 
     async def _slopes(self, batches: list[Batch], weights: list[float]) -> Any:
-        values = await self._there_and_back(batches)
-        found = await together(self._call(part, "slopes", weights) for part in self._owners)
+        values, found = await self._there_and_back(batches, "slopes", weights)
         return values, {i: unpack(g, own=True)[()] for slopes in found for i, g in slopes.items()}
 
     async def _call(self, part: int, method: str, *args: Any) -> Any:

@@ -161,10 +161,11 @@ class Part:
                 sent[key] = tuple(map(pack, parts))
         return sent, any(bool(np.isnan(parts[0]).any()) for parts in found.values())
 
-    def take(self, micro: int, adjoints: Mapping[Key, Sent]) -> None:
+    def _take(self, taken: Mapping[int, Mapping[Key, Sent]]) -> None:
         """Keep adjoints of parameters that live here and were read elsewhere."""
-        for key, parts in adjoints.items():
-            self._add(self.ways[key], micro, key[1], unpack(parts[0]))
+        for micro, adjoints in taken.items():
+            for key, parts in adjoints.items():
+                self._add(self.ways[key], micro, key[1], unpack(parts[0]))
 
     def _add(self, index: int, micro: int, port: int, adjoint: Any) -> None:
         self.sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
@@ -175,12 +176,14 @@ class Part:
         """The gradient of each parameter: of each micro-batch the adjoints of its readers, the youngest first; then weighed."""
         return {i: weighed([_summed(self.sums[i][micro]) for micro in range(len(weights))], weights) for i in self.arrays}
 
-    def slopes(self, weights: Sequence[float]) -> dict[int, Packed]:
-        """The gradients, to be sent."""
+    def slopes(self, weights: Sequence[float], taken: Mapping[int, Mapping[Key, Sent]]) -> dict[int, Packed]:
+        """The gradients, to be sent; `taken` are adjoints that were found elsewhere, by micro-batch."""
+        self._take(taken)
         return {i: pack(g) for i, g in self.gradients(weights).items()}
 
-    def prepare(self, weights: Sequence[float]) -> None:
+    def prepare(self, weights: Sequence[float], taken: Mapping[int, Mapping[Key, Sent]]) -> None:
         """Check the gradients of a step that all parts take, or none."""
+        self._take(taken)
         if self.optimizer is not None:
             found = self.gradients(weights)
             self.ready = self.optimizer._checked([found[i] for i in self.arrays])
