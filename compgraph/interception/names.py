@@ -48,7 +48,8 @@ class _Namespace:
         """Find the names, anew if there are more than before."""
         if self.length != len(self.space) and not self.is_ours:
             self.length = len(self.space)
-            self.theirs = {name: value for name, value in self.space.items() if _is_wrapped(value)}
+            items = list(self.space.items())  # at once: another thread may import into this module
+            self.theirs = {name: value for name, value in items if _is_wrapped(value)}
             self.ours = {name: _wrapped[id(value)][1] for name, value in self.theirs.items()}
 
     def exchange(self) -> None:
