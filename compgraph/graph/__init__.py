@@ -1,7 +1,7 @@
 """Nodes, and the graph that they are: how a value is recorded, how the graph is walked, and who shares memory with whom.
 
-Of NumPy's protocols and of derivatives nothing is known here. `context` says what holds for the code around, `hollow` keeps
-numbers from those who do not ask, and `interpreter` finds the user's line.
+Nothing here knows of NumPy's protocols or of derivatives. `context` has what holds inside a ``with`` statement, `hollow` keeps
+numbers from code that does not ask nodes, and `interpreter` finds the user's line.
 """
 
 from .aliasing import laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window

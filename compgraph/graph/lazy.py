@@ -1,4 +1,4 @@
-"""Arrays whose numbers are not computed yet, of Dask and its like: they are not taken without a word."""
+"""Lazy arrays, of Dask and its like: their numbers are not computed yet, and they are refused rather than loaded unasked."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BLOCKS = (
 
 
 def require_computed(value: Any, what: str) -> None:
-    """Raise a TypeError for an array that would be computed, and loaded whole, if it were converted to NumPy's.
+    """Raise a TypeError for a lazy array, which a conversion to NumPy's would compute and load whole.
 
     Parameters
     ----------
     value : object
-        What is to become an array; lists and tuples are looked into.
+        What is to become an array; lists and tuples are searched.
     what : str
-        What it is given as, for the message.
+        How the message calls it: ``"an operand"``.
     """
     kind = value.__class__
     if kind in _PRESENT or isinstance(value, (np.ndarray, np.generic)):
@@ -40,7 +40,7 @@ def require_computed(value: Any, what: str) -> None:
 
 
 def _is_lazy(value: Any) -> bool:
-    """Whether a value is a collection of Dask, or one in chunks that it must be asked to compute."""
+    """Whether a value is a collection of Dask's, or another array in chunks with a method `compute`."""
     kind = type(value)
     if hasattr(kind, "__dask_graph__"):
         return value.__dask_graph__() is not None  # of xarray's arrays, only some are lazy
@@ -48,15 +48,22 @@ def _is_lazy(value: Any) -> bool:
 
 
 def token_for_dask(frame: Any, what: str) -> str | None:
-    """A name for a node in Dask's graphs, if a frame is where Dask asks for numbers to have one; else None.
+    """A name for a node in Dask's graphs, if the frame is Dask's, asking for the numbers to make one of; else None.
 
-    Of nodes with the same numbers each has a name of its own, since their histories differ.
+    Dask names a value by its numbers. A node gets a name of its own each time, since nodes with equal numbers differ in history.
+
+    Parameters
+    ----------
+    frame : frame
+        The one that asks the node for its numbers.
+    what : str
+        The node in words, for the message.
 
     Raises
     ------
     TypeError
-        If it is for an array of Dask's: where that stands on the left of an operator, or with functions of Dask's own, no
-        node is asked before.
+        If Dask asks in order to combine the node with an array of its own. With that array on the left of an operator, and in
+        Dask's own functions, the node is asked here first.
     """
     if _module(frame) != "dask.tokenize":
         return None
@@ -71,11 +78,11 @@ def token_for_dask(frame: Any, what: str) -> str | None:
 
 
 class _ToBePickledError(NotImplementedError, TypeError):
-    """What Dask takes as: this is to be pickled; its own way to send an array asks for one, its pickler for the other."""
+    """Makes Dask pickle a node: its serializer of arrays gives up on a NotImplementedError, its pickler on a TypeError."""
 
 
 def require_graph_sent(frame: Any) -> None:
-    """Raise for Dask to pickle a node, if a frame is where it is about to send the numbers alone to another machine."""
+    """Raise, so that Dask pickles the node, if the frame is Dask's and about to send the numbers without their graph."""
     while _module(frame).startswith("compgraph."):
         frame = frame.f_back
     if _module(frame) == "distributed.protocol.numpy":
