@@ -1,4 +1,4 @@
-"""What Python was told of values while a graph was recorded: answers to be asked for again, and numbers that escaped."""
+"""What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
 
 from . import escapes
 from .escapes import collecting_escapes, escaped, note_saved, told

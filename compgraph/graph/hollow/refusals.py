@@ -43,7 +43,7 @@ class EscapeError(TypeError):
 
 
 class Refusal:
-    """The one element of all hollow bodies. All that is asked of it raises an EscapeError, but for casts that `copies` follows."""
+    """The one element of all hollow bodies. What is asked of it raises an EscapeError, but for casts that `copies` follows."""
 
     __slots__ = ()
 
