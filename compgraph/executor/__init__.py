@@ -1,4 +1,4 @@
-"""Graphs that run again with other values: recorded once more, made smaller, given buffers, and written as one function."""
+"""Graphs that run again with other values: they are recorded once more, made smaller, and written as one NumPy function."""
 
 from ..guards import GuardError
 from .cse import simplified

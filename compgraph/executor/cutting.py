@@ -1,4 +1,4 @@
-"""Sub-graphs: what computes some nodes from others, which become placeholders."""
+"""Sub-graphs, which compute some nodes from others; the latter become placeholders."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     Returns
     -------
     outputs : Node or list of Node
-        As `outputs`, of a graph of their own, which shares the other leaves with the whole one.
+        One for each of `outputs`, of a new graph that shares its other leaves with the whole one; one alone if one was given.
     placeholders : list of PlaceholderNode
-        One for each node of `at`, of its name, dtype and value; where a placeholder of the whole graph lies behind it, of
-        any lengths.
+        One for each node of `at`, with its name, dtype and value; of its shape, or of any lengths if a placeholder of the
+        whole graph that has free axes lies behind it.
 
     Raises
     ------
     TypeError
-        If something is no node.
+        If something is no node, or carries a tangent.
     ValueError
-        If the outputs do not depend on a node of `at`, a node is named twice or was written into, or a derivative
-        (`autodiff.reverse.gradients`) was taken through one.
+        If no node is given, the outputs do not depend on a node of `at`, a node of `at` is named twice or was written into, or
+        a derivative (`autodiff.reverse.gradients`) was taken through one.
 
     Warns
     -----
     RuntimeWarning
-        If numbers left the graph while it was recorded, as an `Executor` does.
+        If numbers left the graph while it was recorded, as an `Executor` warns.
 
     Notes
     -----
-    The sub-graph is recorded anew. What Python decided while the whole one was recorded is asked again when it is run, as far
-    as it is about nodes of the sub-graph; decisions about what lies before the cut belong to what computes that.
+    The sub-graph is recorded anew. It keeps the guards of the whole graph that are about its own nodes; those about nodes before
+    the cut are left to whoever computes these.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
 
 
 def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) -> tuple[dict[Any, Any], list[Any]]:
-    """For each item of a sub-graph, with some guards among them, what takes its place; and the placeholders. See `cut`."""
+    """For each item of a sub-graph, and each of the guards, the one that takes its place; and the placeholders. See `cut`."""
     items = needed([*outputs, *guards], origins_of, stop=at)
     _require_cuttable(items, outputs, at)
     placeholders = [_stand_in(node) for node in at]
@@ -109,7 +109,7 @@ def _nodes(given: Any, what: str) -> list[Any]:
 
 
 def _about(guards: list[Any], outputs: list[Any], at: list[Any]) -> list[Any]:
-    """The guards that can be asked of a sub-graph alone: they are about its leaves."""
+    """The guards that a sub-graph can answer by itself: no other leaves lie behind them than its own."""
     known = frozenset([*needed(outputs, origins_of, stop=at), *at])
     stop = frozenset(at)
     found = []
@@ -146,7 +146,7 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
 
 
 def between(output: Any, wrt: Iterable[Any]) -> list[Any]:
-    """What lies between a node and those that it was differentiated by: what depends on one of these, and is no such node."""
+    """All that `output` depends on and that depends, itself or by others, on a node of `wrt`; the nodes of `wrt` are left out."""
     ends = frozenset(wrt)
     order = needed([output], origins_of, stop=ends)
     depends: set[Any] = set(ends)
@@ -157,7 +157,7 @@ def between(output: Any, wrt: Iterable[Any]) -> list[Any]:
 
 
 def _stand_in(node: Any) -> Any:
-    """A placeholder for a node."""
+    """A placeholder to take the place of a node."""
     if isinstance(node, PlaceholderNode):
         declared = node.declared
     else:

@@ -1,8 +1,8 @@
-"""A recorded graph recorded once more, with other values in its leaves.
+"""Records a graph once more, with other values in its leaves.
 
-Every operation is called again in the order in which it was recorded, writes in place among them, so lengths that follow
-from the leaves' follow again. Derivatives are not: what a rule recorded holds lengths of the arrays it saw, so the
-derivative is asked for again (`Origin`) of the new graph.
+Every operation, and every write in place, is done again in the order of recording, so lengths that follow from those of the
+leaves follow again. Derivatives are not recorded so: what a rule recorded holds lengths of the arrays it saw, so the derivative
+is derived again (`Origin`), of the new graph.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ def replay(
     Parameters
     ----------
     items : list
-        The graph in the order of recording, as `schedule.needed` gives it.
+        The nodes, joints, writes and guards of the graph in the order of recording, as `schedule.needed` gives them.
     feeds : mapping
         The values, plain arrays, of some of its nodes.
     instead : mapping, optional
-        For some of its nodes others, that were made beforehand to take their places.
+        For some of its nodes others, made beforehand, that take their places.
     reading : callable, optional
-        Called with each item before it is recorded again, the position of each operand, and what has been made so far: what
-        is to be read there, or None for what took the operand's place.
+        ``reading(item, position, made)`` is called for each operand before an item is recorded again; `made` is the result so
+        far. It returns the operand to read there, or None for the one that took the old operand's place.
 
     Returns
     -------
     dict
-        For each node and guard of `items` the one that took its place.
+        For each node, joint and guard of `items` the one that took its place.
 
     Raises
     ------
     GuardError
-        If Python would have decided otherwise.
+        If Python would have decided otherwise with these values.
     """
     return apart(_recorded_again, items, feeds, instead, reading)
 
@@ -76,7 +76,8 @@ def _recorded_again(
     again = _Replay(feeds, items)
     again.made.update(instead)
     again.reading = reading
-    # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
+    # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
+    # change.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
     with recording_on(), remembering():
         for item in items:
@@ -101,7 +102,7 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.asked: dict[int, list[int]] = {}  # of derivatives that were asked for together, the places of those needed here
+        self.asked: dict[int, list[int]] = {}  # for derivatives that were asked for together: the places that are needed here
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.asked.setdefault(id(origin.wrt), []).append(origin.place)
@@ -129,7 +130,7 @@ class _Replay:
         self.made[item] = made
 
     def _require_kind(self, item: Any, made: Any) -> None:
-        """Raise if a result has another dtype, or another shape though all that was fed has its own: values decided of that."""
+        """Raise if a result has another dtype; or another shape, where no lengths may change (`is_fixed`)."""
         is_other = made.dtype != item.dtype
         if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
             was = item.dtype if is_other else f"of shape {item.plain.shape}"
@@ -143,7 +144,7 @@ class _Replay:
         if not item.args:
             if item in self.feeds:
                 return leaf(self.feeds[item], item.__class__, None)
-            # An array that is written into has to be as it was at first.
+            # An array that is written into has to hold what it held before the first write.
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
@@ -166,7 +167,7 @@ class _Replay:
         return joint
 
     def _derived(self, origin: Origin) -> Any:
-        """A derivative, derived again, together with those it was asked for with: not those that nothing here needs."""
+        """A derivative, derived again in one pass with those asked for together with it, as far as they are needed here."""
         if id(origin.wrt) not in self.derived:
             places = self.asked[id(origin.wrt)]
             found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
@@ -174,7 +175,7 @@ class _Replay:
         return self.derived[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
-        """Write again, into the array that took the place of the other."""
+        """Write again, into the array that took the place of the one written into."""
         begun = next_tick()
         root = self.roots[id(item.memory)]
         target, there = self.made[root], root.plain
@@ -193,12 +194,12 @@ class _Replay:
 
 
 def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    """Options in which shapes are tuples like others, which tell nobody who reads them: guards hold what Python was told."""
+    """Options with ordinary tuples for shapes: to read a `Shape` here would change the guard of the user's reading."""
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
 def _require_copy(item: Any, made: Any) -> None:
-    """Raise if a copy, of what was written into, is a view now, in which the writes would be seen."""
+    """Raise if what was a copy of an array that was written into is a view now, in which the writes would show."""
     if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
         raise GuardError(
             f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
