@@ -19,7 +19,7 @@ sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
 
 
 def render(source: str, format: str) -> bytes:
-    """The picture of a DOT text, as the bytes of a file in a format of Graphviz's: ``"svg"``, ``"png"``, ``"pdf"``, ``"json"``."""
+    """The picture of a DOT text: the bytes of a file in a format of Graphviz's (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``)."""
     if shutil.which("dot") is not None:
         import graphviz
 
