@@ -1,9 +1,8 @@
 """Computation graphs of NumPy expressions: arrays that remember how they were computed.
 
-Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is
-also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``,
-``cg.linalg.inv(x, name="i")``. The package `autodiff`
-gives derivatives.
+Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is also found
+here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``, ``cg.linalg.inv(x, name="i")``. The package
+`autodiff` gives derivatives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The optimiser of ArrayFlow, which finds the size of its steps."""
+"""The optimiser of the ArrayFlow paper, which finds the size of its steps from the loss."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROW, SHRINK = 1.02, 0.99
 
 
 class History(NamedTuple):
-    """What happened in each step.
+    """What happened in each step; all arrays have one number for each step taken.
 
     Attributes
     ----------
     loss : numpy.ndarray
         The loss.
     average : numpy.ndarray
-        Its moving average.
+        The moving average of the loss.
     rate : numpy.ndarray
         The size of the step.
     """
@@ -53,14 +53,14 @@ class StepController(Optimizer):
     beta : float
         How much of a new gradient enters the direction of a step; the rest is inertia.
     inertia : {"average", "two gradients"}
-        What the rest is: the direction of the step before, so that a direction is a moving average of all gradients (the
-        paper's equation 73), the first of which is the first gradient; or the gradient of the step before alone, and zero
-        in the first step (its Algorithm 1 as printed), which bears much smaller steps, see Notes.
+        What the rest is. "average": the direction of the step before, so that the direction is a moving average of all
+        gradients (the paper's equation 73); the first direction is the first gradient. "two gradients": the gradient of the
+        step before, zero in the first step (Algorithm 1 as printed); it is stable only for much smaller steps, see Notes.
     window : int
-        Over how many steps the loss is averaged. The first loss counts twice; until there are as many, over those so far.
+        Over how many steps the loss is averaged. Until there have been so many, over those so far; the first loss counts twice.
     grow : {"falling", "accelerating"}
         When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
-        second difference is negative), which is seldom but for rounding in float32.
+        second difference is negative), which is rare, except by rounding errors in float32.
     fixed : bool
         Whether the size of the step stays as it is.
 
@@ -79,9 +79,10 @@ class StepController(Optimizer):
     A. Nicolae, "Deep learning framework from scratch using NumPy", arXiv:2011.08461, 2020. Differences are over four
     averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2), in the precision of the loss.
 
-    Where the largest curvature is L, steps above ``2 (2 - beta) / (beta L)`` leave all bounds under equation 73, those above
-    ``1 / ((1 - beta) L)`` (for `beta` up to 3/4) with two gradients: at 0.05 one step is 74 times the other. A rise is seen
-    some steps too late, and the factor 0.99 brings a step back slowly. :doc:`/arrayflow` has what either reaches.
+    Where the largest curvature of the loss is L, steps larger than ``2 (2 - beta) / (beta L)`` diverge under equation 73, and
+    with two gradients steps larger than ``1 / ((1 - beta) L)`` (for `beta` up to 3/4): with ``beta=0.05`` the first bound is 74
+    times the second. A rise of the average is seen some steps late, and the factor 0.99 shrinks the step slowly.
+    :doc:`/arrayflow` compares what both reach.
 
     Examples
     --------
@@ -127,7 +128,7 @@ class StepController(Optimizer):
 
     @property
     def history(self) -> History:
-        """The loss, its moving average and the size of the step, of each step so far."""
+        """The loss, its moving average and the step size, for each step so far."""
         return History(*np.array(self._history, float).reshape(-1, 3).T)
 
     def step(self, gradients: Any, loss: Any = None) -> None:
@@ -158,12 +159,12 @@ class StepController(Optimizer):
         self._take(found, self.rate)
 
     def _observe(self, loss: Array) -> None:
-        """Let a loss into the averages, and change the size of the step."""
+        """Add a loss to the averages, and change the step size by their differences."""
         if not self._history:
             dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
             self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
         self._losses[:] = [*self._losses[1:], loss]
-        # Means and differences are taken off the newest value: where all are equal, no rounding is left over that would count.
+        # Means and differences are computed relative to the newest value: where all are equal, they are exactly zero.
         recent = self._losses[-len(self._history) - 2 :]
         self._averages[:] = [*self._averages[1:], recent[-1] + np.mean(recent - recent[-1])]
         rises = self._averages - self._averages[-1]
@@ -190,7 +191,7 @@ class StepController(Optimizer):
         np.subtract(p, np.multiply(direction, factors[0], out=a), out=p)
 
     def state_dict(self) -> dict[str, Any]:
-        """As of `Optimizer.state_dict`, with the averages and the history."""
+        """As `Optimizer.state_dict`, with the averages and the history."""
         own = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
         return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
 

@@ -1,7 +1,9 @@
 """What is recorded, as data: which callables become nodes, under which opname, with which operands.
 
-Tables say so of NumPy's and SciPy's functions by kind, `policies` of those that need a word more, and `compositions` write
-some of them anew in terms of others. Nothing here knows what a node is.
+An opname is the name of an operation: rules, pictures and pickles know the operation by it. `tables` holds the commonest
+functions of NumPy and gathers the others from `policies`, where they stand family by family; `compositions` has functions
+in recorded steps that run instead of some of NumPy's. SciPy's functions are entered by the room `compgraph.scipy`. No module
+here imports nodes.
 """
 
 from . import compositions

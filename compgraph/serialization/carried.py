@@ -1,7 +1,8 @@
-"""Users' functions that no other program can import: what was defined in a notebook goes with what uses it.
+"""Users' functions that no other program can import, such as those of a notebook: they are pickled with the graph.
 
-Pickle knows functions by their names alone. cloudpickle takes those of ``__main__``, and functions within functions, as they are,
-and what they keep goes with them: opname and rule. Where they arrive they are entered, unless another has their name there.
+Pickle writes functions by name. cloudpickle writes those of ``__main__``, and functions within functions, by their code, and
+with them their attributes: opname and rule. Where such a function is loaded, it is entered under its opname, unless another
+function has that opname there.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 from .. import operations
 from ..graph.interpreter import frame_up
 
-_others: dict[str, Any] = {}  # callables that arrived and cannot keep that they did, by opname
+_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `operations.keep` cannot mark as such
 
 
 class Carried:
-    """A function in a pickle: for cloudpickle as it is, for others by the name that it has in this program."""
+    """A function in a pickle: cloudpickle writes its code, other picklers its module and name, or raise if it has none."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -44,13 +45,13 @@ def place_of(function: Any) -> tuple[str, str]:
 
 
 def is_shared(module: str) -> bool:
-    """Whether other programs find the same in a module of that name."""
+    """Whether other programs can import a module of that name: not ``__main__``, nor one registered to go by value."""
     cloudpickle = sys.modules.get("cloudpickle")
     return module != "__main__" and (cloudpickle is None or module not in cloudpickle.list_registry_pickle_by_value())
 
 
 def object_at(module: str, path: str) -> Any:
-    """What stands at a place, or None."""
+    """What a module has under a dotted name, or None."""
     try:
         found: Any = importlib.import_module(module)
     except (ImportError, ValueError):
@@ -61,7 +62,7 @@ def object_at(module: str, path: str) -> Any:
 
 
 def found_at(module: str, path: str) -> Any:
-    """The function of plain arrays at a place, or None."""
+    """The function that a module has under a dotted name, of a primitive the one it was made from; or None."""
     found = object_at(module, path)
     return getattr(found, "function", found)  # a primitive stands for its function
 
@@ -77,9 +78,9 @@ def _there(module: str, path: str, opname: str) -> Any:
 
 
 def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:
-    """A function that came with a pickle, entered here; or that from here, if it is the same.
+    """Load a function that came with a pickle: enter it here, or return the one that is here already if it is the same.
 
-    It may not be complete yet, since what it refers to may refer to it: only its code is sure to be there.
+    The function may not be complete yet, since what it refers to may refer back to it: only its code is sure to be there.
     """
     here = operations.function_named(opname)
     if here is None or (_has_arrived(here, opname) and place_of(here)[0] == place[0]):
@@ -104,7 +105,7 @@ def _enter(function: Any, opname: str, known: dict[str, Any]) -> None:
 
 
 def _has_arrived(here: Any, opname: str) -> bool:
-    """Whether a function was not defined here, but came with a pickle before: perhaps an earlier form of another."""
+    """Whether a function came with an earlier pickle, and was not defined here: a newer one of its opname may replace it."""
     return operations.kept(here, "arrived") is not None or _others.get(opname) is here
 
 

@@ -1,4 +1,4 @@
-"""Recorded functions in a pickle: by what each is found again."""
+"""Recorded functions in a pickle: the name by which each is found again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .carried import Carried, found_at, is_shared, place_of
 
 
 def name_of(function: Any) -> Any:
-    """By what a recorded function is found again: its opname, or its place in a module; adapters pickle themselves.
+    """What a pickle holds for a recorded function.
 
-    One that is in no module that others can import, of ``__main__`` or within a function, goes as it is; see `Carried`.
+    The opname of one of NumPy's or ours; ``"module:name"`` of another that can be imported; adapters, which pickle
+    themselves; and for a function of ``__main__`` or within a function, which no program can import, a `Carried`.
     """
     kind = type(function)
     if function is None or kind in _MAKERS or (kind.__module__.startswith("autodiff.") and "__reduce__" in vars(kind)):
@@ -38,7 +39,7 @@ def name_of(function: Any) -> Any:
 
 
 def function_called(name: Any) -> Any:
-    """The function that `name_of` gave a name."""
+    """The function that `name_of` named; what is no text is the function itself."""
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
