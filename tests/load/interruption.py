@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-
 # By these names locks are taken in a `with` statement. It is left in C, before a signal is looked for; what is raised here would
 # leave the lock held for ever, and the threads of later tests wait for it.
 _LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_adding", "_registering"}
