@@ -14,7 +14,20 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, USED, InputNode, Node, next_tick, owner_of, record, root_of
+from compgraph.graph import (
+    ACTIVE,
+    GIVEN,
+    INERT,
+    NO_OPTIONS,
+    USED,
+    InputNode,
+    Node,
+    next_tick,
+    owner_of,
+    record,
+    require_unchanged,
+    root_of,
+)
 from compgraph.graph.context import watched
 from compgraph.graph.interpreter import source_lines
 
@@ -61,6 +74,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
                 append(operand)
             if operand.tick > node.tick:
                 late = True
+    require_unchanged(found)
     found.sort(key=_by_tick, reverse=True)
     if late or watched() is not None or any(map(_memory, found)):
         return events_of(output, found, stop)
