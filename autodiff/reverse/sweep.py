@@ -16,7 +16,6 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, USED, InputNode, Node, next_tick, owner_of, record, root_of
 from compgraph.graph.context import watched
-from compgraph.graph.interpreter import source_lines
 
 from ..rules import DEFERRED, RuleErrors, Shared, as_node, conform
 from .structural_zeros import Pass, supported, swept
@@ -101,48 +100,41 @@ def sweep_supports(
 
 def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     """One pass over a graph; see `structural_zeros.Pass`."""
-    over: Any = _over_events if nodes.__class__ is Events else _over_nodes
+    needed = set() if nodes.__class__ is Events else depending_on(nodes, wanted)
 
     def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
-        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, errors)
-        return found
+        if nodes.__class__ is Events:
+            return _over_events(nodes, output, seed, wanted, create_graph, ends, rules, errors)
+        adjoints = {output: seed} if output in needed else {}
+        return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
 
     return once
 
 
 def _over_nodes(
-    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
-) -> dict[Any, Any]:
-    """One pass over a graph without writes, by the rules given; see `structural_zeros.Pass`."""
-    needed = depending_on(nodes, wanted)
-    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
-    take, waiting = adjoints.pop, adjoints.get
-    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
+    nodes: list[Any], adjoints: dict[Any, Any], wanted: set[Any], needed: set[Any], create_graph: bool, ends: Any, rules: Any,
+    errors: RuleErrors,
+) -> dict[Any, Any]:  # fmt: skip
+    """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
     found: dict[Any, Any] = {}
-    log = errors.log
-    reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
+    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
+    take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
     for node in nodes:
-        adjoint = take(node, None)
-        if adjoint is None:
+        if (adjoint := take(node, None)) is None:
             continue
+        if create_graph:
+            reached.append((next_tick(), node))
         if adjoint.__class__ in DEFERRED:
-            if create_graph:
-                reached.append((next_tick(), node))
             adjoint = adjoint.settle(node)
         if node in wanted:
             found[node] = adjoint
-            if node in ends:
-                continue
         args = node.args
-        if not args:
+        if not args or node in ends:
             continue
         errors.at = node
-        formulas = rules[node.function].formulas
-        options = node.options
+        formulas, options = rules[node.function].formulas, node.options
         if create_graph:
-            out = as_node(node)
-            operands = args
-            reached.append((next_tick(), node))
+            out, operands = as_node(node), args
         elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
             out, (a, b) = node.plain, args
             operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
@@ -153,31 +145,17 @@ def _over_nodes(
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
         for position in node.edges:
             operand = args[position]
-            if operand not in needed:
-                continue
-            formula = formulas[position]
-            if formula is None:
+            if operand not in needed or (formula := formulas[position]) is None:
                 continue
             contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            kind = contribution.__class__
             earlier = waiting(operand)
-            if kind in DEFERRED:
-                adjoints[operand] = contribution if earlier is None else earlier + contribution
-                continue
-            plain = operand.plain
-            if kind is ndarray:
-                fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
-            elif kind in ACTIVE:
-                fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
-            else:
-                fits = kind is plain.__class__
-            if not fits:
-                contribution = conform(contribution, plain)
+            if contribution.__class__ not in DEFERRED:
+                c, x = contribution.plain if create_graph and contribution.__class__ in ACTIVE else contribution, operand.plain
+                if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.dtype is not x.dtype or c.shape != x.shape)):
+                    contribution = conform(contribution, x)
             adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
-    if reached:
-        source_lines.made_for(found.values(), reached)
     return found
 
 
