@@ -16,8 +16,8 @@ from compgraph.graph.context import recording_on, watched
 from compgraph.guards import note_lengths
 
 from ..forward import TangentNode
-from .batched_sweep import push_through, sweep_batch
-from .batched_writes import sweep_batch_back
+from .batched_sweep import sweep_batch
+from .pushed import push_through
 from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
 from .writes import Events
 
@@ -59,7 +59,7 @@ class Linearization:
     @functools.cached_property
     def needed(self) -> set[Any]:
         """The nodes that adjoints pass on their way to the inputs."""
-        return depending_on(self.nodes, set(self.inputs))
+        return depending_on(self.nodes, self.out, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:
         """The context in which derivatives are computed."""
@@ -76,11 +76,8 @@ class Linearization:
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
             start = ConstantNode.hold(seeds) if self.live else seeds
-            if self.written:
-                events: Any = collect(self.out, stop=inputs)
-                found = sweep_batch_back(events, self.out, start, set(inputs), self.live, support)
-            else:
-                found = sweep_batch(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
+            nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
+            found = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, USED, InputNode, Node, next_tick, owner_of, record, root_of
+from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, InputNode, Node, next_tick, owner_of, record, root_of
 from compgraph.graph.context import watched
 
-from ..rules import DEFERRED, RuleErrors, Shared, as_node, conform
+from ..rules import DEFERRED, RuleErrors, Shared, added, as_node, conform
 from .structural_zeros import Pass, supported, swept
-from .writes import Events, events_of
-from .writes import sweep_back as _over_events
+from .writes import KINDS, Events, Past, events_of, reached_by_writes, sweep_with
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT | USED.keys()
-PLAIN = frozenset({ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
+ARRAYS = ACTIVE | {ndarray}
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
@@ -100,11 +98,11 @@ def sweep_supports(
 
 def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     """One pass over a graph; see `structural_zeros.Pass`."""
-    needed = set() if nodes.__class__ is Events else depending_on(nodes, wanted)
+    needed = depending_on(nodes, output, wanted)
 
     def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
         if nodes.__class__ is Events:
-            return _over_events(nodes, output, seed, wanted, create_graph, ends, rules, errors)
+            return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
         adjoints = {output: seed} if output in needed else {}
         return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
 
@@ -151,32 +149,18 @@ def _over_nodes(
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             earlier = waiting(operand)
-            if contribution.__class__ not in DEFERRED:
-                c, x = contribution.plain if create_graph and contribution.__class__ in ACTIVE else contribution, operand.plain
-                if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.dtype is not x.dtype or c.shape != x.shape)):
+            if (kind := contribution.__class__) not in DEFERRED:
+                c, x = contribution.plain if create_graph and kind in ACTIVE else contribution, operand.plain
+                if not (c.dtype is x.dtype and c.shape == x.shape if kind in ARRAYS else kind is x.__class__):
                     contribution = conform(contribution, x)
             adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
     return found
 
 
-def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set[Any]) -> Any:
-    """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
-
-    What a formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
-    """
-    if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
-        if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
-            contribution += earlier
-            return contribution
-        if operand in sums:
-            earlier += contribution
-            return earlier
-        sums.add(operand)
-    return earlier + contribution
-
-
-def depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint has to pass on its way to a wanted one."""
+def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint of an output has to pass on its way to a wanted one."""
+    if nodes.__class__ is Events:
+        return reached_by_writes(nodes, output, wanted)
     active = [node for node in nodes if node.__class__ not in INERT]
     if wanted.issuperset([node for node in active if not node.args]):
         return set(active)

@@ -16,7 +16,8 @@ import compgraph as cg
 from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize, numeric, rule, vjp
 from autodiff.batching import tracing
 from autodiff.reverse import gradient, linearization
-from autodiff.reverse.batched_sweep import push_through, sweep_batch
+from autodiff.reverse.batched_sweep import sweep_batch
+from autodiff.reverse.pushed import push_through
 from autodiff.reverse.sweep import collect, sweep
 from autodiff.reverse.writes import Events
 from autodiff.rules.rule import rules
