@@ -21,6 +21,7 @@ from .pushed import push_through
 from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
 from .writes import Events
 
+_memory = attrgetter("memory")
 MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch
 
 
@@ -42,8 +43,6 @@ class Linearization:
 
     Attributes
     ----------
-    written : bool
-        Whether there are writes in place on the way, so that adjoints are passed back, and no tangents forward.
     live : bool
         Whether derivatives are nodes.
     """
@@ -51,10 +50,14 @@ class Linearization:
     def __init__(self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False) -> None:
         self.operator, self.inputs, self.out = operator, inputs, out
         self.nodes = collect(out, stop=inputs)
-        self.written = self.nodes.__class__ is Events
         self.live = outer and goes_on(self.nodes, inputs) if live is None else live
         if self.live:
             note_lengths(f"a derivative by autodiff.{operator}", out)
+
+    @property
+    def written(self) -> bool:
+        """Whether arrays on the way were written into, also since they were recorded: no tangent can go forward then."""
+        return self.nodes.__class__ is Events or any(map(_memory, self.nodes))
 
     @functools.cached_property
     def needed(self) -> set[Any]:

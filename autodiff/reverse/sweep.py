@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ACTIVE, GIVEN, INERT, NO_OPTIONS, InputNode, Node, next_tick, owner_of, record, root_of
+from compgraph.graph import INERT, NO_OPTIONS, VARYING, InputNode, Node, next_tick, owner_of, record, root_of
 from compgraph.graph.context import watched
 
 from ..rules import DEFERRED, RuleErrors, Shared, added, as_node, conform
@@ -22,7 +22,6 @@ from .structural_zeros import Pass, supported, swept
 from .writes import KINDS, Events, Past, events_of, reached_by_writes, sweep_with
 
 ndarray = np.ndarray
-ARRAYS = ACTIVE | {ndarray}
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
@@ -150,8 +149,8 @@ def _over_nodes(
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             earlier = waiting(operand)
             if (kind := contribution.__class__) not in DEFERRED:
-                c, x = contribution.plain if create_graph and kind in ACTIVE else contribution, operand.plain
-                if not (c.dtype is x.dtype and c.shape == x.shape if kind in ARRAYS else kind is x.__class__):
+                c, x = contribution, operand.plain
+                if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is x.__class__):
                     contribution = conform(contribution, x)
             adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
     return found
@@ -190,8 +189,8 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         an inner one after them, and is a constant if it was computed from nothing.
     """
     given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ in GIVEN or n.__class__ is InputNode)
-    return any(n.args if n in given else n.__class__ in GIVEN or (n.tick < first and not n.args) for n in leaves)
+    leaves = (n for n in nodes if n.__class__ in VARYING or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ in VARYING or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

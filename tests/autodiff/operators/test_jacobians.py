@@ -430,6 +430,21 @@ def test_outer_variables() -> None:
 # ------------------------------------------------------------------------------------ linearize and hvp
 
 
+def test_linearize_sees_later_writes() -> None:
+    """What the function kept and the caller writes into is no longer what was computed."""
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(np.exp(x))
+        return kept[-1] * np.sin(x)
+
+    push = linearize(f, POINT)[1]
+    t = np.array([1.0, -2.0, 0.5])
+    near(push(t), jvp(f, (POINT,), (t,))[1], "before the write")
+    kept[0][1:] = 100.0
+    near(push(t), jvp(f, (POINT,), (t,))[1], "after the write")
+
+
 def test_linearize() -> None:
     calls = []
 
