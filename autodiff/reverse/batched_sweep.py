@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import OperationalNode, Write, leaf
+from compgraph.graph import Write
 
 from ..batching import batch_like, pull_batch
-from ..forward import Layers
-from ..rules import DEFERRED, Rule, RuleErrors, Shared, conform_batch
+from ..rules import DEFERRED, BatchedShadow, Rule, RuleErrors, Shared, conform_batch
 from .structural_zeros import swept
 from .sweep import depending_on
 from .writes import Past, only_last, sweep_with, turned
@@ -55,17 +54,6 @@ def sweep_batch(
         return sweep_with(past, nodes, output, seeds, wanted, needed)
 
     return swept(once, nodes, seeds, create_graph, support)
-
-
-class BatchedShadow(Layers):
-    """A shadow with a batch of adjoints, which may be nodes."""
-
-    __slots__ = ()
-
-    def __init__(self, like: Any, count: int, recorded: bool) -> None:
-        super().__init__(like, count)
-        if recorded:
-            self.buffer = leaf(self.buffer, OperationalNode, None)
 
 
 class InBatch:

@@ -26,7 +26,7 @@ from compgraph import operations
 from compgraph.graph import Node
 
 from ..batching import padded, pull_batch, pushed_on, reduced_axes
-from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, lent, spread, with_keywords
+from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
 
 
 def as_support(value: Any) -> Any:
@@ -255,7 +255,7 @@ class Through(dict[Any, Rule]):
             return found
         found = as_support(found)
         self.given.append((found, touched))
-        return lent(found)
+        return unowned(found)
 
 
 class Within(dict[Any, Rule]):

@@ -202,7 +202,7 @@ def owned(found: dict[Any, Any], wanted: Iterable[Any], *given: Any) -> dict[Any
     """The adjoints found, as arrays that share memory with nothing; zeros where none arrived.
 
     A contribution is a new array, the adjoint that a rule was given, or a view; so is one that a user's own formula may
-    keep (see `lent`). The adjoints that a sweep started from are `given`.
+    keep (see `unowned`). The adjoints that a sweep started from are `given`.
     """
     results: dict[Any, Any] = {}
     taken = set(map(id, given))
