@@ -210,7 +210,7 @@ class Past:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             if watch is not None and contribution.__class__ not in DEFERRED:
                 watch.swept(node, position, contribution)
-            if self.roots and contribution.__class__ is ndarray and contribution.base is not None:
+            if contribution.__class__ is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a window of what is undone later
             self.give(operand, contribution, adjoint)
         self.errors.at = before
@@ -267,11 +267,11 @@ def sweep_with(
     if past.roots:
         collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     found: dict[Any, Any] = {}
-    roots, waiting = past.roots, past.adjoints
+    roots, waiting, recorded = past.roots, past.adjoints, past.create_graph
     if output in needed:
         past.give(output, seed)
     for event in events:
-        if past.create_graph:
+        if recorded:
             past.errors.reached.append((next_tick(), event))
         if event.__class__ is Write:
             past.undo(event, needed)
