@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -530,6 +531,22 @@ def test_a_recorded_gradient_knows_lines() -> None:
     assert len(added) > 20
     assert {n.line for n in added} <= known
     assert {y.line, u.line} <= {n.line for n in added}
+
+
+def test_a_recorded_gradient_of_what_was_written_knows_lines() -> None:
+    """Those of operations, or of writes; and of the call, for what begins there. None lies in this package."""
+    x = cg.variable(POINT)
+    y = np.zeros_like(x)
+    y[1:] = np.sin(x)[:-1] * x[1:]
+    y[0] += np.tanh(x[2])
+    out = np.sum(y * y)
+    nodes = set(collect(out))
+    found = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(found) if n not in nodes and isinstance(n, cg.Node)]
+    texts = [n.line.rpartition(": ")[2] for n in added]
+    assert {"y[1:] = np.sin(x)[:-1] * x[1:]", "y[0] += np.tanh(x[2])", "out = np.sum(y * y)"} <= set(texts)
+    elsewhere = [f"{n.opname}: {n.line}" for n in added if Path(__file__).name not in n.line]
+    assert not elsewhere, elsewhere
 
 
 # --------------------------------------------------------------------------- complex numbers and refusals
