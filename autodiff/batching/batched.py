@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from compgraph.graph import ConstantNode, Joint, Node, record
 from ..rules import Formula, Rule, Shared, Variadic, scatter, spread, weighed
 
 
-def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """As `tracing.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
     if rule.formulas.__class__ is Shared and rule.formulas.batched:

@@ -7,7 +7,7 @@ once. Rules whose formulas look at the numbers of adjoints, and those of users, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -25,7 +25,7 @@ _by_tick = attrgetter("tick")
 FEW = 3  # so short a batch is not worth a trace
 
 
-def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, /, *operands: Any, **options: Any) -> Any:
     """The contributions of a batch of adjoints to those of one operand, with broadcasting not yet undone.
 
     Parameters
@@ -36,7 +36,7 @@ def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, operands: lis
         Which operand.
     adjoints : array_like or Node
         Those of the output, of shape ``(count, *out.shape)``; of an operation with several outputs a tuple of such.
-    out, operands, options
+    out, *operands, **options
         The output, the operands, and the options of the operation.
 
     Returns
@@ -180,7 +180,7 @@ def _settled(contribution: Any, operand: Any) -> Any:
     return contribution
 
 
-def _pull_each(rule: Rule, position: int, adjoints: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
+def _pull_each(rule: Rule, position: int, adjoints: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     formula: Any = rule.formulas[position]
     operand = operands[position]
     each = [formula(_one(adjoints, i), out, *operands, **options) for i in range(count_of(adjoints))]

@@ -13,7 +13,7 @@ from compgraph.graph.context import NoGraph, recording_on
 
 from ..arguments import flatten, unflatten
 from ..reverse import connected_zeros
-from ..rules import lent
+from ..rules import unowned
 from .call import Opaque, has_node, transposed, zeros_for
 
 Function = Callable[..., Any]
@@ -127,7 +127,7 @@ class Custom:
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
-            return [lent(to_plain(a)) for a in self.pull_kept(adjoint)]
+            return [unowned(to_plain(a)) for a in self.pull_kept(adjoint)]
 
     def _checked(self, found: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""

@@ -19,7 +19,7 @@ from compgraph.guards import escaped, told
 
 from ..arguments import as_argument
 from ..batching import push_batch
-from ..rules import Rule, Shadow, conform_batch
+from ..rules import BatchedShadow, Rule, Shadow, conform_batch
 from .jvp import connected
 from .tangent_node import TangentNode, next_level
 
@@ -102,7 +102,7 @@ class JacobianNode(TangentNode):
 
     def shadow_of(self, plain: Any) -> Shadow:
         """Room for the tangents of an array, each laid out as that is."""
-        return Layers(plain, self.inputs.size)
+        return BatchedShadow(plain, self.inputs.size)
 
     def write(self, window: Any, index: Any, tangent: Any) -> None:
         """``window[:, index] = tangent``, whatever the index; None is zero."""
@@ -123,35 +123,6 @@ class JacobianNode(TangentNode):
         """``target[index] = value``, where one of them carries tangents at `level`."""
         _refuse_others(level, (target, value))
         super().store(level, target, index, value, casting)
-
-
-class Layers(Shadow):
-    """A shadow with the tangents of many directions, one behind the other.
-
-    Parameters
-    ----------
-    like : numpy.ndarray
-        The array that first had the buffer.
-    directions : int
-        How many there are.
-    """
-
-    __slots__ = ("_directions", "_step")
-
-    def __init__(self, like: Any, directions: int) -> None:
-        super().__init__(like)
-        self._directions, self._step = directions, self.count * self.dtype.itemsize
-        self.count *= directions
-        self.buffer = np.zeros(self.count, self.dtype)
-
-    def place(self, plain: Any) -> dict[str, Any]:
-        """Where the tangents of a view lie."""
-        place = super().place(plain)
-        return {**place, "strides": (self._step, *place["strides"])}
-
-    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A part of the buffer."""
-        return super().cut((self._directions, *shape), **place)
 
 
 def _no_directions(out: Any) -> Any:

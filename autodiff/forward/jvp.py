@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import GIVEN, Node, memory_of, next_tick, plainly, record, saved_constant, solid, walk
+from compgraph.graph import VARYING, Node, memory_of, next_tick, plainly, record, saved_constant, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -146,7 +146,7 @@ def _settled(value: Any, since: int) -> Any:
     if not isinstance(value, Node) or value.level:
         return value
     for node in walk([value], lambda node: [node.args[position] for position in node.edges]):
-        if node.tick <= since or node.__class__ in GIVEN or (isinstance(node, Node) and memory_of(node)):
+        if node.tick <= since or node.__class__ in VARYING or (isinstance(node, Node) and memory_of(node)):
             return value
     return value.plain
 

@@ -216,8 +216,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         ``f(*primals)``.
     push : callable
         ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), nested as it is, given those of
-        the arguments, nested as they are. It passes them through the recorded graph, and calls `f` again only where that
-        wrote in place.
+        the arguments, nested as they are. It passes them through the recorded graph, and calls `f` again only where an
+        array in it was written into.
     aux : object
         Only with `has_aux`.
 
@@ -237,7 +237,6 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
     linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
-    written = any(r.written for r in linearizations.values())
     warn_of_unreached(trace)
 
     def push_one(o: Any, tangents: list[Any]) -> list[Any]:
@@ -245,7 +244,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)
-        if written:
+        if any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [with_tangents(out, directions, push_one)[0] for out in trace.leaves]
         # copied, since what was pushed may be the tangent that was given

@@ -10,7 +10,7 @@ from compgraph.graph import INERT, ConstantNode, Node, record
 from compgraph.guards import frozen
 
 from ..rules import found_by, limit_value
-from .batched_sweep import push_through
+from .pushed import push_through
 from .sweep import collect, sweep
 from .writes import Events
 

@@ -16,11 +16,12 @@ from compgraph.graph.context import recording_on, watched
 from compgraph.guards import note_lengths
 
 from ..forward import TangentNode
-from .batched_sweep import push_through, sweep_batch
-from .batched_writes import sweep_batch_back
+from .batched_sweep import sweep_batch
+from .pushed import push_through
 from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
 from .writes import Events
 
+_memory = attrgetter("memory")
 MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch
 
 
@@ -42,8 +43,6 @@ class Linearization:
 
     Attributes
     ----------
-    written : bool
-        Whether there are writes in place on the way, so that adjoints are passed back, and no tangents forward.
     live : bool
         Whether derivatives are nodes.
     """
@@ -51,15 +50,19 @@ class Linearization:
     def __init__(self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False) -> None:
         self.operator, self.inputs, self.out = operator, inputs, out
         self.nodes = collect(out, stop=inputs)
-        self.written = self.nodes.__class__ is Events
         self.live = outer and goes_on(self.nodes, inputs) if live is None else live
         if self.live:
             note_lengths(f"a derivative by autodiff.{operator}", out)
 
+    @property
+    def written(self) -> bool:
+        """Whether arrays on the way were written into, also since they were recorded: no tangent can go forward then."""
+        return self.nodes.__class__ is Events or any(map(_memory, self.nodes))
+
     @functools.cached_property
     def needed(self) -> set[Any]:
         """The nodes that adjoints pass on their way to the inputs."""
-        return depending_on(self.nodes, set(self.inputs))
+        return depending_on(self.nodes, self.out, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:
         """The context in which derivatives are computed."""
@@ -76,11 +79,8 @@ class Linearization:
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
             start = saved_constant(seeds) if self.live else seeds
-            if self.written:
-                events: Any = collect(self.out, stop=inputs)
-                found = sweep_batch_back(events, self.out, start, set(inputs), self.live, support)
-            else:
-                found = sweep_batch(self.nodes, self.out, start, set(inputs), self.live, self.needed, support)
+            nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
+            found = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:

@@ -25,6 +25,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Node, Write, root_of
 from compgraph.graph.context import derived, guarding, watched
+from compgraph.graph.interpreter import made_for
 
 from ..rules import Parts, RuleErrors, by_function
 from .supports import Through, Within, as_support
@@ -90,7 +91,10 @@ def _once(once: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: b
     if not create_graph:
         return once(rules, errors, seed, create_graph)
     with derived():
-        return once(rules, errors, seed, create_graph)
+        found = once(rules, errors, seed, create_graph)
+    if errors.reached:
+        made_for(found.values(), errors.reached)
+    return found
 
 
 def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:

@@ -26,7 +26,7 @@ from compgraph import operations
 from compgraph.graph import Node
 
 from ..batching import padded, pull_batch, pushed_on, reduced_axes
-from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, lent, spread, with_keywords
+from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
 
 
 def as_support(value: Any) -> Any:
@@ -69,7 +69,7 @@ def _carries(rule: Rule, options: dict[str, Any]) -> bool:
 
 def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     if batched:
-        return pull_batch(rule, position, g, out, list(operands), options)
+        return pull_batch(rule, position, g, out, *operands, **options)
     return rule.formulas[position](g, out, *operands, **options)  # type: ignore[misc]
 
 
@@ -228,7 +228,7 @@ class Through(dict[Any, Rule]):
                 return NotImplemented
             s = self._of_node(s)
             touched = _touched(by_function[function], position, True, s, out, operands, options)
-            return self._noted(pull_batch(rule, position, s, out, list(operands), options), touched)
+            return self._noted(pull_batch(rule, position, s, out, *operands, **options), touched)
 
         def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
             s = self._of_node(s)
@@ -255,7 +255,7 @@ class Through(dict[Any, Rule]):
             return found
         found = as_support(found)
         self.given.append((found, touched))
-        return lent(found)
+        return unowned(found)
 
 
 class Within(dict[Any, Rule]):
@@ -278,7 +278,7 @@ class Within(dict[Any, Rule]):
         def batch(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
             if _sweeps_itself(options):
                 return NotImplemented
-            return self._kept(lambda *xs: pull_batch(rule, position, g, out, list(xs), options), operands, position, 1)
+            return self._kept(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
 
         def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
             zeros = [self.next() for _ in positions]

@@ -15,11 +15,9 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import (
-    ACTIVE,
-    GIVEN,
     INERT,
     NO_OPTIONS,
-    USED,
+    VARYING,
     InputNode,
     Node,
     next_tick,
@@ -29,16 +27,12 @@ from compgraph.graph import (
     root_of,
 )
 from compgraph.graph.context import watched
-from compgraph.graph.interpreter import source_lines
 
-from ..rules import DEFERRED, RuleErrors, Shared, as_node, conform
+from ..rules import DEFERRED, RuleErrors, Shared, added, as_node, conform
 from .structural_zeros import Pass, supported, swept
-from .writes import Events, events_of
-from .writes import sweep_back as _over_events
+from .writes import KINDS, Events, Past, events_of, reached_by_writes, sweep_with
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT | USED.keys()
-PLAIN = frozenset({ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
 _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
@@ -115,48 +109,41 @@ def sweep_supports(
 
 def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     """One pass over a graph; see `structural_zeros.Pass`."""
-    over: Any = _over_events if nodes.__class__ is Events else _over_nodes
+    needed = depending_on(nodes, output, wanted)
 
     def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
-        found: dict[Any, Any] = over(nodes, output, seed, wanted, create_graph, ends, rules, errors)
-        return found
+        if nodes.__class__ is Events:
+            return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
+        adjoints = {output: seed} if output in needed else {}
+        return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
 
     return once
 
 
 def _over_nodes(
-    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
-) -> dict[Any, Any]:
-    """One pass over a graph without writes, by the rules given; see `structural_zeros.Pass`."""
-    needed = depending_on(nodes, wanted)
-    adjoints: dict[Any, Any] = {output: seed} if output in needed else {}
-    take, waiting = adjoints.pop, adjoints.get
-    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
+    nodes: list[Any], adjoints: dict[Any, Any], wanted: set[Any], needed: set[Any], create_graph: bool, ends: Any, rules: Any,
+    errors: RuleErrors,
+) -> dict[Any, Any]:  # fmt: skip
+    """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
     found: dict[Any, Any] = {}
-    log = errors.log
-    reached: list[tuple[int, Any]] = []  # by a recorded sweep: when, and which node
+    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
+    take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
     for node in nodes:
-        adjoint = take(node, None)
-        if adjoint is None:
+        if (adjoint := take(node, None)) is None:
             continue
+        if create_graph:
+            reached.append((next_tick(), node))
         if adjoint.__class__ in DEFERRED:
-            if create_graph:
-                reached.append((next_tick(), node))
             adjoint = adjoint.settle(node)
         if node in wanted:
             found[node] = adjoint
-            if node in ends:
-                continue
         args = node.args
-        if not args:
+        if not args or node in ends:
             continue
         errors.at = node
-        formulas = rules[node.function].formulas
-        options = node.options
+        formulas, options = rules[node.function].formulas, node.options
         if create_graph:
-            out = as_node(node)
-            operands = args
-            reached.append((next_tick(), node))
+            out, operands = as_node(node), args
         elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
             out, (a, b) = node.plain, args
             operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
@@ -167,52 +154,24 @@ def _over_nodes(
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
         for position in node.edges:
             operand = args[position]
-            if operand not in needed:
-                continue
-            formula = formulas[position]
-            if formula is None:
+            if operand not in needed or (formula := formulas[position]) is None:
                 continue
             contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            kind = contribution.__class__
             earlier = waiting(operand)
-            if kind in DEFERRED:
-                adjoints[operand] = contribution if earlier is None else earlier + contribution
-                continue
-            plain = operand.plain
-            if kind is ndarray:
-                fits = contribution.dtype is plain.dtype and contribution.shape == plain.shape
-            elif kind in ACTIVE:
-                fits = contribution.plain.dtype is plain.dtype and contribution.plain.shape == plain.shape
-            else:
-                fits = kind is plain.__class__
-            if not fits:
-                contribution = conform(contribution, plain)
+            if (kind := contribution.__class__) not in DEFERRED:
+                c, x = contribution, operand.plain
+                if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is x.__class__):
+                    contribution = conform(contribution, x)
             adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
-    if reached:
-        source_lines.made_for(found.values(), reached)
     return found
 
 
-def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set[Any]) -> Any:
-    """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
-
-    What a formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
-    """
-    if earlier.__class__ is ndarray and contribution.__class__ is ndarray:
-        if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
-            contribution += earlier
-            return contribution
-        if operand in sums:
-            earlier += contribution
-            return earlier
-        sums.add(operand)
-    return earlier + contribution
-
-
-def depending_on(nodes: list[Any], wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint has to pass on its way to a wanted one."""
+def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint of an output has to pass on its way to a wanted one."""
+    if nodes.__class__ is Events:
+        return reached_by_writes(nodes, output, wanted)
     active = [node for node in nodes if node.__class__ not in INERT]
     if wanted.issuperset([node for node in active if not node.args]):
         return set(active)
@@ -242,8 +201,8 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         an inner one after them, and is a constant if it was computed from nothing.
     """
     given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ in GIVEN or n.__class__ is InputNode)
-    return any(n.args if n in given else n.__class__ in GIVEN or (n.tick < first and not n.args) for n in leaves)
+    leaves = (n for n in nodes if n.__class__ in VARYING or n.__class__ is InputNode)
+    return any(n.args if n in given else n.__class__ in VARYING or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:
@@ -255,7 +214,7 @@ def owned(found: dict[Any, Any], wanted: Iterable[Any], *given: Any) -> dict[Any
     """The adjoints found, as arrays that share memory with nothing; zeros where none arrived.
 
     A contribution is a new array, the adjoint that a rule was given, or a view; so is one that a user's own formula may
-    keep (see `lent`). The adjoints that a sweep started from are `given`.
+    keep (see `unowned`). The adjoints that a sweep started from are `given`.
     """
     results: dict[Any, Any] = {}
     taken = set(map(id, given))

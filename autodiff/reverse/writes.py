@@ -19,6 +19,7 @@ from compgraph.graph import (
     ACTIVE,
     INERT,
     NO_OPTIONS,
+    USED,
     Joint,
     Memory,
     Node,
@@ -28,15 +29,17 @@ from compgraph.graph import (
     by_tick,
     collector,
     last_places,
+    next_tick,
     overlaps_itself,
     root_of,
     snapshot,
 )
 from compgraph.graph.context import watched
 
-from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, as_node, conform
+from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, added, as_node, conform
 
 ndarray = np.ndarray
+KINDS = ACTIVE | INERT | USED.keys()
 
 
 class Events(list[Any]):
@@ -99,15 +102,16 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
 class Past:
     """What the buffers held, and the adjoints, at the moment to which the sweep has come back."""
 
-    def __init__(self, events: Events, create_graph: bool, rules: Any, errors: RuleErrors) -> None:
+    def __init__(self, events: list[Any], create_graph: bool, rules: Any, errors: RuleErrors) -> None:
         self.create_graph = create_graph
         self.rules, self.errors = rules, errors
-        self.roots = events.roots
-        self.root_with = {root.memory: root for root in events.roots.values() if root is not None and root.memory}
+        self.roots = events.roots if events.__class__ is Events else {}
+        self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
         self.undone: dict[Memory, list[Write]] = defaultdict(list)  # what the copies of buffers still hold
         self.values: dict[Any, Twin] = {}
         self.shadows: dict[Any, Shadow] = {}
         self.adjoints: dict[Any, Any] = {}
+        self.sums: set[Any] = set()  # the nodes whose adjoints are arrays that were made here
         self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
         self.watch = watched()
 
@@ -136,6 +140,8 @@ class Past:
     def seen(self, node: Any) -> tuple[list[Any], Any]:
         """The operands of a node as it saw them, and its own value."""
         args, tick, roots, recorded = node.args, node.tick, self.roots, self.create_graph
+        if not roots and not recorded:  # nothing was written
+            return [a.plain if a.__class__ in KINDS else a for a in args], node.plain
         out = self.value(node, node, tick + 0.5) if recorded or roots.get(node) is not None else node.plain
         if node.function is operations.getitem and isinstance(args[0], Node):  # it asks for no number of what may be large
             whole = args[0] if recorded else args[0].plain
@@ -152,14 +158,14 @@ class Past:
         """A new shadow of a buffer."""
         return Shadow(root.plain, self.create_graph)
 
-    def give(self, node: Any, contribution: Any) -> None:
-        """Add a contribution to the adjoint of a node."""
+    def give(self, node: Any, contribution: Any, adjoint: Any = None) -> None:
+        """Add a contribution to the adjoint of a node; a rule made it of `adjoint`, if one is given."""
         root = self.roots.get(node)
         if root is None or not root.memory:
             earlier = self.adjoints.get(node)
             if contribution.__class__ not in DEFERRED:
                 contribution = self.fitted(contribution, node.plain)
-            self.adjoints[node] = contribution if earlier is None else earlier + contribution
+            self.adjoints[node] = contribution if earlier is None else added(earlier, contribution, adjoint, node, self.sums)
         elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
             contribution = self.fitted(self.settled(contribution, node), node.plain)
             self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args], node.plain)
@@ -182,6 +188,7 @@ class Past:
     def pass_on(self, node: Any, adjoint: Any, operands: list[Any], out: Any, needed: Any = None) -> None:
         """Ask the rule of a node for the contributions to its operands: to all, or to those that are needed."""
         formulas, args, options, watch = self.formulas(node), node.args, node.options, self.watch
+        recorded, log = self.create_graph, self.errors.log
         before, self.errors.at = self.errors.at, node
         if watch is not None:
             watch.unchanged(node)
@@ -196,14 +203,16 @@ class Past:
             formula = formulas[position]
             if formula is None:
                 continue
+            if recorded:
+                self.errors.reached.append((next_tick(), node))
             contribution = formula(adjoint, out, *operands, **options)
-            if self.errors.log is not None:
-                self.errors.log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            if log is not None:
+                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
             if watch is not None and contribution.__class__ not in DEFERRED:
                 watch.swept(node, position, contribution)
-            if contribution.__class__ is ndarray and contribution.base is not None:
+            if contribution.__class__ is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a window of what is undone later
-            self.give(operand, contribution)
+            self.give(operand, contribution, adjoint)
         self.errors.at = before
 
     def leave(self, root: Any) -> None:
@@ -251,22 +260,19 @@ def turned(adjoint: Any) -> Any:
     return np.conjugate(adjoint) if adjoint.dtype.kind == "c" else adjoint
 
 
-def sweep_back(
-    events: Events, output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any, rules: Any, errors: RuleErrors
+def sweep_with(
+    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[Any], ends: Any = ()
 ) -> dict[Any, Any]:
-    """One pass over a graph in which buffers were written into, by the rules given; see `structural_zeros.Pass`."""
-    collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
-    return sweep_with(Past(events, create_graph, rules, errors), events, output, seed, wanted, ends)
-
-
-def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[Any], ends: Any) -> dict[Any, Any]:
-    """Go back to the beginning with a past, that is now."""
-    needed = depending_on(events, output, wanted)
+    """One pass over a graph, back to the beginning with a past that is now; see `structural_zeros.Pass`."""
+    if past.roots:
+        collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     found: dict[Any, Any] = {}
-    roots, waiting = past.roots, past.adjoints
+    roots, waiting, recorded = past.roots, past.adjoints, past.create_graph
     if output in needed:
         past.give(output, seed)
     for event in events:
+        if recorded:
+            past.errors.reached.append((next_tick(), event))
         if event.__class__ is Write:
             past.undo(event, needed)
             continue
@@ -291,8 +297,8 @@ def sweep_with(past: Past, events: Events, output: Any, seed: Any, wanted: set[A
     return found
 
 
-def depending_on(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint has to pass on its way to a wanted one."""
+def reached_by_writes(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
+    """The nodes an adjoint of an output has to pass on its way to a wanted one; by writes, too."""
     needed: set[Any] = set()
     written: set[Any] = set()  # memories that hold something needed
     roots = events.roots

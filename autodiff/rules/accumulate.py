@@ -122,3 +122,21 @@ class Parts:
 
 
 DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})
+PLAIN = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
+
+
+def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set[Any]) -> Any:
+    """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
+
+    `adjoint` is what the formula was given, if one was asked; `sums` has the operands whose adjoints are sums made here. What a
+    formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
+    """
+    if earlier.__class__ is np.ndarray and contribution.__class__ is np.ndarray:
+        if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
+            contribution += earlier
+            return contribution
+        if operand in sums:
+            earlier += contribution
+            return earlier
+        sums.add(operand)
+    return earlier + contribution

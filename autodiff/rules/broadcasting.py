@@ -99,9 +99,10 @@ def conform(contribution: Any, operand: Any) -> Any:
     """
     if contribution.__class__ in operations.SAME_BITS and contribution.__class__ is operand.__class__:
         return contribution
-    if contribution.shape != operand.shape:
+    plain = contribution.plain if isinstance(contribution, Node) else contribution
+    if plain.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
-    return _of_dtype(contribution, operand.dtype)
+    return contribution if plain.dtype is operand.dtype else _of_dtype(contribution, operand.dtype)
 
 
 def conform_batch(contributions: Any, operand: Any, count: int) -> Any:

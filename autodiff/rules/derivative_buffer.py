@@ -46,3 +46,36 @@ class Shadow(Twin):
         if self.buffer.__class__ is np.ndarray:
             return super().cut(shape, **place)
         return record(window, (self.buffer,), {"shape": shape, **place})
+
+
+class BatchedShadow(Shadow):
+    """A shadow with a batch of adjoints or tangents, one behind the other in the buffer; its windows have the batch axis first.
+
+    Parameters
+    ----------
+    like : numpy.ndarray
+        The array that first had the buffer.
+    length : int
+        How long the batch is.
+    recorded : bool
+        Whether what is written into the shadow is recorded.
+    """
+
+    __slots__ = ("_length", "_step")
+
+    def __init__(self, like: Any, length: int, recorded: bool = False) -> None:
+        Twin.__init__(self, like)
+        self._length, self._step = length, self.count * self.dtype.itemsize
+        self.count *= length
+        self.buffer = np.zeros(self.count, self.dtype)
+        if recorded:
+            self.buffer = leaf(self.buffer, OperationalNode, None)
+
+    def place(self, plain: Any) -> dict[str, Any]:
+        """Where the adjoints or tangents of a view lie."""
+        place = super().place(plain)
+        return {**place, "strides": (self._step, *place["strides"])}
+
+    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+        """A part of the buffer."""
+        return super().cut((self._length, *shape), **place)

@@ -41,15 +41,19 @@ class RuleErrors:
     ----------
     at : Node, Joint or None
         The operation whose rule runs.
+    reached : list of (int, Node or Joint)
+        Where a sweep that is recorded puts the nodes whose rules it asks, each with a tick from before; see
+        `compgraph.graph.interpreter.made_for`.
     """
 
-    __slots__ = ("_errstate", "_raised", "at", "function", "log", "met")
+    __slots__ = ("_errstate", "_raised", "at", "function", "log", "met", "reached")
 
     def __init__(
         self, function: Any = None, met: list[Any] | None = None, raising: bool = False, log: list[int] | None = None
     ) -> None:
         self.at: Any = None
         self.function, self.met, self.log = function, met, log
+        self.reached: list[tuple[int, Any]] = []
         set_to = np.geterr()
         self._raised: Sequence[str] = ()
         if set_to == _AS_EVER:  # what follows takes as long as a small rule

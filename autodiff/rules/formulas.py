@@ -11,7 +11,7 @@ import numpy as np
 Formula = Callable[..., Any]
 
 
-def lent(contribution: Any) -> Any:
+def unowned(contribution: Any) -> Any:
     """What a user's function gave, which may be kept there: a view, so that no sweep takes the array for its own."""
     return contribution.view() if contribution.__class__ is np.ndarray else contribution
 

@@ -14,7 +14,7 @@ from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform
-from .formulas import Formula, lent
+from .formulas import Formula, unowned
 from .numerical_rule import numerical
 from .rule import Rule, declare
 
@@ -126,12 +126,12 @@ def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: An
         back = [j and functools.partial(_pulled, opname, k, j) for k, j in found]
         return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in found])
     kind = kind or "general"
-    back = [f and functools.partial(_lent, f) for f in formulas]
+    back = [f and functools.partial(_unowned, f) for f in formulas]
     return Rule(opname, kind, back, formulas if kind == "elementwise" else tangents)
 
 
-def _lent(formula: Formula, *given: Any, **options: Any) -> Any:
-    return lent(formula(*given, **options))
+def _unowned(formula: Formula, *given: Any, **options: Any) -> Any:
+    return unowned(formula(*given, **options))
 
 
 def _operand_count(function: Any) -> int:

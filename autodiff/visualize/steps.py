@@ -95,7 +95,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     nodes = _still(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
-    needed = depending_on(nodes, set(wanted))
+    needed = depending_on(nodes, node, set(wanted))
     adjoints = sweep(nodes, node, adjoint, needed | set(wanted), False)
     arrived: dict[Any, Any] = {}
     steps = []
@@ -140,7 +140,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
         )
     (start,) = wanted
     tangents = {start: _tangent(start, seed)}
-    needed = depending_on(nodes, {start})
+    needed = depending_on(nodes, node, {start})
     steps: list[Step] = []
     for event in reversed(nodes):
         if event in needed and event is not start and event.args:

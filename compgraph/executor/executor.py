@@ -16,6 +16,8 @@ from .retrace import replay
 from .schedule import Program, Schedule, needed, origin_of, origins_of
 
 PROGRAMS = 32  # how many programs an executor keeps at most; each has buffers of its own
+# What a program raises for values that it was not written for: lengths that hang on values may misfit before they are checked.
+MISFITS = (OtherProgramError, ValueError, IndexError, TypeError)
 
 
 class Executor:
@@ -173,7 +175,7 @@ class Executor:
                 self._keep(key, program)
         try:
             results = program(values)
-        except (OtherProgramError, ValueError, IndexError, TypeError):  # the others where a length that hangs on values misfits
+        except MISFITS:
             feeds = self._fed(feed)
             program, values = self._compiled(feeds), list(feeds.values())
             self._programs.pop(key, None)
@@ -187,15 +189,17 @@ class Executor:
         """The results of a program whose derivatives were recorded to be right also where the short form gives nan."""
         values = list(feeds.values())
         key = ("guarded", _layouts(feeds, values))
-        if key not in self._programs:
-            self._keep(key, apart(self._compiled_guarded, feeds))
-        try:
-            return self._programs[key](values)
-        except OtherProgramError:
-            self._programs[key] = apart(self._compiled_guarded, feeds)
-            return self._programs[key](values)
+        program = self._programs.get(key)
+        if program is not None:
+            try:
+                return program(values)
+            except MISFITS:
+                self._programs.pop(key, None)
+        program = apart(self._compiled_guarded, feeds)
+        self._keep(key, program)
+        return program(values)
 
-    def _compiled_guarded(self, feeds: dict[Any, Any]) -> Any:
+    def _compiled_guarded(self, feeds: dict[Any, Any]) -> Program:
         with guarded():
             return self._compiled(feeds)
 

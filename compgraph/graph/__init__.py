@@ -11,11 +11,11 @@ from .history import hollow_out, recover
 from .kinds import (
     ACTIVE,
     BOTH,
-    GIVEN,
     INERT,
     LEFT,
     RIGHT,
     USED,
+    VARYING,
     BlankNode,
     InertBlankNode,
     InertPlaceholderNode,
@@ -58,7 +58,7 @@ from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "BOTH", "FAMILIAR", "GIVEN", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED",
+    "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING",
     "BlankNode", "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode",
     "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
     "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",

@@ -234,7 +234,7 @@ class Joint:
 
 ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
 INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode})
-GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
+VARYING = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
 USED: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}  # what a blank array becomes
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 

@@ -56,8 +56,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     value : array_like or Node
         What is stored; it broadcasts to ``target[index]`` and is cast to the target's dtype.
     casting : str, optional
-        As in ``numpy.copyto``, which then writes the whole target, whatever `index` is. By default any cast is allowed, as in
-        item assignment.
+        As in ``numpy.copyto``, for a write of the whole target: `index` is ``...`` then. By default any cast is allowed, as
+        in item assignment.
 
     Raises
     ------
@@ -137,7 +137,7 @@ _NUMBERS = operations.SAME_BITS | {float, int}
 
 
 def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
-    """``array[index] = value`` on plain arrays; with `casting`, ``numpy.copyto`` of the whole array."""
+    """``array[index] = value`` on plain arrays; with `casting`, where `index` is ``...``, ``numpy.copyto``."""
     if casting is None:
         array[index] = value
     else:

@@ -153,6 +153,11 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
             if operand.tick > first and operand not in seen:
                 seen.add(operand)
                 queue.append(operand)
+        for write in node.memory.log if node.memory else ():
+            for value in write.args[: len(write.edges)]:
+                if value.tick > first and value not in seen:
+                    seen.add(value)
+                    queue.append(value)
 
 
 def warn_at(frame: Any, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import compgraph as cg
 from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize, numeric, rule, vjp
 from autodiff.batching import tracing
 from autodiff.reverse import gradient, linearization
-from autodiff.reverse.batched_sweep import push_through, sweep_batch
+from autodiff.reverse.batched_sweep import sweep_batch
+from autodiff.reverse.pushed import push_through
 from autodiff.reverse.sweep import collect, sweep
 from autodiff.reverse.writes import Events
 from autodiff.rules.rule import rules
@@ -429,6 +431,21 @@ def test_outer_variables() -> None:
 # ------------------------------------------------------------------------------------ linearize and hvp
 
 
+def test_linearize_sees_later_writes() -> None:
+    """What the function kept and the caller writes into is no longer what was computed."""
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(np.exp(x))
+        return kept[-1] * np.sin(x)
+
+    push = linearize(f, POINT)[1]
+    t = np.array([1.0, -2.0, 0.5])
+    near(push(t), jvp(f, (POINT,), (t,))[1], "before the write")
+    kept[0][1:] = 100.0
+    near(push(t), jvp(f, (POINT,), (t,))[1], "after the write")
+
+
 def test_linearize() -> None:
     calls = []
 
@@ -514,6 +531,22 @@ def test_a_recorded_gradient_knows_lines() -> None:
     assert len(added) > 20
     assert {n.line for n in added} <= known
     assert {y.line, u.line} <= {n.line for n in added}
+
+
+def test_a_recorded_gradient_of_what_was_written_knows_lines() -> None:
+    """Those of operations, or of writes; and of the call, for what begins there. None lies in this package."""
+    x = cg.variable(POINT)
+    y = np.zeros_like(x)
+    y[1:] = np.sin(x)[:-1] * x[1:]
+    y[0] += np.tanh(x[2])
+    out = np.sum(y * y)
+    nodes = set(collect(out))
+    found = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(found) if n not in nodes and isinstance(n, cg.Node)]
+    texts = [n.line.rpartition(": ")[2] for n in added]
+    assert {"y[1:] = np.sin(x)[:-1] * x[1:]", "y[0] += np.tanh(x[2])", "out = np.sum(y * y)"} <= set(texts)
+    elsewhere = [f"{n.opname}: {n.line}" for n in added if Path(__file__).name not in n.line]
+    assert not elsewhere, elsewhere
 
 
 # --------------------------------------------------------------------------- complex numbers and refusals

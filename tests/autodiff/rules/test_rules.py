@@ -395,7 +395,7 @@ def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
     """The same of several adjoints together."""
     rule, (out, operands) = by_function[node.function], as_seen(node, False)
     asked = [p for p in node.edges if node.args[p].__class__ not in INERT and rule.formulas[p] is not None]
-    return [pull_batch(rule, p, adjoints, out, operands, node.options) for p in asked]
+    return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in asked]
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ import numpy as np
 
 from compgraph.graph import record
 
-from ..rules import fetched_at, general, scatter
-from . import reductions
+from ...rules import fetched_at, general, scatter
+from .. import reductions
 
 bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, np.asanyarray(x))).tangent(
     None, lambda t, out, x, weights, **_: np.bincount(np.asanyarray(x), t, minlength=out.shape[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from compgraph.operations import OnAxes
 
-from ..rules import Formula, Rule, by_function, makers, unbroadcast
+from ...rules import Formula, Rule, by_function, makers, unbroadcast
 
 
 def _last(axes: tuple[int, ...]) -> tuple[int, ...]:

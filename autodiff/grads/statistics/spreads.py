@@ -11,10 +11,10 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Node, record, to_plain
 
-from ..rules import Formula, fetched_at, general, reduction, scatter
-from . import reductions
-from .corners import doubted, moving_from
-from .cumulative import without_nan
+from ...rules import Formula, fetched_at, general, reduction, scatter
+from .. import reductions
+from ..corners import doubted, moving_from
+from ..cumulative import without_nan
 
 # ---------------------------------------------------------------------- reductions that pass over nan
 

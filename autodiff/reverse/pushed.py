@@ -1,0 +1,100 @@
+"""Tangents forward through a recorded graph, where nothing was written in place: a batch of them, or a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import Node, next_tick
+from compgraph.graph.interpreter import made_since
+
+from ..batching import propagate, pushed_on
+from ..rules import RuleErrors
+from .structural_zeros import holds_nan, known_zeros
+from .supports import as_support, kept, pushed_support
+
+
+def push_through(
+    nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None, support: Any = None
+) -> Any:
+    """Pass tangents forward through a graph, to its output.
+
+    Parameters
+    ----------
+    nodes : list
+        The graph as `collect` gives it, without writes.
+    tangents : dict
+        Those of the inputs, of shape ``(count, *node.shape)``, or of the shape of the node if `count` is None.
+    output : Node
+        Whose tangents are wanted.
+    create_graph : bool
+        Whether rules are given nodes, so that what they compute is recorded.
+    count : int or None
+        How long the batch is; None for a single direction, without an axis.
+    support : True, optional
+        Whether all zeros of the tangents are structural; see `structural_zeros`.
+
+    Returns
+    -------
+    array, Node or None
+        None where the output does not depend on the inputs.
+    """
+    found = _forward(nodes, tangents, output, create_graph, count, {}, {})
+    if holds_nan(found if isinstance(found, tuple) else (found,)):
+        known = known_zeros(nodes, create_graph)
+        supports = {} if support is None or count is None else _supports(nodes, tangents, create_graph, count)
+        if known or supports:
+            return _forward(nodes, tangents, output, create_graph, count, known, supports)
+    return found
+
+
+def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
+    """The supports of the tangents of all nodes, from those of the inputs."""
+    found = {x: as_support(t.plain if isinstance(t, Node) else t) for x, t in tangents.items()}
+    with np.errstate(all="ignore"):
+        return propagate(reversed(nodes), found, lambda node, given: pushed_support(node, given, create_graph, count))
+
+
+def _forward(
+    nodes: list[Any],
+    tangents: dict[Any, Any],
+    output: Any,
+    create_graph: bool,
+    count: int | None,
+    known: dict[int, Any],
+    supports: dict[Any, Any],
+) -> Any:
+    """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
+    waiting = dict(tangents)
+    last_uses = _last_uses(nodes, {*tangents, output})
+    errors = RuleErrors()
+
+    def step(node: Any, given: list[Any]) -> Any:
+        errors.at = node
+        before = next_tick() if create_graph else 0
+        tangent = pushed_on(node, given, create_graph, count)
+        zeros = known.get(node.tick)
+        if zeros is not None and np.shape(zeros) == np.shape(node.plain):
+            tangent = kept(tangent, zeros)
+        tangent = kept(tangent, supports[node]) if node in supports else tangent
+        if tangent is not None and create_graph:
+            made_since(tangent, before, node.code, node.instruction, node.scope)
+        return tangent
+
+    errors.run(lambda: propagate(reversed(nodes), waiting, step, last_uses))
+    return waiting.get(output)
+
+
+def _last_uses(nodes: list[Any], kept: Iterable[Any]) -> dict[Any, list[Any]]:
+    """For each node, the operands that no younger node uses."""
+    done: dict[Any, list[Any]] = {}
+    seen = set(kept)
+    for node in nodes:
+        for position in node.edges:
+            operand = node.args[position]
+            if operand not in seen:
+                seen.add(operand)
+                done.setdefault(node, []).append(operand)
+    return done
