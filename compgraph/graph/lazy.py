@@ -84,7 +84,7 @@ def dask_graph(node: Any) -> Any:
     It is raised as a TypeError where Dask looks through the arguments of a function of NumPy's that it does not have, to load its
     arrays whole, and to call the function with the node. Nothing is loaded yet then.
     """
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while _module(frame) == "dask.base":
         frame = frame.f_back
     if _module(frame) == "dask.array.core" and frame.f_code.co_name == "handle_nonmatching_names":

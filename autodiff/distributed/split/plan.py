@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
 from compgraph.graph import ACTIVE, INERT, Node, PlaceholderNode, Write, describe
-from compgraph.graph.interpreter import source_lines
 from compgraph.guards import Guard
+from compgraph.serialization import SentGuards
 
 from ...operators import handed
 from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
@@ -230,7 +230,7 @@ class Plan:
         wanted = [key for key in starts if key in passed]
         shipped = (
             {key: found[node] for key, node in ends.items()},
-            [_portable(found[guard]) for guard in guards],
+            SentGuards([found[guard] for guard in guards]),
             dict(zip(starts, stand_ins, strict=True)),
             wanted,
         )
@@ -262,11 +262,6 @@ class Plan:
         ways = {p.key: self.index[p.value] for p in self.ways if self._home_of(p) == part}
         read = [p for piece in self.pieces if piece.part != part for p in piece.incoming if p.key in ways]
         return ways, {p.key: (p.differentiable, p.target[1]) for p in read}
-
-
-def _portable(guard: Guard) -> Guard:
-    """A guard that can be sent: with the line of the user's code in words."""
-    return replace(guard, code=source_lines.described(guard.code, guard.instruction), instruction=0)
 
 
 def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
