@@ -227,7 +227,7 @@ def test_a_buffer_from_outside_is_hollow_once_something_hollow_is_in_it() -> Non
 
 
 def test_a_copy_that_one_thread_makes_is_no_concern_of_another() -> None:
-    """``np.float64(x)`` is a copy until it is used: a derivative that another thread takes meanwhile neither raises nor takes it."""
+    """``np.float64(x)`` is a copy until it is used: the derivative of another thread meanwhile neither raises nor takes it."""
     made, taken = threading.Event(), threading.Event()
 
     def casts(x: Any) -> Any:
