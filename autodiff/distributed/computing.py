@@ -9,7 +9,10 @@ from typing import Any
 from dask.base import get_scheduler
 from distributed import Client, wait
 
+from .cluster import Roll
+
 _LOOK = 1.0  # seconds between looks at who is there
+_WHO, _LOST = "distributed.value_and_grad", "What was being computed with it is lost: call again with another cluster"
 
 
 def result_of(task: Any, patience: float) -> Any:
@@ -29,7 +32,7 @@ def result_of(task: Any, patience: float) -> Any:
     ConnectionError
         If the scheduler is lost.
     """
-    client = getattr(get_scheduler(collections=[task]), "__self__", None)
+    client: Any = getattr(get_scheduler(collections=[task]), "__self__", None)
     if not isinstance(client, Client):
         return task.compute()
     where = str(getattr(client.scheduler, "address", "an address that is gone"))
@@ -38,28 +41,24 @@ def result_of(task: Any, patience: float) -> Any:
         _wait(client, future, patience, where)
         return future.result()
     except CancelledError as lost:
-        raise ConnectionError(f"the scheduler at {where} is lost, and what was being computed with it") from lost
+        raise ConnectionError(f"{_WHO}: the scheduler at {where} does not answer any more. {_LOST}") from lost
     finally:
         future.release()
 
 
 def _wait(client: Any, future: Any, patience: float, where: str) -> None:
-    seen = time.monotonic()
+    roll, seen = Roll(client, _WHO, _LOST), time.monotonic()
     while not future.done():
         try:
             wait([future], timeout=_LOOK)
         except TimeoutError:
-            if _machines(client, where):
+            if client.status not in ("closed", "closing"):
+                client.sync(roll.look)
+            roll.require_scheduler()
+            if roll.workers:
                 seen = time.monotonic()
             elif time.monotonic() - seen > patience:
                 future.cancel()
                 raise TimeoutError(
-                    f"no machine has been at work for {patience:g} seconds with the scheduler at {where}"
+                    f"{_WHO}: no machine has been at work for {patience:g} seconds with the scheduler at {where}"
                 ) from None
-
-
-def _machines(client: Any, where: str) -> int:
-    """How many machines there are."""
-    if client.status != "running":
-        raise ConnectionError(f"the scheduler at {where} is lost, and what was being computed with it")
-    return len(client.nthreads())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ..arrays import placeholder
 from ..graph import Node, PlaceholderNode, describe, require_history, root_of, walk
-from ..guards import enter, guards_of
+from ..guards import enter, guards_of, tell_escaped
 from .retrace import replay
 from .schedule import needed, origin_of, origins_of
 
@@ -66,14 +65,7 @@ def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     single = _is_one(outputs)
     ends, starts = _nodes(outputs, "computes"), _nodes(at, "begins at")
     guards, escaped = guards_of(needed(ends, origins_of))
-    if escaped:
-        left = "; ".join(dict.fromkeys(escaped))
-        warnings.warn(
-            f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
-            "the nodes themselves",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    tell_escaped(escaped)
     asked = _about(guards, ends, starts)
     made, placeholders = cut_items(ends, starts, asked)
     for guard in asked:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
 from ..graph.context import apart, guarded, watched
-from ..guards import GuardError, OtherProgramError, guards_of
+from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
+from ..serialization import SentGuards
 from .passes import compiled
 from .retrace import replay
 from .schedule import Program, Schedule, needed, origin_of, origins_of
@@ -87,11 +87,14 @@ class Executor:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
         self.escapes = self._prepare()
-        self._warn(strict)
+        tell_escaped(self.escapes, strict)
 
-    def _prepare(self) -> list[str]:
-        """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
-        guards, escaped = guards_of(needed(self.nodes, origins_of))
+    def _prepare(self, sent: Sequence[Guard] = ()) -> list[str]:
+        """Find the items, guards and names of the graph; returns, in words, where numbers left it.
+
+        Guards that were `sent` with the graph are all there are: the leaves that were loaded know none.
+        """
+        guards, escaped = (list(sent), []) if sent else guards_of(needed(self.nodes, origins_of))
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
         self._known = frozenset(i for i in self._items if isinstance(i, Node))
@@ -101,36 +104,20 @@ class Executor:
         self._derives = any(origin_of(item) is not None for item in self._items)
         return list(dict.fromkeys(escaped))
 
-    def _warn(self, strict: bool) -> None:
-        if not self.escapes:
-            return
-        message = (
-            f"numbers left the graph while it was recorded, and what was done with them is not done again: "
-            f"{'; '.join(self.escapes)}. Compute with the nodes themselves"
-        )
-        if strict:
-            raise GuardError(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
-
     def __reduce__(self) -> Any:
-        """Keep the nodes and options alone: programs are written again when they are needed."""
-        if self._guards:
-            raise TypeError(
-                "an Executor cannot be pickled or deep-copied with what Python decided while its graph was recorded, which has "
-                f"to be asked again: {self._guards[0]}. Send a function that records the graph, and make the Executor there"
-            )
-        return object.__new__, (type(self),), self._state()
+        """Keep nodes, guards and options alone: programs are written again when they are needed."""
+        return object.__new__, (type(self),), (*self._state(), SentGuards(self._guards))
 
     def _state(self) -> Any:
         return self.nodes, (self._single, self._options, self._backend), self.escapes
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._single, self._options, self._backend), self.escapes = state
-        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare()]))
+        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state  # none in earlier versions
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*guards)]))
 
     def __copy__(self) -> Executor:
         made = object.__new__(type(self))
-        made.__setstate__(self._state())
+        made.__setstate__((*self._state(), self._guards))
         return made
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:

@@ -33,7 +33,7 @@ from .kinds import (
     require_unsealed,
 )
 from .layout import TangentLayout
-from .lazy import require_computed, require_graph_sent, token_for_dask
+from .lazy import dask_graph, require_computed, require_graph_sent, token_for_dask
 from .node import (
     NO_OPTIONS,
     ConstantNode,
@@ -62,11 +62,11 @@ __all__ = [
     "BlankNode", "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode",
     "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
     "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",
-    "breadth_first", "by_tick", "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node",
-    "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain", "laid", "last_places", "leaf",
-    "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself",
-    "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record", "recover", "remade",
-    "require_computed", "require_graph_sent", "require_history", "require_unchanged", "require_unsealed", "root_of", "saved",
-    "saved_constant", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order", "use", "value_at", "viewed_by",
-    "walk", "window",
+    "breadth_first", "by_tick", "collector", "dask_graph", "describe", "full_name", "gathered", "given", "has_history",
+    "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain", "laid",
+    "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation",
+    "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record",
+    "recover", "remade", "require_computed", "require_graph_sent", "require_history", "require_unchanged", "require_unsealed",
+    "root_of", "saved", "saved_constant", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order", "use",
+    "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

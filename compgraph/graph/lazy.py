@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,24 @@ def token_for_dask(frame: Any, what: str) -> str | None:
             f"node.value where plain numbers are meant. {_BLOCKS}"
         )
     return os.urandom(16).hex()
+
+
+def dask_graph(node: Any) -> Any:
+    """``Node.__dask_graph__``, by which Dask looks for its own collections: a node is none, and has no such attribute.
+
+    It is raised as a TypeError where Dask looks through the arguments of a function of NumPy's that it does not have, to load its
+    arrays whole, and to call the function with the node. Nothing is loaded yet then.
+    """
+    frame: Any = sys._getframe(1)
+    while _module(frame) == "dask.base":
+        frame = frame.f_back
+    if _module(frame) == "dask.array.core" and frame.f_code.co_name == "handle_nonmatching_names":
+        function = frame.f_locals.get("func")
+        raise TypeError(
+            f"a node of shape {node.shape} meets an array of Dask's in np.{getattr(function, '__name__', 'a function')}, which "
+            f"would load that array whole; give value.compute(), or that of the part that is needed. {_BLOCKS}"
+        )
+    raise AttributeError("__dask_graph__")
 
 
 class _ToBePickledError(NotImplementedError, TypeError):

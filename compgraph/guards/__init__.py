@@ -2,7 +2,7 @@
 
 from . import escapes
 from .escapes import collecting_escapes, escaped, note_saved, told
-from .graphs import guards_of
+from .graphs import guards_of, tell_escaped
 from .guards import (
     Guard,
     GuardError,
@@ -24,5 +24,5 @@ __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
     "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
     "guarded_strides", "guards_of", "is_forgetful", "note", "note_copy", "note_layout", "note_length", "note_lengths",
-    "note_nothing", "note_saved", "noted", "remembering", "reset", "told", "watch_shapes",
+    "note_nothing", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, describe
-from .guards import Guard
+from .guards import Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
 from .logs import copied, is_forgetful, logs_of, noted
 
@@ -55,6 +56,20 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
         else:
             found.append(replace(guard, args=args, is_derived=since > 0))
     return found, escaped + graph.forgotten(logs) + graph.taken()
+
+
+def tell_escaped(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
+    """Warn of what a graph hangs on that cannot be asked again, as `guards_of` finds it; if `strict`, raise a GuardError."""
+    left = "; ".join(dict.fromkeys(escaped))
+    if not left:
+        return
+    message = (
+        f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
+        "the nodes themselves"
+    )
+    if strict:
+        raise GuardError(message)
+    warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
 
 
 class _Behind(NamedTuple):

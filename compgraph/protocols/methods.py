@@ -14,6 +14,7 @@ from ..graph import (
     ACTIVE,
     LEFT,
     Node,
+    dask_graph,
     has_history,
     is_plain,
     operation,
@@ -286,6 +287,7 @@ def _install_methods() -> None:
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
+        "__dask_graph__": property(dask_graph),
         "__array_priority__": 1e6,
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,

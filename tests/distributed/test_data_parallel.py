@@ -41,20 +41,6 @@ def client() -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def there(client: Client) -> Iterator[dist.DataParallel]:
-    """A network's loss on two machines."""
-    with dist.DataParallel(network, client) as loss:
-        yield loss
-
-
-@pytest.fixture(scope="module")
-def line(client: Client) -> Iterator[dist.DataParallel]:
-    """A line's loss on two machines."""
-    with dist.DataParallel(squares, client) as loss:
-        yield loss
-
-
 # ------------------------------------------------------------------------------------------- gradients and bits
 
 

@@ -29,20 +29,6 @@ def client() -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def there(client: Client) -> Iterator[dist.DataParallel]:
-    """A network's loss on two machines."""
-    with dist.DataParallel(network, client) as loss:
-        yield loss
-
-
-@pytest.fixture(scope="module")
-def line(client: Client) -> Iterator[dist.DataParallel]:
-    """A line's loss on two machines."""
-    with dist.DataParallel(squares, client) as loss:
-        yield loss
-
-
 def ridge(p: Any) -> Any:
     return 0.1 * sum(np.sum(w * w) for w in leaves_of(p))
 

@@ -163,7 +163,7 @@ def test_layouts_arrive_as_they_left() -> None:
     ],
 )
 def test_packing(array: Any) -> None:
-    from autodiff.distributed.split.packing import pack, unpack
+    from autodiff.distributed.split.parts import pack, unpack
 
     packed = pack(array)
     found = unpack(packed)

@@ -7,41 +7,16 @@ import time
 from typing import Any
 
 import numpy as np
-from distributed import protocol
 
+from ..cluster import Actor, Roll
 from .log import Log
 from .machine import Machine
 
-_protocol: Any = protocol  # of which nothing is typed
 LOOK_EVERY = 1.0  # seconds from one look at who is there to the next
-ANSWER_WITHIN = 5.0  # a scheduler that takes longer is asked again
-SCHEDULER_WITHIN = {"running": 20.0}  # after which it is given up, by the client's state: it may be busy, and answer later
-GONE_WITHIN = 5.0  # after which it is given up if the connection to it is broken
 READY_WITHIN = 60.0  # a machine imports, and reads the loss
 AGAIN_AFTER = 5.0  # a machine that fell, or was not ready, is tried again
 SLOWEST = 1e6  # bytes a second; a machine that takes data more slowly is not waited for
 KEPT_OF_SPEED = 0.7  # a measurement counts 0.3, the one before it 0.21, and so on
-
-
-class Actor:
-    """A `Machine` in another process, asked through one client and no other.
-
-    Dask's own handle takes whichever client is current, and waits for one that fell to come back.
-    """
-
-    def __init__(self, client: Any, address: str, made: Any) -> None:
-        self._client, self._address, self._made = client, address, made  # it stands there as long as `made` does
-
-    async def call(self, method: str, *args: Any) -> Any:
-        """What a method returns there."""
-        asked = {"function": method, "actor": self._made.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
-        if self._client.direct_to_workers:
-            answer = await self._client.rpc(self._address).actor_execute(**asked)
-        else:
-            answer = await self._client.scheduler.proxy(worker=self._address, msg={"op": "actor_execute", **asked})
-        if answer["status"] != "OK":
-            raise answer["exception"]
-        return answer["result"]
 
 
 class Member:
@@ -67,7 +42,6 @@ class Member:
         self.is_new = True
         self.busy: asyncio.Task[Any] | None = None
         self.held: set[str] = set()
-        self.seen = 0.0  # by the scheduler, on its clock
         self.heard = time.monotonic()
 
     def measured(self, rows: int, took: float) -> None:
@@ -92,7 +66,11 @@ class Machines:
         self._again: dict[str, float] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked = -np.inf
-        self._silent_since: float | None = None  # when the scheduler was asked first of what it has not answered
+        self._roll = Roll(
+            client,
+            "DataParallel",
+            "The parameters are as they were before this step: start a cluster, and go on with a new client",
+        )
 
     @property
     def free(self) -> list[Member]:
@@ -118,8 +96,6 @@ class Machines:
         now = time.monotonic()
         for member in self.members.values():
             member.heard = now
-        if now - self._looked > 2 * ANSWER_WITHIN:
-            self._silent_since = None
 
     def tick(self) -> None:
         """Look who is there, if it is time to, without waiting for the answer.
@@ -135,12 +111,7 @@ class Machines:
         if self._looking is None and due:
             self._looked = time.monotonic()
             self._looking = asyncio.ensure_future(self._look())
-        silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
-        if self.client.status in ("closed", "closing") or silent > SCHEDULER_WITHIN.get(self.client.status, GONE_WITHIN):
-            raise ConnectionError(
-                f"DataParallel: the scheduler does not answer (client {self.client.status}, silent for {silent:.0f} s). The "
-                "parameters are as they were before this step: start a cluster, and go on with a new client"
-            )
+        self._roll.require_scheduler()
 
     async def look(self) -> None:
         """Look who is there now, and wait until all who are were made ready, or refused."""
@@ -149,21 +120,15 @@ class Machines:
             await asyncio.wait(list(self._joining.values()), timeout=READY_WITHIN)
 
     async def _look(self) -> None:
-        asked = time.monotonic()
-        try:
-            info = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
-        except Exception:  # it did not answer; how long for is asked in `tick`
-            self._silent_since = self._silent_since or asked
+        if not await self._roll.look():
             return
-        self._silent_since = None
-        workers = {a: w for a, w in info["workers"].items() if w.get("status", "running") == "running"}
+        workers = {a: w for a, w in self._roll.workers.items() if w.get("status", "running") == "running"}
         for address in set(self.members) - set(workers):
             self.lose(address, "lost: it left the cluster")
         for address, worker in workers.items():
             member = self.members.get(address)
             if member is not None:
-                if member.seen != worker["last_seen"]:
-                    member.seen, member.heard = worker["last_seen"], time.monotonic()
+                member.heard = max(member.heard, self._roll.heard[address])
             elif address not in self._joining and self._again.get(address, 0) <= time.monotonic():
                 self._joining[address] = asyncio.ensure_future(self._join(address, str(worker.get("name", address))))
 

@@ -11,7 +11,7 @@ import numpy as np
 from compgraph.executor import as_fed
 from compgraph.graph import Node, describe
 
-from .stage import weighed
+from .parts import weighed
 
 Batch = dict[Any, Any]  # the values of the placeholders
 

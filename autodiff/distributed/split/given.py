@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from compgraph.executor import needed, origins_of
 from compgraph.graph import Node, PlaceholderNode, VariableNode, describe, require_history
-from compgraph.guards import guards_of
+from compgraph.guards import guards_of, tell_escaped
 
 from ...arguments import flatten
 from .layout import is_operation
@@ -56,14 +55,7 @@ def graph_of(output: Any) -> list[Any]:
     if output.level:
         raise TypeError("Split cannot run a value that carries tangents")
     guards, escaped = guards_of(needed([output], origins_of))
-    if escaped:
-        left = "; ".join(dict.fromkeys(escaped))
-        warnings.warn(
-            f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
-            "the nodes themselves",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    tell_escaped(escaped, stacklevel=4)
     asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
     return needed([output, *asked], origins_of)
 

@@ -12,34 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from .stage import Machine
+from ..cluster import Actor, Roll
+from .parts import LostError, Machine, Order, Passed, Resident, unwrapped
 
 LOOK = 0.25  # seconds after which a call that has not ended looks whether its machine lives
-ANSWER = 5.0  # seconds in which the scheduler has to answer, and for which a machine that could not be reached is left alone
+LEFT_ALONE = 5.0  # seconds for which a machine that could not be reached is not tried again
 SILENT = 3.0  # seconds without a heartbeat, of which there are two a second, that are no sign of anything
-GONE = 10.0  # seconds without an answer after which the scheduler is taken for gone
-
-
-class LostError(Exception):
-    """The machine of a part cannot be reached any more."""
-
-
-class RemoteError(Exception):
-    """Where in a part something was raised."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.text}"""'
-
-
-def unwrapped(told: tuple[Any, ...]) -> Any:
-    """What a machine told, or raise what was raised there."""
-    if told[0] == "ok":
-        return told[1]
-    _, error, text = told
-    raise error from RemoteError(text)
 
 
 class Here:
@@ -68,7 +46,17 @@ class Here:
 
     async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
         """Call a method of a part."""
-        return unwrapped(self._machine.call(part, epoch, method, args))
+        return unwrapped(self._machine.call(part, epoch, method, *args))
+
+    @property
+    def peers(self) -> dict[int, tuple[str, str]]:
+        """Where each part lives, for the others."""
+        return {part: (where, "") for part, where in self.address.items()}
+
+    async def pass_through(self, part: int, order: Order) -> Passed:
+        """Let a part take part in a pass."""
+        found: Passed = unwrapped(await self._machine.pass_through(part, order))
+        return found
 
     async def close(self) -> None:
         """Let go of all parts."""
@@ -98,12 +86,13 @@ class Machines:
         self.client, self.wait = client, wait
         self.address: dict[int, str] = {}
         self.fresh: set[int] = set()
-        self._actors: dict[str, tuple[Any, Any]] = {}
-        self._living: dict[str, tuple[float, float]] = {}  # when the scheduler last heard of each, and since when we know that
+        self._actors: dict[str, Any] = {}  # the futures of what runs there
         self._left: dict[str, float] = {}  # who could not be reached: until when nobody tries again
-        self._looked = -1e9
-        self._failing: float | None = None  # since when the scheduler does not answer
-        self._looking: asyncio.Lock | None = None
+        self._roll = Roll(
+            client,
+            "Split",
+            "The state that was kept last is in `kept_state_dict()`: start a cluster, make another Split, and load it",
+        )
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine gives, which is run where the client runs its own; given up, and ended, if this is interrupted."""
@@ -120,47 +109,25 @@ class Machines:
             return future.result()
         except BaseException:
             future.cancel()
-            ended.wait(ANSWER)
+            ended.wait(LEFT_ALONE)
             raise
 
     # ------------------------------------------------------------------------------------- who is there
 
-    async def _look(self, age: float = LOOK) -> None:
+    async def _look(self) -> None:
         """Ask the scheduler who is there, unless that is known from a moment ago."""
-        if self._looking is None:
-            self._looking = asyncio.Lock()
-        async with self._looking:
-            now = time.monotonic()
-            if now - self._looked < age:
-                return
-            try:
-                found = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER)
-            except OSError as error:
-                self._failing = now if self._failing is None else self._failing
-                if time.monotonic() - self._failing > GONE or self.client.status == "closed":
-                    raise ConnectionError(
-                        "the scheduler does not answer any more, so nobody knows which machines are there; the state after the "
-                        "last steps that were kept is in `kept_state_dict()`: start a cluster, make another Split, and load it"
-                    ) from error
-                self._looked = time.monotonic()
-                return
-            self._looked, self._failing = time.monotonic(), None
-            self._note(found["workers"], self._looked)
-
-    def _note(self, workers: Mapping[str, Any], now: float) -> None:
-        before, self._living = self._living, {}
-        for address, worker in workers.items():
-            heard, since = before.get(address, (None, now))
-            self._living[address] = (worker["last_seen"], since if worker["last_seen"] == heard else now)
+        await self._roll.look(LOOK)
+        self._roll.require_scheduler()
 
     def _is_alive(self, address: str) -> bool:
-        if address not in self._living or self._left.get(address, 0) > time.monotonic():
+        now = time.monotonic()
+        if address not in self._roll.workers or self._left.get(address, 0) > now:
             return False
-        return time.monotonic() - self._living[address][1] < max(self.wait, SILENT)
+        return now - self._roll.heard[address] < max(self.wait, SILENT)
 
     def _lose(self, address: str) -> None:
-        self._left[address] = time.monotonic() + ANSWER
-        future, _ = self._actors.pop(address, (None, None))
+        self._left[address] = time.monotonic() + LEFT_ALONE
+        future = self._actors.pop(address, None)
         if future is not None:
             future.release()
         self.address = {part: where for part, where in self.address.items() if where != address}
@@ -175,7 +142,7 @@ class Machines:
         deadline = time.monotonic() + self.wait
         while True:
             await self._look()
-            alive = [address for address in self._living if self._is_alive(address)]
+            alive = [address for address in self._roll.workers if self._is_alive(address)]
             if alive:
                 return alive
             if time.monotonic() > deadline:
@@ -219,12 +186,10 @@ class Machines:
 
     async def _install(self, part: int, where: str, shipped: bytes) -> None:
         if where not in self._actors:
-            future = self.client.submit(
-                Machine, actor=True, workers=[where], allow_other_workers=False, pure=False, key=f"split-{uuid.uuid4().hex}"
+            self._actors[where] = future = self.client.submit(
+                Resident, actor=True, workers=[where], allow_other_workers=False, pure=False, key=f"split-{uuid.uuid4().hex}"
             )
-            self._actors[where] = future, None
-            actor = await self._ended(where, asyncio.ensure_future(_result_of(future)))
-            self._actors[where] = future, actor
+            await self._ended(where, asyncio.ensure_future(future.result()))
         unwrapped(await self._asked(where, "install", part, shipped))
         self.address[part] = where
         self.fresh.add(part)
@@ -235,17 +200,30 @@ class Machines:
         """Call a method of a part; raises a LostError if its machine falls."""
         if part not in self.address:
             raise LostError
-        return unwrapped(await self._asked(self.address[part], "call", part, epoch, method, args))
+        return unwrapped(await self._asked(self.address[part], "call", part, epoch, method, *args))
+
+    @property
+    def peers(self) -> dict[int, tuple[str, str]]:
+        """Where each part lives, for the others: the address, and the name of what runs there."""
+        return {part: (where, self._actors[where].key) for part, where in self.address.items()}
+
+    async def pass_through(self, part: int, order: Order) -> Passed:
+        """Let a part take part in a pass; raises a LostError if its machine falls, or one that it cannot reach."""
+        if part not in self.address:
+            raise LostError
+        found = await self._asked(self.address[part], "pass_through", part, order)
+        if found[0] == "lost":
+            self._lose(order.peers[found[1]][0])
+            raise LostError
+        passed: Passed = unwrapped(found)
+        return passed
 
     async def _asked(self, address: str, method: str, *args: Any) -> Any:
-        if address not in self._actors:
-            raise LostError
-        try:
-            call = getattr(self._actors[address][1], method)
-        except RuntimeError as error:  # dask's own word for a worker that is gone
+        if address not in self._actors or self._actors[address].status not in ("finished", "pending"):
             self._lose(address)
-            raise LostError from error
-        return await self._ended(address, asyncio.ensure_future(_result_of(call(*args))))
+            raise LostError
+        actor = Actor(self.client, address, self._actors[address])
+        return await self._ended(address, asyncio.ensure_future(actor.call(method, *args)))
 
     async def _ended(self, address: str, task: asyncio.Future[Any]) -> Any:
         """The result of a call, as long as the machine lives."""
@@ -268,7 +246,3 @@ class Machines:
         """Let go of all parts."""
         for address in list(self._actors):
             self._lose(address)
-
-
-async def _result_of(awaitable: Any) -> Any:
-    return await awaitable

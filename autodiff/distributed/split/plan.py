@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
 from compgraph.graph import ACTIVE, INERT, Node, PlaceholderNode, Write, describe
-from compgraph.graph.interpreter import source_lines
 from compgraph.guards import Guard
+from compgraph.serialization import SentGuards
 
 from ...operators import handed
 from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
-
-RESULT = "result"  # the key of the output of the whole graph among what a stage computes
+from .parts import RESULT, Links
 
 
 @dataclass(eq=False)
@@ -51,6 +50,11 @@ class Port:
     differentiable: bool
     node: Any = None
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """By which stages call it."""
+        return "port", self.number
+
 
 @dataclass
 class Piece:
@@ -60,28 +64,21 @@ class Piece:
     ----------
     stage : tuple
         Which.
-    incoming, outgoing : list of Port
-        What it is given by others, and gives to other stages.
-    feeds : list of PlaceholderNode
-        Which placeholders of the whole graph it reads.
+    incoming : list of Port
+        What it is given by others.
+    links : Links
+        The same by keys, and what it gives to others.
     shipped : bytes
         The graph, for the machine; see `stage.StageGraph`.
-    has_result : bool
-        Whether it computes the output of the whole graph.
     count : int
         Of how many operations.
-    goes_back : bool
-        Whether adjoints pass it.
     """
 
     stage: Stage
     incoming: list[Port]
-    outgoing: list[Port]
-    feeds: list[Any] = field(default_factory=list)
-    shipped: bytes = b""
-    has_result: bool = False
-    count: int = 0
-    goes_back: bool = False
+    links: Links
+    shipped: bytes
+    count: int
 
     @property
     def part(self) -> int:
@@ -216,42 +213,55 @@ class Plan:
 
     def _piece(self, stage: Stage, made: Mapping[Any, Any]) -> Piece:
         """What one stage computes, and the graph of it."""
-        incoming = {("port", p.number): p.node for p in self._all if p.target == stage}
+        given = {p.key: p.node for p in self._all if p.target == stage}
         ported = {port.value for port in self.ways}
         here = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported]
-        starts = incoming | {("parameter", i): self.parameters[i] for i in here}
+        starts = given | {("parameter", i): self.parameters[i] for i in here}
         starts |= {("feed", i): node for node, i in self.feeds.items()}
         outgoing = [p for p in self._all if p.source == stage]
-        ends: dict[Any, Any] = {("port", p.number): p.node for p in outgoing}
+        ends: dict[Any, Any] = {p.key: p.node for p in outgoing}
         if self.stage.get(self.output) == stage:
             ends[RESULT] = made[self.output]
         guards = [made[item] for item in self.items if isinstance(item, Guard) and self.stage[item] == stage]
         reached = frozenset(needed([*ends.values(), *guards], origins_of, stop=starts.values()))
         starts = {key: node for key, node in starts.items() if node in reached}
         found, stand_ins = cut_items(list(ends.values()), list(starts.values()), guards)
-        passed = {("port", p.number) for p in self._all if p.differentiable} | {("parameter", i) for i in here}
+        passed = {p.key for p in self._all if p.differentiable} | {("parameter", i) for i in here}
         wanted = [key for key in starts if key in passed]
         shipped = (
             {key: found[node] for key, node in ends.items()},
-            [_portable(found[guard]) for guard in guards],
+            SentGuards([found[guard] for guard in guards]),
             dict(zip(starts, stand_ins, strict=True)),
             wanted,
         )
-        return Piece(
+        incoming = [p for p in self._all if p.target == stage and p.key in starts]
+        feeds = tuple([key for key in starts if key[0] == "feed"])
+        links = self._links(stage, incoming, outgoing, feeds, bool(wanted))
+        count = sum(1 for item in reached if is_operation(item))
+        return Piece(stage, incoming, links, cloudpickle.dumps(shipped), count)
+
+    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, goes_back: bool) -> Links:
+        """What a stage is given by whom, and gives to whom."""
+        return Links(
             stage,
-            [p for p in self._all if p.target == stage and ("port", p.number) in starts],
-            outgoing,
-            [node for node, i in self.feeds.items() if ("feed", i) in starts],
-            cloudpickle.dumps(shipped),
-            RESULT in ends,
-            sum(1 for item in reached if is_operation(item)),
-            bool(wanted),
+            tuple([p.key for p in incoming if p.source is not None]),
+            tuple([p.key for p in incoming if p.source is None and self._home_of(p) != stage[1]]),
+            feeds,
+            {p.key: p.target[1] for p in outgoing},
+            tuple([p.key for p in outgoing if p.differentiable]),
+            {p.key: p.source[1] if p.source is not None else self._home_of(p) for p in incoming if p.differentiable},
+            goes_back,
         )
 
+    def _home_of(self, port: Port) -> int:
+        """The part with which the parameter lives that a port leads to."""
+        return self.homes[self.index[port.value]]
 
-def _portable(guard: Guard) -> Guard:
-    """A guard that can be sent: with the line of the user's code in words."""
-    return replace(guard, code=source_lines.described(guard.code, guard.instruction), instruction=0)
+    def ways_of(self, part: int) -> tuple[dict[Any, int], dict[Any, tuple[bool, int]]]:
+        """For each port of a part's parameters the number of that; and who borrows it: see `part.Part`."""
+        ways = {p.key: self.index[p.value] for p in self.ways if self._home_of(p) == part}
+        read = [p for piece in self.pieces if piece.part != part for p in piece.incoming if p.key in ways]
+        return ways, {p.key: (p.differentiable, p.target[1]) for p in read}
 
 
 def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:

@@ -16,12 +16,11 @@ from ...optimizers import Optimizer
 from .automatic import linear
 from .feeds import Batch, Feeds
 from .given import client_of, count_of, graph_of, require_used, variables_of
-from .hosts import Here, LostError, Machines
+from .hosts import Here, Machines
 from .layout import by_scope, completed
-from .packing import pack, unpack
-from .pipeline import Pipeline, together
+from .parts import LostError, pack, together, unpack, weighed
+from .pipeline import Pipeline
 from .plan import Plan
-from .stage import weighed
 from .states import divided, first_state, loaded, require_separable, united
 
 LOSSES = 10  # how often machines may fall in one call
@@ -145,7 +144,7 @@ class Split:
         """
         given = self._feeds.checked(feed)
         batches, weights = self._feeds.cut(given)
-        return self._feeds.joined(self._do(lambda: self._pipeline().forward(batches), given), batches, weights)
+        return self._feeds.joined(self._do(lambda: self._pipeline().forward(batches, weights), given), batches, weights)
 
     def value_and_grad(self, feed: Mapping[Any, Any]) -> tuple[Any, Any]:
         """The output and its gradient, which is nested as the parameters are; nothing is updated."""
@@ -277,7 +276,7 @@ class Split:
     async def _take(self, batch: Batch) -> Any:
         """One step: checked by all parts before any takes it."""
         batches, weights = self._feeds.cut(batch)
-        values, _ = await self._there_and_back(batches, "prepare", weights)
+        values, _ = await self._there_and_back(batches, weights, "prepare")
         tells = self._taken + 1 >= self._keep_every
         self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
         states = await together(self._call(part, "commit", tells) for part in self._owners)
@@ -294,17 +293,15 @@ class Split:
     async def _fetch(self) -> None:
         self._keep(await together(self._call(part, "state") for part in self._owners))
 
-    async def _there_and_back(self, batches: list[Batch], then: str, weights: list[float]) -> tuple[list[Any], list[Any]]:
-        """The values of a pass, and what a method of each part that has parameters gives then."""
+    async def _there_and_back(self, batches: list[Batch], weights: list[float], then: str) -> tuple[list[Any], Any]:
+        """The values of a pass, and the gradients, if they are asked for."""
         if self._output.ndim or self._output.dtype.kind == "c":
             raise ValueError(f"Split: only a real scalar has a gradient, not the {describe(self._output)}")
-        pipeline = self._pipeline()
-        values = await pipeline.there_and_back(batches)
-        return values, await together(self._call(part, then, weights, pipeline.taken.get(part, {})) for part in self._owners)
+        return await self._pipeline().there_and_back(batches, weights, then)
 
     async def _slopes(self, batches: list[Batch], weights: list[float]) -> Any:
-        values, found = await self._there_and_back(batches, "slopes", weights)
-        return values, {i: unpack(g, own=True)[()] for slopes in found for i, g in slopes.items()}
+        values, found = await self._there_and_back(batches, weights, "slopes")
+        return values, {i: unpack(g, own=True)[()] for i, g in found.items()}
 
     async def _call(self, part: int, method: str, *args: Any) -> Any:
         return await self._hosts.call(part, self._epoch, method, *args)
@@ -318,10 +315,9 @@ class Split:
         make = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)
         self._shipped = {}
         for part in sorted({piece.part for piece in plan.pieces}):
-            graphs = {piece.stage: piece.shipped for piece in plan.pieces if piece.part == part}
+            stages = [(piece.links, piece.shipped) for piece in plan.pieces if piece.part == part]
             arrays = {i: pack(self._arrays[i]) for i, home in enumerate(plan.homes) if home == part}
-            ways = {("port", port.number): plan.index[port.value] for port in plan.ways if plan.index[port.value] in arrays}
-            self._shipped[part] = pickle.dumps((graphs, arrays, ways, make))
+            self._shipped[part] = pickle.dumps((stages, arrays, *plan.ways_of(part), make))
         self._owners = sorted(set(plan.homes))
         self._plan = plan
 
@@ -331,7 +327,8 @@ class Split:
         return self._plan
 
     def _pipeline(self) -> Pipeline:
-        return Pipeline(self._plan_now, self._call, self._renew)
+        return Pipeline(self._plan_now, self._hosts.pass_through, self._renew, self._hosts.peers)
 
-    def _renew(self) -> None:
+    def _renew(self) -> int:
         self._epoch += 1
+        return self._epoch

@@ -8,7 +8,9 @@ leaving the context around raises.
 
 from __future__ import annotations
 
+import itertools
 import struct
+import threading
 from types import FrameType
 from typing import Any
 
@@ -23,22 +25,31 @@ _REQUIRING = np.require.__globals__["__name__"]
 
 
 class _Copy:
-    """A copy that NumPy makes: of which node, at which instruction, and how many of its elements have been asked for."""
+    """A copy that NumPy makes: of which node, at which instruction, how many of its elements have been asked for, by whom."""
 
-    __slots__ = ("asked", "code", "instruction", "source")
+    __slots__ = ("asked", "code", "instruction", "owner", "source")
 
-    def __init__(self, source: Any, frame: FrameType) -> None:
-        self.source, self.asked = source, 0
+    def __init__(self, source: Any, frame: FrameType, owner: int | None) -> None:
+        self.source, self.asked, self.owner = source, 0, owner
         self.code, self.instruction = frame.f_code, frame.f_lasti
 
 
+class _Last(threading.local):
+    """The key of the copy that this thread made last: others may copy at the same time."""
+
+    key = -1
+
+
 _made: dict[int, _Copy] = {}  # copies by key, those alone that have not been used as nodes yet
-_last = -1
+_keys = itertools.count()
+_last = _Last()
 
 
-def number_for(frame: FrameType) -> float | None:
-    """The NaN for the next element, if a frame is at a call by which NumPy copies a node; else None."""
-    global _last
+def number_for(frame: FrameType, is_owned: bool) -> float | None:
+    """The NaN for the next element, if a frame is at a call by which NumPy copies a node; else None.
+
+    The copy is owned by this thread if that is within a context of its own, which then sees to it that the copy was used.
+    """
     maker = callee(frame)
     is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array alone: of a number it makes no array
     if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
@@ -46,12 +57,12 @@ def number_for(frame: FrameType) -> float | None:
     source = first_argument(frame)
     if not isinstance(source, np.ndarray) or not hasattr(type(source), "opname") or (is_cast and not source.ndim):
         return None
-    current = _made.get(_last)
+    current = _made.get(_last.key)
     if current is None or current.source is not source or current.asked >= source.size:
-        _last = (_last + 1) % _KEYS
-        current = _made[_last] = _Copy(source, frame)
+        _last.key = next(_keys) % _KEYS
+        current = _made[_last.key] = _Copy(source, frame, threading.get_ident() if is_owned else None)
     current.asked += 1
-    number: float = struct.unpack("<d", struct.pack("<Q", _QUIET | _MARK | _last << _SHIFT))[0]
+    number: float = struct.unpack("<d", struct.pack("<Q", _QUIET | _MARK | _last.key << _SHIFT))[0]
     return number
 
 
@@ -77,12 +88,15 @@ def source_of(copied: np.ndarray[Any, Any]) -> Any:
 
 
 def has_copies() -> bool:
-    """Whether copies were made that have not been used as nodes."""
+    """Whether copies were made, by any thread, that have not been used as nodes."""
     return bool(_made)
 
 
-def unused() -> tuple[Any, int] | None:
-    """Where a copy was made that was not used as a node, or None. All copies are forgotten."""
-    copy = next(iter(_made.values()), None)
-    _made.clear()
-    return None if copy is None else (copy.code, copy.instruction)
+def unused(is_alone: bool) -> tuple[Any, int] | None:
+    """Where this thread made a copy that was not used as a node, or None; its copies are forgotten.
+
+    If it `is_alone` in having a context, copies made by threads that have none count as well.
+    """
+    mine = (threading.get_ident(), None) if is_alone else (threading.get_ident(),)
+    found = [_made.pop(key, None) for key, copy in list(_made.items()) if copy.owner in mine]
+    return next(((copy.code, copy.instruction) for copy in found if copy is not None), None)

@@ -79,7 +79,7 @@ def _number(self: Refusal) -> Any:
     frame = frame_up(1)
     if frame.f_code.co_filename == __file__:
         frame = frame_up(2)
-    number = copies.number_for(frame)
+    number = copies.number_for(frame, MINE.get() is not None)
     if number is None:
         raise refused(frame)
     return number
@@ -172,7 +172,7 @@ def _is_given_body(frames: list[FrameType]) -> bool:
 
 def unused_copy(is_an_error: bool) -> EscapeError | None:
     """The error for a copy of a node that NumPy made, and that was used as an array of numbers; None if there is none."""
-    place = copies.unused()
+    place = copies.unused(is_alone=not LOGS)
     if place is None or is_an_error:
         return None
     where = source_lines.described(*place)

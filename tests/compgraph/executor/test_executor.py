@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -572,18 +575,48 @@ def test_a_copy_is_made_again(copied: Any) -> None:
         made.run()
 
 
-def test_what_python_decided_is_not_left_behind() -> None:
-    """A copy elsewhere could not ask again, and would run on where this one raises."""
-    x = cg.placeholder((None,), name="x", example=np.ones(3))
+def decided() -> cg.Executor:
+    """An executor of a graph that hangs on a length, on a decision about a node that is gone, and on a number that was frozen."""
+    x, k = cg.placeholder((None,), name="x", example=np.arange(1.0, 4.0)), cg.constant(2)
     n = x.shape[0]
-    executor = cg.Executor(cg.sum(x) / n if cg.sum(x) > 0 else -x)
-    for away in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(
-            TypeError, match=r"what Python decided while its graph was recorded.*\.shape\[0\].*make the Executor there"
-        ):
-            away(executor)
-    with pytest.raises(GuardError):
-        copy.copy(executor).run({"x": -np.ones(3)})
+    return cg.Executor((cg.sum(x) / n if cg.sum(x * x) > 1 else -x) * x[int(k)])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_what_python_decided_goes_with_a_copy(copied: Any) -> None:
+    executor = decided()
+    made = copied(copied(executor))
+    assert len(made._guards) == len(executor._guards) >= 2
+    assert made.escapes == executor.escapes == []
+    for values in ([1.0, 2.0, 3.0], [3.0, 5.0, 7.0]):
+        assert made.run({"x": values}) == executor.run({"x": values})
+    for values in ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0, 4.0]):
+        told = []
+        for each in (executor, made):
+            with pytest.raises(GuardError, match=r"test_executor\.py") as caught:
+                each.run({"x": values})
+            told.append(str(caught.value))
+        assert told[0] == told[1]
+
+
+def test_what_python_decided_goes_to_another_process(tmp_path: Path) -> None:
+    """Several executors in one pickle, with nodes that were made between them."""
+    first, second = decided(), decided()
+    file = tmp_path / "executors"
+    file.write_bytes(pickle.dumps((first, [cg.variable(1.0) * 2, second], first)))
+    code = f"""
+import pickle, compgraph as cg
+first, (node, second), again = pickle.load(open({str(file)!r}, "rb"))
+assert again is first and float((node * 3).value) == 6
+for executor in (first, second):
+    print(executor.run({{"x": [3.0, 5.0, 7.0]}}))
+    try:
+        executor.run({{"x": [0.1, 0.2, 0.3]}})
+    except cg.GuardError as error:
+        print("test_executor.py" in str(error))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.split() == [str(first.run({"x": [3.0, 5.0, 7.0]})), "True"] * 2
 
 
 def test_a_copy_remembers_what_left_the_graph() -> None:

@@ -226,6 +226,42 @@ def test_a_buffer_from_outside_is_hollow_once_something_hollow_is_in_it() -> Non
         ad.grad(lambda x: f(x) + math.fsum(np.asarray(buffer)))(POINT)
 
 
+def test_a_copy_that_one_thread_makes_is_no_concern_of_another() -> None:
+    """``np.float64(x)`` is a copy until it is used: the derivative of another thread meanwhile neither raises nor takes it."""
+    made, taken = threading.Event(), threading.Event()
+
+    def casts(x: Any) -> Any:
+        y = np.float64(x)
+        made.set()
+        assert taken.wait(10)
+        return np.sum(y * y)
+
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(ad.grad(casts), POINT)
+        assert made.wait(10)
+        try:
+            assert np.array_equal(ad.grad(lambda x: np.sum(np.float64(x) * x))(POINT), 2 * POINT)
+        finally:
+            taken.set()
+        assert np.array_equal(there.result(10), 2 * POINT)
+        with pytest.raises(EscapeError, match="was used without its graph"):
+            pool.submit(ad.grad(lambda x: (np.float64(x), np.sum(x))[1]), POINT).result(10)
+
+
+def test_threads_that_copy_at_once() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.float64(x) ** 2)
+
+    every = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(ad.grad(f), [np.full(20, float(k)) for k in range(100)]):
+                assert np.array_equal(found, 2 * np.full(20, found[0] / 2))
+    finally:
+        sys.setswitchinterval(every)
+
+
 def test_threads_at_the_top_level_stay_solid() -> None:
     inside, done = threading.Event(), threading.Event()
 

@@ -1,0 +1,107 @@
+"""A cluster as its client knows it: who is there, whether the scheduler answers, and actors asked through that client."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from distributed import protocol
+
+_protocol: Any = protocol  # of which nothing is typed
+ANSWER_WITHIN = 5.0  # seconds; a scheduler that takes longer is asked again
+SCHEDULER_WITHIN = {"running": 20.0}  # after which it is given up, by the client's state: it may be busy, and answer later
+GONE_WITHIN = 5.0  # after which it is given up if the connection to it is broken
+
+
+class Roll:
+    """Who is there, as the scheduler says, which is asked with a bound.
+
+    It is used on the client's loop alone.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    who, advice : str
+        What an error begins and ends with, if the scheduler is lost.
+
+    Attributes
+    ----------
+    workers : dict
+        What the scheduler said last of each, by address.
+    heard : dict
+        When each was last heard of.
+    looked : float
+        When the scheduler was asked last.
+    """
+
+    def __init__(self, client: Any, who: str, advice: str) -> None:
+        self.client, self._who, self._advice = client, who, advice
+        self.workers: dict[str, Any] = {}
+        self.heard: dict[str, float] = {}
+        self.looked = -1e9
+        self._silent_since: float | None = None  # when the scheduler was asked first of what it has not answered
+        self._one_at_a_time: asyncio.Lock | None = None
+
+    async def look(self, age: float = 0.0) -> bool:
+        """Ask who is there, unless it is known from `age` seconds ago; whether the scheduler answered when it was last asked."""
+        if self._one_at_a_time is None:
+            self._one_at_a_time = asyncio.Lock()
+        async with self._one_at_a_time:
+            asked = time.monotonic()
+            if asked - self.looked > max(age, 0.0):
+                if asked - self.looked > 2 * ANSWER_WITHIN:
+                    self._silent_since = None  # nobody asked meanwhile
+                await self._ask(asked)
+                self.looked = time.monotonic()
+        return self._silent_since is None
+
+    async def _ask(self, asked: float) -> None:
+        try:
+            found = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
+        except Exception:  # it did not answer; how long for is asked in `require_scheduler`
+            self._silent_since = asked if self._silent_since is None else self._silent_since
+            return
+        self._silent_since = None
+        self._note(found["workers"])
+
+    def _note(self, workers: Mapping[str, Any]) -> None:
+        """A worker was heard of if the scheduler's clock shows another time for it than before."""
+        now = time.monotonic()
+        before, self.workers = self.workers, dict(workers)
+        is_silent = {a for a, w in workers.items() if a in before and before[a]["last_seen"] == w["last_seen"]}
+        self.heard = {address: self.heard[address] if address in is_silent else now for address in workers}
+
+    def require_scheduler(self) -> None:
+        """Raise a ConnectionError if the scheduler has not answered for a while, or the client is closed."""
+        status = self.client.status
+        silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
+        if status in ("closed", "closing") or silent > SCHEDULER_WITHIN.get(status, GONE_WITHIN):
+            where = getattr(self.client.scheduler, "address", "an address that is gone")
+            raise ConnectionError(
+                f"{self._who}: the scheduler at {where} does not answer any more (client {status}, silent for {silent:.0f} s). "
+                f"{self._advice}"
+            )
+
+
+class Actor:
+    """An object in another process, asked through one client and no other.
+
+    Dask's own handle takes whichever client is current, and waits for one that fell to come back.
+    """
+
+    def __init__(self, client: Any, address: str, made: Any) -> None:
+        self._client, self._address, self._made = client, address, made  # it stands there as long as `made` does
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """What a method returns there."""
+        asked = {"function": method, "actor": self._made.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
+        if self._client.direct_to_workers:
+            answer = await self._client.rpc(self._address).actor_execute(**asked)
+        else:
+            answer = await self._client.scheduler.proxy(worker=self._address, msg={"op": "actor_execute", **asked})
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return answer["result"]

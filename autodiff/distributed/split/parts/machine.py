@@ -1,0 +1,161 @@
+"""What runs on a machine: the parts that live there, what they are asked, and what they send each other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from distributed import get_worker, protocol
+
+from .part import Part, StaleError
+from .passing import Mail, Order, Parcel, Pass, Passed
+from .telling import Told, result, told
+
+_protocol: Any = protocol  # of which nothing is typed
+WANTED = 2.0  # seconds after which a pass looks whether anybody still wants it
+
+
+class UnreachableError(Exception):
+    """Another part could not be reached."""
+
+    def __init__(self, part: int) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class Letter(NamedTuple):
+    """A parcel on its way, in one piece."""
+
+    part: int
+    epoch: int
+    parcel: Parcel
+
+
+class Machine:
+    """The parts that live on one machine. What goes wrong is told, not raised."""
+
+    def __init__(self) -> None:
+        self.parts: dict[int, Part] = {}
+        self._mail: dict[int, Mail] = {}
+        self._passes: dict[int, asyncio.Task[Passed]] = {}
+
+    def install(self, part: int, shipped: bytes) -> Told:
+        """Take in a part."""
+        return _told(self._install, part, shipped)
+
+    def _install(self, part: int, shipped: bytes) -> None:
+        self.parts[part] = Part(part, *pickle.loads(shipped))
+
+    def drop(self, part: int) -> Told:
+        """Let go of a part."""
+        self.parts.pop(part, None)
+        return result(None)
+
+    def call(self, part: int, epoch: int, method: str, *args: Any) -> Told:
+        """Call a method of a part; what earlier epochs left is forgotten."""
+        return _told(self._call, part, epoch, method, args)
+
+    def _call(self, part: int, epoch: int, method: str, args: tuple[Any, ...]) -> Any:
+        found = self.parts[part]
+        found.begin(epoch)
+        return getattr(found, method)(*args)
+
+    # ---------------------------------------------------------------------------------------- passes
+
+    async def pass_through(self, part: int, order: Order) -> Told:
+        """Take part in a pass, to its end, unless it is given up: then the next one, which nobody can miss, begins."""
+        task: Any = None
+        try:
+            found = self.parts[part]
+            found.begin(order.epoch)
+            if part in self._passes:
+                self._passes[part].cancel()
+            taken = Pass(found, order, self._mail_of(part, order.epoch), self._compute, self._sender(order))
+            task = self._passes[part] = asyncio.ensure_future(taken.run())
+            while not (await asyncio.wait({task}, timeout=WANTED))[0]:
+                if not self._is_wanted(order.peers[part][1]):
+                    task.cancel()
+            if task.cancelled():
+                raise StaleError
+            return result(task.result())
+        except UnreachableError as lost:
+            return Told(("lost", lost.part))
+        except Exception as error:
+            return told(error)
+        finally:
+            if task is not None:
+                task.cancel()
+
+    def _mail_of(self, part: int, epoch: int) -> Mail:
+        """The mail of a part in an epoch; that of an earlier one is thrown away."""
+        found = self._mail.get(part)
+        if found is None or found.epoch < epoch:
+            found = self._mail[part] = Mail(epoch)
+        if found.epoch > epoch:
+            raise StaleError
+        return found
+
+    def _sender(self, order: Order) -> Callable[[int, Parcel], Any]:
+        here = {part for part, peer in order.peers.items() if part in self.parts and self._is_here(peer)}
+
+        async def send(part: int, parcel: Parcel) -> None:
+            if part in here:
+                self._mail_of(part, order.epoch).put(parcel)
+            else:
+                await self._send(*order.peers[part], Letter(part, order.epoch, parcel))
+
+        return send
+
+    # ------------------------------------------------- what differs where a machine is a process of its own
+
+    def _is_here(self, peer: tuple[str, str]) -> bool:
+        return True
+
+    def _is_wanted(self, name: str) -> bool:
+        return True
+
+    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function gives, which may take long."""
+        return function(*args)
+
+    async def _send(self, address: str, name: str, letter: Letter) -> None:
+        raise UnreachableError(letter.part)
+
+
+class Resident(Machine):
+    """A machine that is an actor of Dask's. Parts compute in its one thread, in the order in which they become ready."""
+
+    def _is_here(self, peer: tuple[str, str]) -> bool:
+        return get_worker().state.actors.get(peer[1]) is self
+
+    def _is_wanted(self, name: str) -> bool:
+        return get_worker().state.actors.get(name) is self
+
+    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+        run = contextvars.copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(get_worker().executors["actor"], run, function, *args)
+
+    async def _send(self, address: str, name: str, letter: Letter) -> None:
+        asked = {"function": "deliver", "actor": name, "args": [_protocol.to_serialize(letter)], "kwargs": {}}
+        try:
+            answer = await get_worker().rpc(address).actor_execute(**asked)
+        except (OSError, KeyError) as error:  # it fell, or its process is another by now
+            raise UnreachableError(letter.part) from error
+        if answer["status"] != "OK":
+            raise answer["exception"]
+
+    async def deliver(self, letter: Letter) -> None:
+        """Take in what another part has for one of this machine."""
+        with suppress(StaleError):
+            self._mail_of(letter.part, letter.epoch).put(letter.parcel)
+
+
+def _told(function: Callable[..., Any], *args: Any) -> Told:
+    try:
+        return result(function(*args))
+    except Exception as error:
+        return told(error)

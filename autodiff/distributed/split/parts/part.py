@@ -1,0 +1,99 @@
+"""A part where it lives: its parameters, their optimiser, and the stages that use them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....optimizers import Optimizer
+from .packing import Packed, unpack
+from .stage import Key, Links, StageGraph
+
+
+class StaleError(Exception):
+    """A call of a step that was given up."""
+
+
+class Part:
+    """Parameters that live together, their optimiser, and the stages that use them.
+
+    Parameters
+    ----------
+    number : int
+        Which.
+    stages : list of tuple
+        The links of each stage, and its graph.
+    arrays : mapping
+        The parameters, by their numbers.
+    ways : mapping
+        For each port by which one of its parameters is read, the number of that.
+    lent : mapping
+        Of these ports those to other parts: whether an adjoint comes back, and the part.
+    optimizer : bytes or None
+        What makes the optimiser.
+    """
+
+    def __init__(
+        self, number: int, stages: Sequence[tuple[Links, bytes]], arrays: Mapping[int, Packed], ways: Mapping[Key, int],
+        lent: Mapping[Key, tuple[bool, int]], optimizer: bytes | None,
+    ) -> None:  # fmt: skip
+        self.number, self.ways, self.lent = number, ways, lent
+        self.stages = [(links, StageGraph(graph)) for links, graph in stages]
+        self.arrays = {i: unpack(array, own=True) for i, array in arrays.items()}
+        make = None if optimizer is None else pickle.loads(optimizer)
+        self.optimizer: Optimizer | None = None if make is None or not self.arrays else make(list(self.arrays.values()))
+        self.epoch = 0
+        self.ready: Any = None
+
+    def begin(self, epoch: int) -> None:
+        """Forget what an earlier epoch left behind."""
+        if epoch < self.epoch:
+            raise StaleError
+        if epoch > self.epoch:
+            self.epoch, self.ready = epoch, None
+
+    def checked(self, gradients: Mapping[int, Any]) -> Any:
+        """The gradients of a step that all parts take, or none: made `ready` once all have come so far."""
+        return None if self.optimizer is None else self.optimizer._checked([gradients[i] for i in self.arrays])
+
+    def commit(self, tells: bool) -> Any:
+        """Take the step that is ready; the state after it, if it is to be told."""
+        if self.optimizer is not None:
+            self.optimizer._take(self.ready, self.optimizer.rate)
+        self.ready = None
+        return self.state() if tells else None
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and what the optimiser remembers, with the numbers of the parameters among this part's."""
+        if self.optimizer is not None:
+            return self.optimizer.state_dict()
+        return {f"parameter.{k}": array.copy() for k, array in enumerate(self.arrays.values())}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(state)
+        else:
+            for k, array in enumerate(self.arrays.values()):
+                np.copyto(array, state[f"parameter.{k}"])
+
+
+def summed(by_port: Mapping[int, Any]) -> Any:
+    """The sum of what came through the ports, in order."""
+    total: Any = None
+    for port in sorted(by_port):
+        total = by_port[port] if total is None else total + by_port[port]
+    return total
+
+
+def weighed(parts: Sequence[Any], weights: Sequence[float]) -> Any:
+    """The sum of parts, one for each micro-batch, by their shares of the rows; of one part that itself."""
+    if len(parts) == 1:
+        return parts[0]
+    total: Any = None
+    for part, weight in zip(parts, weights, strict=True):
+        total = part * weight if total is None else total + part * weight
+    return total

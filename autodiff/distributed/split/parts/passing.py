@@ -1,0 +1,259 @@
+"""One pass of some micro-batches through one part, where it lives.
+
+Each stage runs as soon as what it needs is there. Values and adjoints go from part to part at once, without the client: it asks
+every part for its share of the pass, and gets an answer when that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .packing import Packed, pack, unpack
+from .part import Part, summed, weighed
+from .stage import RESULT, Key, Links, Record, StageGraph
+from .telling import told
+
+Compute = Callable[..., Awaitable[Any]]  # compute(function, *args)
+Parcel = dict[Any, Any]  # values by ("value", micro-batch, key), adjoints by ("adjoint", micro-batch, key)
+Send = Callable[[int, Parcel], Awaitable[None]]  # send(part, parcel)
+
+
+class Order(NamedTuple):
+    """What a part is asked in a pass. (One named tuple is pickled at once; Dask looks into other tuples piece by piece.)
+
+    Attributes
+    ----------
+    epoch : int
+        What belongs to an earlier one is forgotten.
+    feeds : list of dict
+        For each micro-batch the placeholders' values.
+    then : str
+        "forward" for values alone, "slopes" for the gradient, "prepare" to make a step ready.
+    weights : list of float
+        Which share of the rows each micro-batch has.
+    careful : bool
+        Whether the supports of adjoints travel with them, so that what was not chosen passes nothing on (see
+        `autodiff.reverse`), whichever part it was chosen in.
+    peers : dict
+        Where each part lives: an address, and the name of what runs there.
+    """
+
+    epoch: int
+    feeds: list[dict[Key, Packed]]
+    then: str
+    weights: list[float]
+    careful: bool
+    peers: dict[int, tuple[str, str]]
+
+
+class Passed(NamedTuple):
+    """How a pass ended in one part.
+
+    Attributes
+    ----------
+    values : list of Packed
+        The output for each micro-batch, if it is computed here.
+    met_nan : bool
+        Whether an adjoint was nan.
+    slopes : dict
+        The gradients, if they were asked for.
+    refused : tuple or None
+        Why the gradients are not to be stepped along: an error as it is told.
+    """
+
+    values: list[Packed]
+    met_nan: bool
+    slopes: dict[int, Packed]
+    refused: Any
+
+
+class Mail:
+    """What other stages computed, or will: whoever comes first waits, or leaves it."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self._held: dict[Any, asyncio.Future[Any]] = {}
+
+    def _future(self, key: Any) -> asyncio.Future[Any]:
+        if key not in self._held:
+            self._held[key] = asyncio.get_running_loop().create_future()
+        return self._held[key]
+
+    def put(self, parcel: Parcel) -> None:
+        """Leave values."""
+        for key, value in parcel.items():
+            future = self._future(key)
+            if not future.done():
+                future.set_result(value)
+
+    async def take(self, key: Any) -> Any:
+        """A value that nobody else takes."""
+        value = await self._future(key)
+        self._held.pop(key, None)
+        return value
+
+    async def look(self, key: Any) -> Any:
+        """A value that others look at too."""
+        return await self._future(key)
+
+
+async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
+    """The results of all; the first that fails is raised, when the others have ended."""
+    tasks = [asyncio.ensure_future(a) for a in awaitables]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+class Pass:
+    """One pass.
+
+    Parameters
+    ----------
+    part : Part
+        Through what.
+    order : Order
+        What is asked.
+    mail : Mail
+        Where others leave what they have for this part.
+    compute : callable
+        Runs a function where it may take long.
+    send : callable
+        Brings a parcel to a part.
+    """
+
+    def __init__(self, part: Part, order: Order, mail: Mail, compute: Compute, send: Send) -> None:
+        self.part, self.order, self.mail, self.compute, self.send = part, order, mail, compute, send
+        self.values: dict[int, Packed] = {}
+        self.met_nan = False
+        self._records: dict[Any, Record] = {}
+        self._sums: dict[int, dict[int, dict[int, Any]]] = {}  # adjoints of parameters: by micro-batch, and by port
+
+    async def run(self) -> Passed:
+        """Pass."""
+        count = len(self.order.feeds)
+        await together([self._lend(), *[self._through(micro) for micro in range(count)]])
+        slopes: dict[int, Packed] = {}
+        refused = None
+        if self.order.then != "forward" and self.part.arrays:
+            await self._collect(count)
+            if self.order.then == "slopes":
+                slopes = await self.compute(lambda: {i: pack(g) for i, g in self._gradients().items()})
+            else:
+                refused = await self._prepare()
+        return Passed([self.values[k] for k in sorted(self.values)], self.met_nan, slopes, refused)
+
+    async def _lend(self) -> None:
+        """Send parameters to the parts that read them."""
+        parcels: dict[int, Parcel] = {}
+        for key, (_, borrower) in self.part.lent.items():
+            parcels.setdefault(borrower, {})["value", None, key] = self.part.arrays[self.part.ways[key]]
+        if parcels:
+            packed = await self.compute(lambda: {p: {key: pack(x) for key, x in v.items()} for p, v in parcels.items()})
+            await self._send(packed)
+
+    async def _through(self, micro: int) -> None:
+        """One micro-batch on its way forward, and back."""
+        await together(self._forward(links, graph, micro) for links, graph in self.part.stages)
+        if self.order.then != "forward":
+            await together(self._backward(links, micro) for links, _ in self.part.stages if links.goes_back)
+
+    async def _send(self, parcels: Mapping[int, Parcel]) -> None:
+        """Bring parcels where they belong; those of this part stay."""
+        self.mail.put(parcels.get(self.part.number, {}))
+        await together(self.send(part, parcel) for part, parcel in parcels.items() if part != self.part.number)
+
+    # ------------------------------------------------------------------------------------------- forward
+
+    async def _forward(self, links: Links, graph: StageGraph, micro: int) -> None:
+        """Compute a stage once what it reads is there."""
+        given = {key: self.order.feeds[micro][key] for key in links.feeds}
+        for key in links.reads:
+            given[key] = await self.mail.take(("value", micro, key))
+        for key in links.borrows:
+            given[key] = await self.mail.look(("value", None, key))
+        await self._send(await self.compute(self._computed, links, graph, micro, given))
+
+    def _computed(self, links: Links, graph: StageGraph, micro: int, given: Mapping[Key, Any]) -> dict[int, Parcel]:
+        values: dict[Key, Any] = {}
+        for key in graph.stand_ins:
+            if key in given:
+                values[key] = _opened(given[key])
+            else:
+                values[key] = self.part.arrays[self.part.ways.get(key, key[1])]
+        record = graph.forward(values)
+        if self.order.then != "forward" and links.goes_back:
+            self._records[links.stage, micro] = record
+        parcels: dict[int, Parcel] = {}
+        for key, node in record.ends.items():
+            if key == RESULT:
+                self.values[micro] = pack(node.plain)
+                continue
+            where = links.gives[key]
+            value = np.asarray(node.plain) if where == self.part.number else pack(node.plain)
+            parcels.setdefault(where, {})["value", micro, key] = value
+        return parcels
+
+    # ------------------------------------------------------------------------------------------ backward
+
+    async def _backward(self, links: Links, micro: int) -> None:
+        """Pass adjoints back through a stage once all of them are there."""
+        given = {key: await self.mail.take(("adjoint", micro, key)) for key in links.awaits}
+        await self._send(await self.compute(self._passed_back, links, micro, given))
+
+    def _passed_back(self, links: Links, micro: int, given: Mapping[Key, Any]) -> dict[int, Parcel]:
+        record, careful = self._records.pop((links.stage, micro)), self.order.careful
+        adjoints = {key: tuple(map(_opened, parts)) for key, parts in given.items()}
+        if RESULT in record.ends:
+            ones = np.ones_like(unpack(self.values[micro]))
+            adjoints[RESULT] = (ones, np.ones(ones.shape)) if careful else (ones,)
+        found = record.back({key: adjoints[key] for key in record.ends if key in adjoints}, careful)
+        parcels: dict[int, Parcel] = {}
+        for key, parts in found.items():
+            self.met_nan |= bool(np.isnan(parts[0]).any())
+            if key[0] == "parameter":
+                self._add(key[1], micro, 0, parts[0])
+            elif key in self.part.ways:
+                self._add(self.part.ways[key], micro, key[1], parts[0])
+            else:
+                where = links.returns[key]
+                sent = parts if where == self.part.number else tuple(map(pack, parts))
+                parcels.setdefault(where, {})["adjoint", micro, key] = sent
+        return parcels
+
+    # ------------------------------------------------------------------------------------- the gradients
+
+    async def _collect(self, count: int) -> None:
+        """Wait for the adjoints of parameters that were read by other parts."""
+        for key, (comes_back, _) in self.part.lent.items():
+            for micro in range(count if comes_back else 0):
+                parts = await self.mail.take(("adjoint", micro, key))
+                self._add(self.part.ways[key], micro, key[1], unpack(parts[0]))
+
+    def _add(self, index: int, micro: int, port: int, adjoint: Any) -> None:
+        self._sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
+
+    def _gradients(self) -> dict[int, Any]:
+        """The gradient of each parameter: of each micro-batch the adjoints of its readers, the youngest first; then weighed."""
+        weights: Sequence[float] = self.order.weights
+        return {i: weighed([summed(self._sums[i][micro]) for micro in range(len(weights))], weights) for i in self.part.arrays}
+
+    async def _prepare(self) -> Any:
+        """Make a step ready; or an error, which counts only if no part met nan: see `pipeline`."""
+        try:
+            self.part.ready = await self.compute(lambda: self.part.checked(self._gradients()))
+        except Exception as error:
+            return told(error)
+        return None
+
+
+def _opened(value: Any) -> Any:
+    return unpack(value) if isinstance(value, Packed) else value

@@ -1,0 +1,111 @@
+"""One stage of a graph, where it runs.
+
+A stage computes its values by recording its graph again, and keeps the nodes; adjoints go back through these by one sweep.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph.executor import needed, origins_of, replay
+from compgraph.graph import Node, describe
+from compgraph.guards import GuardError
+
+from ....operators import as_joint
+from ....reverse import collect, sweep, sweep_supports
+from ....rules import Parts
+
+Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
+Adjoint = tuple[Any, ...]  # an adjoint, and where it has no structural zeros (its support) if that is asked for
+RESULT = "result"  # the key of the output of the whole graph among what a stage computes
+
+
+class Links(NamedTuple):
+    """What a stage is given by whom, and what it gives to whom.
+
+    Attributes
+    ----------
+    stage : tuple
+        Which.
+    reads : tuple
+        The keys of values that other stages compute, of this part and of others.
+    borrows : tuple
+        Those of parameters that live with other parts.
+    feeds : tuple
+        Those of placeholders.
+    gives : dict
+        For each value that other stages read, their part.
+    awaits : tuple
+        The keys of values whose adjoints come back.
+    returns : dict
+        For each adjoint that it finds for others, their part.
+    goes_back : bool
+        Whether adjoints pass it.
+    """
+
+    stage: Any
+    reads: tuple[Key, ...]
+    borrows: tuple[Key, ...]
+    feeds: tuple[Key, ...]
+    gives: dict[Key, int]
+    awaits: tuple[Key, ...]
+    returns: dict[Key, int]
+    goes_back: bool
+
+
+class StageGraph:
+    """The graph of a stage, as it was shipped."""
+
+    def __init__(self, shipped: bytes) -> None:
+        self.ends, guards, self.stand_ins, self.wanted = pickle.loads(shipped)
+        self._items = needed([*self.ends.values(), *guards], origins_of)
+
+    def forward(self, values: Mapping[Key, Any]) -> Record:
+        """Compute the stage's values; an error is told where in the user's code the operation was recorded."""
+        reached: Any = None
+
+        def look(item: Any, place: int, made: Any) -> None:
+            nonlocal reached
+            reached = item
+
+        try:
+            return Record(self, replay(self._items, {node: values[key] for key, node in self.stand_ins.items()}, reading=look))
+        except Exception as error:
+            if isinstance(reached, Node) and not isinstance(error, GuardError):
+                error.add_note(f"This is the {describe(reached)}, which was recorded at {reached.line}.")
+            raise
+
+
+class Record:
+    """One pass through a stage."""
+
+    def __init__(self, graph: StageGraph, made: dict[Any, Any]) -> None:
+        self.ends = {key: made[node] for key, node in graph.ends.items()}
+        self.starts = {key: made[graph.stand_ins[key]] for key in graph.wanted}
+
+    def back(self, adjoints: Mapping[Key, Adjoint], careful: bool) -> dict[Key, Adjoint]:
+        """The adjoints of what the stage was given, from those of what it computed; `careful` with their supports."""
+        nodes = {node: key for key, node in self.starts.items()}
+        if not adjoints:
+            zeros = {key: np.zeros_like(node.plain) for node, key in nodes.items()}
+            return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
+        joint = as_joint([self.ends[key] for key in adjoints])
+        graph = collect(joint)
+        seeds = Parts({k: parts[0] for k, parts in enumerate(adjoints.values())})
+        if not careful:
+            with np.errstate(invalid="ignore", divide="ignore"):  # if nan comes of it, all is done again with supports
+                found = sweep(graph, joint, seeds, set(nodes), False)
+            return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
+        supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}
+        found = sweep(graph, joint, seeds, set(nodes), False, support=Parts(dict(supports)))
+        where = sweep_supports(graph, joint, Parts(dict(supports)), set(nodes), False, ())
+        full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
+        return {key: (_or_zeros(found, node), full[node]) for node, key in nodes.items()}
+
+
+def _or_zeros(found: Mapping[Any, Any], node: Any) -> Any:
+    return np.asarray(found[node] if node in found else np.zeros_like(node.plain))
