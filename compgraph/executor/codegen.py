@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, Write, place_in, value_at, window
+from ..graph import Joint, Node, Write, place_in, settled, value_at, window
 from ..graph.context import renewed
 from ..guards import Guard
 from .fusion import BLOCK, Group, repeated
@@ -129,7 +129,7 @@ class _Writer:
         return name
 
     def _name(self, operand: Any) -> str:
-        return self._names[operand] if isinstance(operand, (Node, Joint)) else self._bound(operand, "c")
+        return self._names[operand] if isinstance(operand, (Node, Joint)) else self._bound(settled(operand), "c")
 
     def _new_name(self, item: Any) -> str:
         self._names[item] = name = f"v{len(self._names)}"

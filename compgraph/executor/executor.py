@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
+from ..graph import (
+    Joint,
+    Node,
+    PlaceholderNode,
+    breadth_first,
+    by_tick,
+    describe,
+    next_tick,
+    require_computed,
+    require_history,
+    require_unchanged,
+)
 from ..graph.context import apart, guarded, watched
 from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
 from ..serialization import SentGuards
@@ -97,6 +108,7 @@ class Executor:
         guards, escaped = (list(sent), []) if sent else guards_of(needed(self.nodes, origins_of))
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
+        require_unchanged([item for item in self._items if isinstance(item, (Node, Joint))], for_values=True)
         self._known = frozenset(i for i in self._items if isinstance(i, Node))
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))

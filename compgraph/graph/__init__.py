@@ -53,7 +53,7 @@ from .node import (
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .promotable import PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
 from .record import adopted, attach, inert, is_hollow, operation, record, solid, use
-from .saved import is_plain, require_unchanged, saved, saved_constant
+from .saved import is_plain, require_unchanged, saved, saved_constant, settled
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
@@ -67,6 +67,6 @@ __all__ = [
     "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation",
     "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record",
     "recover", "remade", "require_computed", "require_graph_sent", "require_history", "require_unchanged", "require_unsealed",
-    "root_of", "saved", "saved_constant", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order", "use",
-    "value_at", "viewed_by", "walk", "window",
+    "root_of", "saved", "saved_constant", "settled", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order",
+    "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

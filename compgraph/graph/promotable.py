@@ -23,7 +23,7 @@ from .layout import Layout, TangentLayout
 from .node import InertNode, Node, fill, new_view
 from .operands import to_plain
 from .record import record
-from .saved import LARGE, UNREAD, note_written, same_bits, watched
+from .saved import LARGE, note_written, same_bits, watched
 
 ndarray = np.ndarray
 
@@ -77,17 +77,17 @@ class Promotable(Layout):
         """As ``ndarray.fill``."""
         self[...] = value
 
-    def numbers_now(self, function: Any = None) -> Any:
-        """The present numbers as a plain array that nobody changes later: an operand of `function` as the graph keeps it.
+    def numbers_now(self) -> Any:
+        """The present numbers as a plain array that nobody changes later: an operand as the graph keeps it.
 
         It is a copy, shared by all operations until the numbers change. A large array of the caller's is not copied; see `saved`.
         """
         plain = new_view(self, ndarray)
         kept = getattr(self, "_operands", None)
         if self.is_given and plain.nbytes > LARGE:
-            if function not in UNREAD and kept is None:
+            if kept is None:
                 kept = self._operands = watched(plain, True)  # and by what it is seen to be written into
-            return plain if kept is None else kept
+            return kept
         if kept is None or not same_bits(kept, plain):
             kept = self._operands = plain.copy("K")
         return kept

@@ -37,7 +37,7 @@ def saved(array: Any, function: Any = None) -> Any:
     array : ndarray
         The caller's, who may change it later.
     function : callable, optional
-        What is recorded; of one whose derivative does not read its operands, large arrays need no watching.
+        What is recorded; of one whose derivative does not read its operands, a sample of a large array is enough.
 
     Returns
     -------
@@ -48,11 +48,11 @@ def saved(array: Any, function: Any = None) -> Any:
     if size <= _SHARED and array.__class__ is ndarray:
         return array.copy("K")
     if isinstance(array, Layout):
-        return array.numbers_now(function)
+        return array.numbers_now()
     if is_deriving():  # by a rule, whose arrays nobody writes into
         return array
     if size > LARGE:
-        return array if function in UNREAD else watched(array, size > HUGE)
+        return watched(array, size > HUGE or function in UNREAD)
     return _shared_copy(array)
 
 
@@ -114,13 +114,22 @@ def _sample(array: Any) -> Any:
     return array.flat[::step]
 
 
-def require_unchanged(nodes: Iterable[Any]) -> None:
+def settled(operand: Any) -> Any:
+    """An operand, or an index, that nobody changes later: of an array that is watched a copy."""
+    if operand.__class__ is tuple:
+        return tuple(map(settled, operand))
+    return _shared_copy(operand) if id(operand) in _views else operand
+
+
+def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
     """Raise if a large plain array that an operation was given has other numbers now.
 
     Parameters
     ----------
     nodes : iterable of Node or Joint
-        The operations of which a derivative is asked.
+        The operations of which a derivative is asked, or which are to run again.
+    for_values : bool
+        Whether they are to run again: then the operands of sums count as well.
 
     Raises
     ------
@@ -131,6 +140,8 @@ def require_unchanged(nodes: Iterable[Any]) -> None:
         return
     checked = set()
     for node in nodes:
+        if node.function in UNREAD and not for_values:
+            continue
         for operand in (*node.args, *_parts_of_index(node), *node.options.values()):
             if id(operand) in checked or id(operand) not in _views:
                 continue
@@ -140,8 +151,8 @@ def require_unchanged(nodes: Iterable[Any]) -> None:
                 line = f" ({node.line})" if getattr(node, "line", None) else ""
                 raise ValueError(
                     f"a plain array (shape {operand.shape}, {operand.dtype}) that {node.opname}{line} was given has been written "
-                    "into since, so the derivative of what was computed is not known any more; give the operation a copy: "
-                    "np.copy(a), or write into a new array"
+                    "into since, so what was computed from it is not known any more; give the operation a copy: np.copy(a), "
+                    "or write into a new array"
                 )
 
 

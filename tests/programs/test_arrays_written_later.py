@@ -273,6 +273,20 @@ def test_large_arrays_that_no_derivative_reads_may_be_written_into() -> None:
     np.testing.assert_array_equal(ad.reverse.gradients(out, [x])[0], np.full(LARGE, 2.0))
 
 
+@pytest.mark.parametrize("name", [*OF_LARGE, "sum"])
+def test_executors_run_with_the_arrays_of_the_record(name: str) -> None:
+    """What is written into a large array before one is made raises; what is written later changes nothing."""
+    a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.placeholder((LARGE,), example=np.ones(LARGE))
+    out = np.sum({**OF_LARGE, "sum": lambda x, a, i: x + a}[name](x, a, i) ** 2)
+    run, given = cg.Executor(out).run, {x: np.linspace(1.0, 2.0, LARGE)}
+    right = run(given)
+    a[...] = 0.0
+    i[...] = 0
+    assert run(given) == right != 0
+    with pytest.raises(ValueError, match="has been written into since"):
+        cg.Executor(out)
+
+
 def test_copies_are_shared_while_the_numbers_stay() -> None:
     """A loop over one array keeps one copy of it, until it changes."""
     a, x = np.full(8192, 0.5), cg.variable(np.ones(8192))
