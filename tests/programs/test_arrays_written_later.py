@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -301,6 +302,7 @@ def test_copies_are_shared_while_the_numbers_stay() -> None:
 def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
     """Neither of copies nor of what is watched."""
     x = cg.variable(np.ones(LARGE))
+    gc.collect()
     before = len(remembered._copies), len(remembered._views)
     for size in (8192, LARGE):
         y = x[:size] * np.full(size, 2.0)
