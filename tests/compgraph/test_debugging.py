@@ -1,0 +1,30 @@
+"""`debug`: memory of nodes that is written into behind the graph's back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+
+def test_a_result_that_was_written_into() -> None:
+    """Is named by the gradient that reads it."""
+    x = cg.variable([1.0, 2.0])
+    with cg.debug():
+        y = np.exp(x)
+        z = np.sum(y * y)
+        ad.reverse.gradient(z)
+        y.value[0] = 5.0
+        with pytest.raises(ValueError, match="the result of exp was changed"):
+            ad.reverse.gradient(z)
+
+
+def test_an_operand_that_was_written_into() -> None:
+    """Is a copy that nobody wrote into."""
+    x, a = cg.variable([1.0, 2.0], "x"), np.array([3.0, 4.0])
+    with cg.debug():
+        z = np.sum(x * a)
+        a[...] = 0.0
+        np.testing.assert_array_equal(ad.reverse.gradient(z)["x"], [3.0, 4.0])
