@@ -23,7 +23,7 @@ from split_parts import dying, failing, network, resting, rows
 
 import autodiff.distributed as dist
 import compgraph as cg
-from autodiff.optimizers import Adam
+from autodiff.optimizers import Adam, clip_by_global_norm
 
 TWO = {"first": 0, "second": 1}
 ADAM = partial(Adam, rate=0.01)
@@ -68,11 +68,16 @@ def pid_of(client: Any, address: str) -> int:
     return found[address]
 
 
-@pytest.mark.parametrize("place", [{"first": 0, "second": 0}, TWO, {"first": 2, "second": 0}])
-def test_the_bits_of_one_process(client: Any, place: Any) -> None:
+CLIPPED = partial(Adam, rate=0.01, clip=lambda gradients: clip_by_global_norm(gradients, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("place", "optimizer"), [({"first": 0, "second": 0}, CLIPPED), (TWO, ADAM), ({"first": 2, "second": 0}, CLIPPED)]
+)
+def test_the_bits_of_one_process(client: Any, place: Any, optimizer: Any) -> None:
     loss, parameters = network()
-    here = dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=ADAM)
-    with dist.Split(loss, parameters, client, place=place, micro_batches=3, optimizer=ADAM) as net:
+    here = dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=optimizer)
+    with dist.Split(loss, parameters, client, place=place, micro_batches=3, optimizer=optimizer) as net:
         assert train(net, range(4)) == train(here, range(4))
         assert bits(net) == bits(here)
         assert len(set(net.machines.values())) == len(set(place.values()))
