@@ -416,7 +416,6 @@ def test_a_linear_cut_falls_where_the_work_is_halved_and_little_crosses() -> Non
         ({"keep_every": 1.5}, ValueError, "keep_every is a number from 1 on"),
         ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimiser of a list of arrays"),
         ({"optimizer": StepController}, TypeError, "optimizer makes an optimiser|whose step asks for more"),
-        ({"optimizer": partial(Adam, clip=lambda g: clip_by_global_norm(g, 1.0))}, TypeError, "gradients of one part alone"),
         ({"wait": 0}, ValueError, "wait is a number of seconds"),
         ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
     ],
@@ -471,6 +470,36 @@ def test_what_is_updated_here_is_told() -> None:
     parameters[1] -= 1.0
     with pytest.raises(RuntimeError, match=r"variable 'v' .* was updated here"):
         net.run(rows(3))
+
+
+def test_gradients_are_clipped_together() -> None:
+    """`clip` sees the gradients of all parts, in the order of the parameters; and an error of it is one before the step."""
+    loss, parameters = network()
+    limits = [1.0]
+
+    def clip(gradients: list[Any]) -> Any:
+        if limits[0] < 0:
+            raise OverflowError("too large to be clipped")
+        return clip_by_global_norm(gradients, limits[0] / 4) if len(gradients) == 4 else []
+
+    make = partial(Adam, rate=0.01, clip=clip)
+    arrays = [v.value.copy() for v in parameters]
+    alone = make(arrays)
+    with dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=make, keep_every=2) as net:
+        whole = dist.Split(loss, parameters, None, place={"first": 0, "second": 0}, micro_batches=3, optimizer=make)
+        for k in range(4):
+            _, slope = net.value_and_grad(rows(10, k))
+            assert sum(np.sum(g * g) for g in slope) > 0.25**2  # so that something is clipped
+            alone.step(slope)
+            assert net.step(rows(10, k)) == whole.step(rows(10, k))
+        limits[0] = -1.0
+        with pytest.raises(OverflowError, match="too large to be clipped"):
+            net.step(rows(10, 4))
+        assert [a.tobytes() for a in net.parameters] == [a.tobytes() for a in arrays]
+        assert [a.tobytes() for a in whole.parameters] == [a.tobytes() for a in arrays]
+    short = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(Adam, clip=lambda g: g[1:]))
+    with pytest.raises(ValueError, match="clip returned 3 gradients for 4 parameters"):
+        short.step(rows(10))
 
 
 def test_no_rows_to_cut() -> None:

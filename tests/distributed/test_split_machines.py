@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -22,7 +23,7 @@ from split_parts import dying, failing, network, resting, rows
 
 import autodiff.distributed as dist
 import compgraph as cg
-from autodiff.optimizers import Adam
+from autodiff.optimizers import Adam, clip_by_global_norm
 
 TWO = {"first": 0, "second": 1}
 ADAM = partial(Adam, rate=0.01)
@@ -57,16 +58,26 @@ def bits(net: Any) -> list[bytes]:
     return [np.asarray(value).tobytes() for _, value in sorted(net.state_dict().items())]
 
 
+async def passes_under_way() -> int:
+    """How many tasks of passes a machine has."""
+    return sum("Pass." in repr(task.get_coro()) for task in asyncio.all_tasks())
+
+
 def pid_of(client: Any, address: str) -> int:
     found: dict[str, int] = client.run(os.getpid, workers=[address])
     return found[address]
 
 
-@pytest.mark.parametrize("place", [{"first": 0, "second": 0}, TWO, {"first": 2, "second": 0}])
-def test_the_bits_of_one_process(client: Any, place: Any) -> None:
+CLIPPED = partial(Adam, rate=0.01, clip=lambda gradients: clip_by_global_norm(gradients, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("place", "optimizer"), [({"first": 0, "second": 0}, CLIPPED), (TWO, ADAM), ({"first": 2, "second": 0}, CLIPPED)]
+)
+def test_the_bits_of_one_process(client: Any, place: Any, optimizer: Any) -> None:
     loss, parameters = network()
-    here = dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=ADAM)
-    with dist.Split(loss, parameters, client, place=place, micro_batches=3, optimizer=ADAM) as net:
+    here = dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=optimizer)
+    with dist.Split(loss, parameters, client, place=place, micro_batches=3, optimizer=optimizer) as net:
         assert train(net, range(4)) == train(here, range(4))
         assert bits(net) == bits(here)
         assert len(set(net.machines.values())) == len(set(place.values()))
@@ -110,13 +121,13 @@ def test_micro_batches_go_through_at_once(client: Any) -> None:
         with dist.Split(out, [u, v], client, place=TWO, micro_batches=count, optimizer=ADAM) as net:
             net.run(feed)
             best = np.inf
-            for _ in range(12):  # other tests run beside; on a quiet machine one or two are enough, and stay within a tenth
+            for _ in range(12):  # other tests run beside; on a quiet machine one is enough, and stays within a twentieth
                 begun = time.perf_counter()
                 net.step(feed)
                 best = min(best, time.perf_counter() - begun)
-                if best < 1.2 * ideal:
+                if best < 1.1 * ideal:
                     break
-            assert best < 1.2 * ideal
+            assert best < 1.1 * ideal
 
 
 @pytest.mark.parametrize("keep_every", [1, 4])
@@ -237,6 +248,26 @@ def test_an_error_comes_back_with_its_traceback(client: Any) -> None:
         assert 'raise ArithmeticError("too large for this function")' in str(caught.value.__cause__)
         assert any("test_split_machines.py" in note for note in caught.value.__notes__)
         assert net.run({"x": np.ones((4, 4))}) == 1.0
+
+
+def test_an_error_in_one_part_leaves_no_other_waiting(client: Any) -> None:
+    x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
+    with cg.scope("first"):
+        h = cg.tanh(x * u)
+    with cg.scope("second"):
+        out = cg.mean(failing(h * v * x) ** 2)
+    options: dict[str, Any] = {"place": TWO, "micro_batches": 2, "optimizer": ADAM}
+    large = np.vstack([np.ones((2, 4)), np.full((2, 4), 1e3)])  # the second micro-batch fails
+    with dist.Split(out, [u, v], client, **options) as net, dist.Split(out, [u, v], None, **options) as here:
+        for rows in (np.ones((4, 4)), large, large, np.eye(4)):
+            for each in (net, here) if rows is not large else (net,):
+                if rows is large:
+                    with pytest.raises(ArithmeticError, match="too large for this function"):
+                        each.step({"x": rows})
+                else:
+                    each.step({"x": rows})
+        assert bits(net) == bits(here)
+        assert sum(client.run(passes_under_way).values()) == 0  # nothing is left of those that were given up
 
 
 # ------------------------------------------------------------------------------ clusters that are brought down

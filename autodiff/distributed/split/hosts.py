@@ -234,7 +234,7 @@ class Machines:
                     self._lose(address)
                     raise LostError
             return task.result()
-        except OSError as error:
+        except (OSError, KeyError) as error:  # the latter if another process has taken its place
             if task.done() and not task.cancelled() and task.exception() is error:
                 self._lose(address)
                 raise LostError from error

@@ -60,8 +60,6 @@ class Pipeline:
 
     def _packed(self, batches: Sequence[Feed]) -> list[dict[Any, Packed]]:
         """The placeholders' values by key; one that all micro-batches share is packed, and sent, once."""
-        known: dict[int, Packed] = {}
-        return [
-            {("feed", i): known.setdefault(id(feed[node]), pack(feed[node])) for node, i in self.plan.feeds.items()}
-            for feed in batches
-        ]
+        different = {id(value): value for feed in batches for value in feed.values()}
+        known = {number: pack(value) for number, value in different.items()}
+        return [{("feed", i): known[id(feed[node])] for node, i in self.plan.feeds.items()} for feed in batches]

@@ -21,7 +21,7 @@ from .layout import by_scope, completed
 from .parts import LostError, pack, together, unpack, weighed
 from .pipeline import Pipeline
 from .plan import Plan
-from .states import divided, first_state, loaded, require_separable, united
+from .states import clip_of, divided, first_state, loaded, require_separable, united
 
 LOSSES = 10  # how often machines may fall in one call
 
@@ -51,7 +51,8 @@ class Split:
         Into how many parts the rows are cut: the first axis of placeholders for which it was declared as None. Values and
         gradients are their means, weighted by the number of rows.
     optimizer : callable, optional
-        Makes the optimiser of a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`.
+        Makes the optimiser of a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`. Its ``clip``
+        sees the gradients of all parts, which come here for that.
     keep_every : int
         After how many steps the state of all parts is fetched, to be gone on from if a machine falls. Steps taken since are taken
         again, which gives the same bits, so their values are kept here until then.
@@ -276,7 +277,10 @@ class Split:
     async def _take(self, batch: Batch) -> Any:
         """One step: checked by all parts before any takes it."""
         batches, weights = self._feeds.cut(batch)
-        values, _ = await self._there_and_back(batches, weights, "prepare")
+        if self._clip is None:
+            values, _ = await self._there_and_back(batches, weights, "prepare")
+        else:
+            values = await self._clipped(batches, weights)
         tells = self._taken + 1 >= self._keep_every
         self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
         states = await together(self._call(part, "commit", tells) for part in self._owners)
@@ -284,6 +288,16 @@ class Split:
         if tells:
             self._keep(states)
         return values, weights
+
+    async def _clipped(self, batches: list[Batch], weights: list[float]) -> Any:
+        """The values, once all parts are ready to step along gradients that were clipped together."""
+        values, found = await self._slopes(batches, weights)
+        clipped = list(self._clip([found[i] for i in range(len(found))]))  # type: ignore[misc]
+        if len(clipped) != len(found):
+            raise ValueError(f"clip returned {len(clipped)} gradients for {len(found)} parameters")
+        mine = {p: {i: pack(clipped[i]) for i, home in enumerate(self._plan_now.homes) if home == p} for p in self._owners}
+        await together(self._call(part, "prepare", gradients) for part, gradients in mine.items())
+        return values
 
     def _keep(self, states: list[Any]) -> None:
         self._kept = united(dict(zip(self._owners, states, strict=True)), self._plan_now.homes)
@@ -312,12 +326,13 @@ class Split:
         """Cut the graph."""
         plan = Plan(self._output, self._leaves, self._items, completed(self._items, found))
         require_separable(self._optimizer, self._arrays, plan.homes)
+        self._clip = clip_of(self._optimizer, self._arrays, plan.homes)
         make = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)
         self._shipped = {}
         for part in sorted({piece.part for piece in plan.pieces}):
             stages = [(piece.links, piece.shipped) for piece in plan.pieces if piece.part == part]
             arrays = {i: pack(self._arrays[i]) for i, home in enumerate(plan.homes) if home == part}
-            self._shipped[part] = pickle.dumps((stages, arrays, *plan.ways_of(part), make))
+            self._shipped[part] = pickle.dumps((stages, arrays, *plan.ways_of(part), make, self._clip is None))
         self._owners = sorted(set(plan.homes))
         self._plan = plan
 

@@ -38,13 +38,15 @@ def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence
     if make is None or len(set(homes)) < 2:
         return
     made = make([np.array(array) for array in arrays])
-    if made._clip is not None:
-        raise TypeError(
-            "Split: clip= of the optimiser would see the gradients of one part alone; clip where the loss is written, or place "
-            "all parameters in one part"
-        )
     if type(made)._take is not Optimizer._take or type(made)._checked is not Optimizer._checked:
         raise TypeError(f"Split: {type(made).__name__} does not update parameters one by one; place them in one part")
+
+
+def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> Callable[[list[Any]], Any] | None:
+    """What an optimiser changes all gradients by, if they are found in several parts."""
+    if make is None or len(set(homes)) < 2:
+        return None
+    return make([np.array(array) for array in arrays])._clip
 
 
 def loaded(make: Maker | None, arrays: Sequence[Any], state: Mapping[str, Any]) -> State:

@@ -6,13 +6,12 @@ import asyncio
 import contextvars
 import pickle
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from distributed import get_worker, protocol
 
 from .part import Part, StaleError
-from .passing import Mail, Order, Parcel, Pass, Passed
+from .passing import Mail, Order, Parcel, Pass, Passed, Send
 from .telling import Told, result, told
 
 _protocol: Any = protocol  # of which nothing is typed
@@ -28,10 +27,17 @@ class UnreachableError(Exception):
 
 
 class Letter(NamedTuple):
-    """A parcel on its way, in one piece."""
+    """A parcel on its way, in one piece, and which adjoints the answer brings."""
 
     part: int
     epoch: int
+    parcel: Parcel
+    awaited: list[Any]
+
+
+class Answer(NamedTuple):
+    """A parcel on its way back."""
+
     parcel: Parcel
 
 
@@ -77,7 +83,7 @@ class Machine:
             taken = Pass(found, order, self._mail_of(part, order.epoch), self._compute, self._sender(order))
             task = self._passes[part] = asyncio.ensure_future(taken.run())
             while not (await asyncio.wait({task}, timeout=WANTED))[0]:
-                if not self._is_wanted(order.peers[part][1]):
+                if not self._is_wanted():
                     task.cancel()
             if task.cancelled():
                 raise StaleError
@@ -94,35 +100,41 @@ class Machine:
         """The mail of a part in an epoch; that of an earlier one is thrown away."""
         found = self._mail.get(part)
         if found is None or found.epoch < epoch:
+            if found is not None:
+                found.close()
             found = self._mail[part] = Mail(epoch)
         if found.epoch > epoch:
             raise StaleError
         return found
 
-    def _sender(self, order: Order) -> Callable[[int, Parcel], Any]:
+    def _sender(self, order: Order) -> Send:
         here = {part for part, peer in order.peers.items() if part in self.parts and self._is_here(peer)}
 
-        async def send(part: int, parcel: Parcel) -> None:
-            if part in here:
-                self._mail_of(part, order.epoch).put(parcel)
-            else:
-                await self._send(*order.peers[part], Letter(part, order.epoch, parcel))
+        async def send(part: int, parcel: Parcel, awaited: list[Any]) -> Parcel:
+            letter = Letter(part, order.epoch, parcel, awaited)
+            return await (self._delivered(letter) if part in here else self._send(*order.peers[part], letter))
 
         return send
+
+    async def _delivered(self, letter: Letter) -> Parcel:
+        """Leave values for a part, and wait for their adjoints."""
+        mail = self._mail_of(letter.part, letter.epoch)
+        mail.put(letter.parcel)
+        return {key: await mail.take(key) for key in letter.awaited}
 
     # ------------------------------------------------- what differs where a machine is a process of its own
 
     def _is_here(self, peer: tuple[str, str]) -> bool:
         return True
 
-    def _is_wanted(self, name: str) -> bool:
+    def _is_wanted(self) -> bool:
         return True
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function gives, which may take long."""
         return function(*args)
 
-    async def _send(self, address: str, name: str, letter: Letter) -> None:
+    async def _send(self, address: str, name: str, letter: Letter) -> Parcel:
         raise UnreachableError(letter.part)
 
 
@@ -132,14 +144,14 @@ class Resident(Machine):
     def _is_here(self, peer: tuple[str, str]) -> bool:
         return get_worker().state.actors.get(peer[1]) is self
 
-    def _is_wanted(self, name: str) -> bool:
-        return get_worker().state.actors.get(name) is self
+    def _is_wanted(self) -> bool:
+        return any(actor is self for actor in get_worker().state.actors.values())
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
         run = contextvars.copy_context().run
         return await asyncio.get_running_loop().run_in_executor(get_worker().executors["actor"], run, function, *args)
 
-    async def _send(self, address: str, name: str, letter: Letter) -> None:
+    async def _send(self, address: str, name: str, letter: Letter) -> Parcel:
         asked = {"function": "deliver", "actor": name, "args": [_protocol.to_serialize(letter)], "kwargs": {}}
         try:
             answer = await get_worker().rpc(address).actor_execute(**asked)
@@ -147,11 +159,23 @@ class Resident(Machine):
             raise UnreachableError(letter.part) from error
         if answer["status"] != "OK":
             raise answer["exception"]
+        parcel: Parcel = answer["result"].parcel
+        return parcel
 
-    async def deliver(self, letter: Letter) -> None:
-        """Take in what another part has for one of this machine."""
-        with suppress(StaleError):
-            self._mail_of(letter.part, letter.epoch).put(letter.parcel)
+    async def deliver(self, letter: Letter) -> Answer:
+        """Take in what another part has for one of this machine; answer when the adjoints are there, or nobody wants them."""
+        task = asyncio.ensure_future(self._delivered(letter))
+        try:
+            while not (await asyncio.wait({task}, timeout=WANTED))[0]:
+                if not self._is_wanted():
+                    task.cancel()
+            return Answer(task.result())
+        except (StaleError, asyncio.CancelledError):
+            if not task.done():  # this call itself is ended
+                raise
+            return Answer({})  # the pass was given up
+        finally:
+            task.cancel()
 
 
 def _told(function: Callable[..., Any], *args: Any) -> Told:

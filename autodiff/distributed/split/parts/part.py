@@ -34,17 +34,21 @@ class Part:
         Of these ports those to other parts: whether an adjoint comes back, and the part.
     optimizer : bytes or None
         What makes the optimiser.
+    clips : bool
+        Whether gradients are clipped here; else the client has done so, who sees those of all parts.
     """
 
     def __init__(
         self, number: int, stages: Sequence[tuple[Links, bytes]], arrays: Mapping[int, Packed], ways: Mapping[Key, int],
-        lent: Mapping[Key, tuple[bool, int]], optimizer: bytes | None,
+        lent: Mapping[Key, tuple[bool, int]], optimizer: bytes | None, clips: bool,
     ) -> None:  # fmt: skip
         self.number, self.ways, self.lent = number, ways, lent
         self.stages = [(links, StageGraph(graph)) for links, graph in stages]
         self.arrays = {i: unpack(array, own=True) for i, array in arrays.items()}
         make = None if optimizer is None else pickle.loads(optimizer)
         self.optimizer: Optimizer | None = None if make is None or not self.arrays else make(list(self.arrays.values()))
+        if self.optimizer is not None and not clips:
+            self.optimizer._clip = None
         self.epoch = 0
         self.ready: Any = None
 
@@ -58,6 +62,10 @@ class Part:
     def checked(self, gradients: Mapping[int, Any]) -> Any:
         """The gradients of a step that all parts take, or none: made `ready` once all have come so far."""
         return None if self.optimizer is None else self.optimizer._checked([gradients[i] for i in self.arrays])
+
+    def prepare(self, gradients: Mapping[int, Packed]) -> None:
+        """Make a step along given gradients ready."""
+        self.ready = self.checked({i: unpack(g) for i, g in gradients.items()})
 
     def commit(self, tells: bool) -> Any:
         """Take the step that is ready; the state after it, if it is to be told."""

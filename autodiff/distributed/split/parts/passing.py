@@ -1,13 +1,13 @@
 """One pass of some micro-batches through one part, where it lives.
 
-Each stage runs as soon as what it needs is there. Values and adjoints go from part to part at once, without the client: it asks
-every part for its share of the pass, and gets an answer when that is done.
+Each stage runs as soon as what it needs is there. Values go from part to part at once, without the client, and the answer to them
+is their adjoints. The client asks every part for its share of the pass, and gets an answer when that is done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from .telling import told
 
 Compute = Callable[..., Awaitable[Any]]  # compute(function, *args)
 Parcel = dict[Any, Any]  # values by ("value", micro-batch, key), adjoints by ("adjoint", micro-batch, key)
-Send = Callable[[int, Parcel], Awaitable[None]]  # send(part, parcel)
+Send = Callable[[int, Parcel, list[Any]], Awaitable[Parcel]]  # send(part, values, keys of the adjoints that it answers)
 
 
 class Order(NamedTuple):
@@ -78,6 +78,11 @@ class Mail:
         self.epoch = epoch
         self._held: dict[Any, asyncio.Future[Any]] = {}
 
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        for future in self._held.values():
+            future.cancel()
+
     def _future(self, key: Any) -> asyncio.Future[Any]:
         if key not in self._held:
             self._held[key] = asyncio.get_running_loop().create_future()
@@ -113,6 +118,43 @@ async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
         raise
 
 
+class Jobs:
+    """Tasks that are done at the same time, and that may add others."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._end: Any = None
+
+    def add(self, job: Coroutine[Any, Any, Any]) -> None:
+        """Begin another."""
+        task = asyncio.ensure_future(job)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if self._end.done():
+            return
+        if error is not None:
+            self._end.set_exception(error)
+        elif not self._tasks:
+            self._end.set_result(None)
+
+    async def all(self, *jobs: Coroutine[Any, Any, Any]) -> None:
+        """Do these, and what they add, to the end; the first error is raised, when the others were cancelled."""
+        self._end = asyncio.get_running_loop().create_future()
+        for job in jobs:
+            self.add(job)
+        try:
+            await self._end
+        finally:
+            left = list(self._tasks)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+
 class Pass:
     """One pass.
 
@@ -127,20 +169,21 @@ class Pass:
     compute : callable
         Runs a function where it may take long.
     send : callable
-        Brings a parcel to a part.
+        Brings values to a part, and back their adjoints.
     """
 
     def __init__(self, part: Part, order: Order, mail: Mail, compute: Compute, send: Send) -> None:
         self.part, self.order, self.mail, self.compute, self.send = part, order, mail, compute, send
         self.values: dict[int, Packed] = {}
         self.met_nan = False
+        self._jobs = Jobs()
         self._records: dict[Any, Record] = {}
         self._sums: dict[int, dict[int, dict[int, Any]]] = {}  # adjoints of parameters: by micro-batch, and by port
 
     async def run(self) -> Passed:
         """Pass."""
         count = len(self.order.feeds)
-        await together([self._lend(), *[self._through(micro) for micro in range(count)]])
+        await self._jobs.all(self._lend(), *[self._through(micro) for micro in range(count)])
         slopes: dict[int, Packed] = {}
         refused = None
         if self.order.then != "forward" and self.part.arrays:
@@ -154,11 +197,14 @@ class Pass:
     async def _lend(self) -> None:
         """Send parameters to the parts that read them."""
         parcels: dict[int, Parcel] = {}
-        for key, (_, borrower) in self.part.lent.items():
+        awaited: dict[int, list[Any]] = {}
+        for key, (comes_back, borrower) in self.part.lent.items():
             parcels.setdefault(borrower, {})["value", None, key] = self.part.arrays[self.part.ways[key]]
+            backs = range(len(self.order.feeds) if comes_back else 0)
+            awaited.setdefault(borrower, []).extend([("adjoint", micro, key) for micro in backs])
         if parcels:
             packed = await self.compute(lambda: {p: {key: pack(x) for key, x in v.items()} for p, v in parcels.items()})
-            await self._send(packed)
+            self._send(packed, awaited)
 
     async def _through(self, micro: int) -> None:
         """One micro-batch on its way forward, and back."""
@@ -166,10 +212,15 @@ class Pass:
         if self.order.then != "forward":
             await together(self._backward(links, micro) for links, _ in self.part.stages if links.goes_back)
 
-    async def _send(self, parcels: Mapping[int, Parcel]) -> None:
-        """Bring parcels where they belong; those of this part stay."""
+    def _send(self, parcels: Mapping[int, Parcel], awaited: Mapping[int, list[Any]]) -> None:
+        """Bring values where they belong, and let their adjoints be put into the mail; those of this part stay."""
         self.mail.put(parcels.get(self.part.number, {}))
-        await together(self.send(part, parcel) for part, parcel in parcels.items() if part != self.part.number)
+        for part, parcel in parcels.items():
+            if part != self.part.number:
+                self._jobs.add(self._exchange(part, parcel, awaited.get(part, [])))
+
+    async def _exchange(self, part: int, parcel: Parcel, awaited: list[Any]) -> None:
+        self.mail.put(await self.send(part, parcel, awaited if self.order.then != "forward" else []))
 
     # ------------------------------------------------------------------------------------------- forward
 
@@ -180,7 +231,10 @@ class Pass:
             given[key] = await self.mail.take(("value", micro, key))
         for key in links.borrows:
             given[key] = await self.mail.look(("value", None, key))
-        await self._send(await self.compute(self._computed, links, graph, micro, given))
+        awaited: dict[int, list[Any]] = {}
+        for key in links.awaits:
+            awaited.setdefault(links.gives[key], []).append(("adjoint", micro, key))
+        self._send(await self.compute(self._computed, links, graph, micro, given), awaited)
 
     def _computed(self, links: Links, graph: StageGraph, micro: int, given: Mapping[Key, Any]) -> dict[int, Parcel]:
         values: dict[Key, Any] = {}
@@ -207,16 +261,17 @@ class Pass:
     async def _backward(self, links: Links, micro: int) -> None:
         """Pass adjoints back through a stage once all of them are there."""
         given = {key: await self.mail.take(("adjoint", micro, key)) for key in links.awaits}
-        await self._send(await self.compute(self._passed_back, links, micro, given))
+        self.mail.put(await self.compute(self._passed_back, links, micro, given))
 
-    def _passed_back(self, links: Links, micro: int, given: Mapping[Key, Any]) -> dict[int, Parcel]:
+    def _passed_back(self, links: Links, micro: int, given: Mapping[Key, Any]) -> Parcel:
+        """Adjoints for other stages of this part, or for others, who wait for them."""
         record, careful = self._records.pop((links.stage, micro)), self.order.careful
         adjoints = {key: tuple(map(_opened, parts)) for key, parts in given.items()}
         if RESULT in record.ends:
             ones = np.ones_like(unpack(self.values[micro]))
             adjoints[RESULT] = (ones, np.ones(ones.shape)) if careful else (ones,)
         found = record.back({key: adjoints[key] for key in record.ends if key in adjoints}, careful)
-        parcels: dict[int, Parcel] = {}
+        back: Parcel = {}
         for key, parts in found.items():
             self.met_nan |= bool(np.isnan(parts[0]).any())
             if key[0] == "parameter":
@@ -224,10 +279,9 @@ class Pass:
             elif key in self.part.ways:
                 self._add(self.part.ways[key], micro, key[1], parts[0])
             else:
-                where = links.returns[key]
-                sent = parts if where == self.part.number else tuple(map(pack, parts))
-                parcels.setdefault(where, {})["adjoint", micro, key] = sent
-        return parcels
+                stays = links.returns[key] == self.part.number
+                back["adjoint", micro, key] = parts if stays else tuple(map(pack, parts))
+        return back
 
     # ------------------------------------------------------------------------------------- the gradients
 
