@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph.graph import Node
+from compgraph.graph import Node, to_plain
 
 from ..operators import vjp
 from ..rules import Rule, Shared, Variadic, makers
@@ -84,6 +84,37 @@ makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_adj
 def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
     """Adjoints of several results, zero where none has arrived."""
     return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
+
+
+def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
+    """Raise if a function of the user's, called again for a derivative, gives other numbers than when its value was computed.
+
+    Parameters
+    ----------
+    name : str
+        Who asks.
+    before, now : array_like or Node
+        What it gave, and what it gives.
+    scale : float
+        How large the numbers are that `before` is a difference of; what rounding may change is relative to them.
+
+    Raises
+    ------
+    ValueError
+        If they differ by more than rounding, which may depend on where in memory they were computed.
+    """
+    then, found = np.asarray(to_plain(before)), np.asarray(to_plain(now))
+    if found.shape == then.shape:
+        if np.array_equal(found, then, equal_nan=found.dtype.kind in "fc"):
+            return
+        close = float(np.sqrt(np.finfo(np.result_type(found, np.float16)).eps))
+        scale = max(scale, float(np.max(np.abs(then), initial=0)))
+        if np.allclose(found, then, rtol=close, atol=close * scale, equal_nan=True):
+            return
+    raise ValueError(
+        f"{name}: the function gives other numbers now than when its result was computed: it draws random numbers, or an array "
+        "that it uses was written into. Make that an argument, or use a copy (np.copy)"
+    )
 
 
 def has_node(*values: Any) -> bool:

@@ -17,7 +17,7 @@ from ..forward import TangentNode
 from ..operators import as_joint
 from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
 from ..rules import Parts
-from .call import Opaque, has_node
+from .call import Opaque, has_node, require_same
 from .closure import Closure
 
 Function = Callable[..., Any]
@@ -203,11 +203,10 @@ class Checkpoint:
         closure = Closure("checkpoint", self.f, self._given(operands), self.positions, self.wrapped)
         results = [closure.results[i] for i in closure.outs]
         outs = out if isinstance(out, tuple) else (out,)
-        if closure.outs != self.outs or not all(map(_agree, results, outs)):
-            raise ValueError(
-                "checkpoint: the function gave another result when it ran again; it draws random numbers, or an array it "
-                "uses has changed. Make those arguments"
-            )
+        if closure.outs != self.outs:
+            raise ValueError("checkpoint: another part of the result depends on something when the function runs again")
+        for now, before in zip(results, outs, strict=True):
+            require_same("checkpoint", before, now)
         before, now = set(self.closed), set(closure.closed)
         if before - now or any(map(_may_differ, now - before)):
             raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
@@ -222,19 +221,6 @@ def _parts(adjoints: Sequence[Any]) -> Parts:
 def _may_differ(node: Any) -> bool:
     """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
     return bool(node.__class__ not in (OperationalNode, BlankNode) or node.args or memory_of(node))
-
-
-def _agree(node: Any, before: Any) -> bool:
-    """Whether two results are the same but for rounding, which may depend on where in memory they were computed."""
-    now, then = np.asarray(node.plain), np.asarray(to_plain(before))
-    if now.shape != then.shape or now.dtype != then.dtype:
-        return False
-    if np.array_equal(now, then, equal_nan=now.dtype.kind in "fc"):
-        return True
-    if now.dtype.kind not in "fc":
-        return False
-    close = float(np.sqrt(np.finfo(now.dtype).eps))
-    return np.allclose(now, then, rtol=close, atol=close * float(np.max(np.abs(then))), equal_nan=True)
 
 
 _checkpoint = Opaque("checkpoint")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, ConstantNode, Node, as_operands, record, to_plain
+from compgraph.graph import INERT, Node, as_operands, record, saved_constant, to_plain
 from compgraph.graph.context import NoGraph, recording_on
 
 from ..arguments import flatten, unflatten
@@ -113,7 +113,7 @@ class Custom:
             adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
             seed = next((a for a in adjoints if isinstance(a, Node)), None)
             if seed is not None:
-                adjoints = tuple(a if isinstance(a, Node) else ConstantNode.hold(a) for a in adjoints)
+                adjoints = tuple(a if isinstance(a, Node) else saved_constant(a) for a in adjoints)
             return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
 
         return leaves, pull

@@ -18,7 +18,7 @@ from compgraph.guards import note_lengths
 from ..arguments import as_argument
 from ..forward import jvp
 from ..operators import grad, jacrev, value_and_grad, vjp
-from .call import Opaque
+from .call import Opaque, require_same
 from .closure import Closure
 
 Function = Callable[..., Any]
@@ -225,6 +225,7 @@ class Implicit:
     def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
         self.name, self.g, self.solve = name, g, solve
         self.start, self.dtype = start.astype(float), start.dtype
+        self.first: tuple[list[Any], Any] | None = None  # a solution with its parameters, and the residual there
 
     def compute(self, *params: Any) -> Any:
         """The solution."""
@@ -237,6 +238,11 @@ class Implicit:
         plain = np.asarray(to_plain(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
             raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
+        values = to_plain([out, *params])
+        if self.first is not None and all(map(np.array_equal, values, self.first[0])):
+            moved = np.ravel(to_plain(self.g(*values))) - np.ravel(self.first[1])
+            size = float(np.max(np.abs(values[0]), initial=1.0))
+            require_same(self.name, np.zeros(moved.shape), np.linalg.solve(plain, moved), size)
         return matrix
 
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
@@ -262,20 +268,22 @@ def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: F
         raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)
     out = record(_functions[name], operands, {"call": call})
-    require_closed(name, g, [to_plain(out), *operands])
+    values = [to_plain(v) for v in (out, *operands)]
+    call.first = [*map(np.copy, values)], require_closed(name, g, values)
     return out
 
 
 _functions = {name: Opaque(name) for name in ("root", "fixed_point", "minimize")}
 
 
-def require_closed(name: str, g: Function, values: list[Any]) -> None:
-    """Raise a TypeError if a function uses nodes that are not among its arguments; its derivative would miss them."""
-    closure = Closure(name, lambda given: g(*given), [to_plain(v) for v in values], range(len(values)))
+def require_closed(name: str, g: Function, values: list[Any]) -> Any:
+    """What a function gives; a TypeError if it uses nodes that are not among its arguments: its derivative would miss them."""
+    closure = Closure(name, lambda given: g(*given), values, range(len(values)))
     used = [n for n in closure.closed if n.__class__ not in INERT]
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
+    return to_plain(closure.results[0])
 
 
 def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:

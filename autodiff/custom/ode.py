@@ -13,7 +13,7 @@ from compgraph.graph.context import NoGraph
 from ..arguments import as_argument
 from ..forward import jvp
 from ..operators import vjp
-from .call import Opaque
+from .call import Opaque, require_same
 from .implicit import laid_out, require_closed
 
 Function = Callable[..., Any]
@@ -76,7 +76,8 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
         raise ValueError("odeint: the times must be a vector of two or more that increase, or decrease")
     call = Solution(f, {"method": method, "rtol": rtol, "atol": atol})
     out = record(_odeint, operands, {"call": call})
-    require_closed("odeint", f, [y0, t[0], *(to_plain(p) for p in operands[2:])])
+    require_closed("odeint", f, [y0, t[0], *rest])
+    call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_plain(out), t, *rest)
     return out
 
 
@@ -86,6 +87,7 @@ class Solution:
     def __init__(self, f: Function, options: dict[str, Any]) -> None:
         self.f = f
         self.options = options
+        self.first: tuple[list[Any], Any] | None = None  # the operands of a solution, and the rates at its times
 
     def compute(self, y0: Any, t: Any, *params: Any) -> Any:
         """The states at the times."""
@@ -107,12 +109,24 @@ class Solution:
             raise RuntimeError(f"odeint: the solver failed: {solved.message}")
         return solved.y.T.reshape(len(t), *y0.shape).astype(np.result_type(y0, t, *params))
 
+    def rates(self, out: Any, t: Any, *params: Any) -> Any:
+        """The plain rates at all times."""
+        with NoGraph():
+            return np.stack([to_plain(self.f(out[i], t[i], *params)) for i in range(len(t))])
+
+    def _require_same(self, out: Any, *operands: Any) -> None:
+        """Raise if the function gives other rates now than it gave when the solution was found."""
+        values = to_plain(list(operands))
+        if self.first is not None and all(map(np.array_equal, values, self.first[0])):
+            require_same("odeint", self.first[1], self.rates(to_plain(out), *values[1:]))
+
     def again(self, f: Function, y0: Any, t: Any, *params: Any) -> Any:
         """The solution of another equation, to the same tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
     def pull(self, adjoint: Any, out: Any, y0: Any, t: Any, *params: Any) -> list[Any]:
         """The adjoints of the first state, the times and the parameters."""
+        self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         sizes = [int(np.size(p)) for p in params]
 
@@ -136,6 +150,7 @@ class Solution:
 
     def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> Any:
         """The tangent of the states from that of the first state, of the times, or of one parameter."""
+        self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         k = position - 2
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import VARYING, ConstantNode, Node, memory_of, next_tick, plainly, record, solid, walk
+from compgraph.graph import VARYING, Node, memory_of, next_tick, plainly, record, saved_constant, solid, walk
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -156,4 +156,4 @@ def connected(tangent: Any, primal: Any) -> Any:
     if isinstance(tangent, Node) or not isinstance(primal, Node):
         return tangent
     tangent = np.ones_like(primal) * tangent
-    return tangent if isinstance(tangent, Node) else ConstantNode.hold(tangent)
+    return tangent if isinstance(tangent, Node) else saved_constant(tangent)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Node
+from compgraph.graph import Node, saved_constant
 from compgraph.graph.context import recording_on, watched
 from compgraph.guards import note_lengths
 
@@ -78,7 +78,7 @@ class Linearization:
             each = [self.pull_one(seed, support) for seed in seeds]
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
-            start = ConstantNode.hold(seeds) if self.live else seeds
+            start = saved_constant(seeds) if self.live else seeds
             nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
             found = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
@@ -87,7 +87,7 @@ class Linearization:
         """The adjoints of the inputs from a plain one of the output, also where there are writes."""
         inputs = self.inputs
         with self.recording():
-            start = ConstantNode.hold(seed) if self.live else seed
+            start = saved_constant(seed) if self.live else seed
             nodes = collect(self.out, stop=inputs) if self.written else self.nodes
             found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
@@ -99,7 +99,7 @@ class Linearization:
         """
         with self.recording():
             if self.live:
-                tangents = {x: t if isinstance(t, Node) else ConstantNode.hold(t) for x, t in tangents.items()}
+                tangents = {x: t if isinstance(t, Node) else saved_constant(t) for x, t in tangents.items()}
             found = push_through(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 

@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, NO_OPTIONS, VARYING, InputNode, Node, next_tick, owner_of, record, root_of
+from compgraph.graph import (
+    INERT,
+    NO_OPTIONS,
+    VARYING,
+    InputNode,
+    Node,
+    next_tick,
+    owner_of,
+    record,
+    require_unchanged,
+    root_of,
+)
 from compgraph.graph.context import watched
 
 from ..rules import DEFERRED, RuleErrors, Shared, added, as_node, conform
@@ -57,6 +68,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
                 append(operand)
             if operand.tick > node.tick:
                 late = True
+    require_unchanged(found)
     found.sort(key=_by_tick, reverse=True)
     if late or watched() is not None or any(map(_memory, found)):
         return events_of(output, found, stop)

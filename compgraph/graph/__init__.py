@@ -6,7 +6,6 @@ numbers from code that does not ask nodes, and `interpreter` finds the user's li
 
 from .aliasing import laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
 from .buffer_twin import Twin, value_at
-from .collector import collector
 from .history import hollow_out, recover
 from .kinds import (
     ACTIVE,
@@ -26,6 +25,8 @@ from .kinds import (
     ScalarNode,
     VariableNode,
     beginnings,
+    input_over,
+    leaf_like,
     like,
     remade,
     require_unsealed,
@@ -48,21 +49,23 @@ from .node import (
     require_history,
     snapshot,
 )
-from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
+from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .promotable import PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
-from .record import adopted, attach, inert, input_over, is_hollow, leaf_like, operation, record, solid, use
+from .record import adopted, attach, inert, is_hollow, operation, record, solid, use
+from .saved import is_plain, require_unchanged, saved, saved_constant
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
-from .write_log import Memory, Write, by_tick, interrupted, memory_of
+from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING", "BlankNode",
-    "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint",
-    "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin",
-    "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings", "breadth_first", "by_tick",
-    "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over",
-    "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of",
-    "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as",
-    "plainly", "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_graph_sent",
-    "require_history", "require_unsealed", "root_of", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order",
-    "use", "value_at", "viewed_by", "walk", "window",
+    "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING",
+    "BlankNode", "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode",
+    "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
+    "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",
+    "breadth_first", "by_tick", "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node",
+    "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain", "laid", "last_places", "leaf",
+    "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself",
+    "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record", "recover", "remade",
+    "require_computed", "require_graph_sent", "require_history", "require_unchanged", "require_unsealed", "root_of", "saved",
+    "saved_constant", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order", "use", "value_at", "viewed_by",
+    "walk", "window",
 ]  # fmt: skip

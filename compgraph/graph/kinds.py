@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
 from .context import automatic_name, default_float, is_recording, sealed_until
-from .hollow import body_of
+from .hollow import bodies, body_of
 from .interpreter import source_lines
 from .node import (
     ConstantNode,
@@ -257,3 +257,17 @@ def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     name = None if isinstance(item, Joint) else item._name
     plain = item.plain if plain is None else plain
     return placed_as(item, remade(item.__class__, plain, item.function, args, item.options, item.tick, name))
+
+
+def input_over(argument: Any) -> Any:
+    """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
+    if argument.__class__ in operations.SAME_BITS:
+        node = leaf(np.asarray(argument), InputNode, None)
+        node.plain = argument
+        return node
+    return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
+
+
+def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
+    """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
+    return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)

@@ -28,8 +28,8 @@ class Layout(np.ndarray):
         "tick",
     )  # fmt: skip
 
-    def numbers_now(self) -> Any:
-        """The present numbers as a plain array that nobody changes later; only arrays that are no nodes have it."""
+    def numbers_now(self, function: Any = None) -> Any:
+        """The present numbers as an operand of `function`, which nobody changes later; only arrays that are no nodes have it."""
         raise NotImplementedError
 
 

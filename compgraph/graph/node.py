@@ -53,8 +53,8 @@ class Node(Layout):
     function : callable or None
         What computed the value from `args`; None for a leaf.
     args : tuple
-        The operands as they were given: nodes, and plain arrays held by reference. Of an output of an operation with several,
-        the `Joint` alone.
+        The operands: nodes as they were given, plain arrays as they were then (see `saved`). Of an output of an operation with
+        several, the `Joint` alone.
     options : dict
         Keyword arguments of `function`.
     edges : tuple of int

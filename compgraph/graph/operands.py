@@ -15,7 +15,8 @@ from .record import adopted
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
-RAW: frozenset[Any] = frozenset({float, int, bool, ndarray, np.float64, np.float32, np.int64})
+NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float64, np.float32, np.int64})
+RAW = NUMBERS | {ndarray}
 FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
 
 
@@ -27,7 +28,7 @@ def as_operand(value: Any) -> Any:
     if isinstance(value, Node):
         return value
     if isinstance(value, Layout) and value.dtype.kind in "biufc":
-        return value.numbers_now()
+        return value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")

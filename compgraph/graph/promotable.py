@@ -23,6 +23,7 @@ from .layout import Layout, TangentLayout
 from .node import InertNode, Node, fill, new_view
 from .operands import to_plain
 from .record import record
+from .saved import LARGE, UNREAD, note_written, same_bits, watched
 
 ndarray = np.ndarray
 
@@ -47,15 +48,23 @@ class Promotable(Layout):
             return array[()]
         if array.__class__ is ndarray and array.dtype.kind in "fc":
             return new_view(array, _FRESH[self.__class__])
+        if array is self and self.is_given:  # by out=, or an operator in place
+            note_written(self)
         return array
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for kind in types:
             if issubclass(kind, Node):
                 return NotImplemented
+        if function in _WRITING or "out" in kwargs:
+            for array in (*args[:1], kwargs.get("out")):
+                if getattr(array, "is_given", False):
+                    note_written(array)
         return ndarray.__array_function__(self, function, types, args, kwargs)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self.is_given:
+            note_written(self)
         if value.__class__ in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
             ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
         elif not _is_followed(value):
@@ -68,16 +77,19 @@ class Promotable(Layout):
         """As ``ndarray.fill``."""
         self[...] = value
 
-    def numbers_now(self) -> Any:
-        """The present numbers as a plain array that nobody changes later: an operand as the graph keeps it.
+    def numbers_now(self, function: Any = None) -> Any:
+        """The present numbers as a plain array that nobody changes later: an operand of `function` as the graph keeps it.
 
-        It is a copy, shared by all operations until the numbers change; of a `Given` it is the caller's memory, not copied.
+        It is a copy, shared by all operations until the numbers change. A large array of the caller's is not copied; see `saved`.
         """
-        if self.is_given:
-            return new_view(self, ndarray)
+        plain = new_view(self, ndarray)
         kept = getattr(self, "_operands", None)
-        if kept is None or not _same_bits(kept, self):
-            kept = self._operands = np.array(self, subok=False, order="K")
+        if self.is_given and plain.nbytes > LARGE:
+            if function not in UNREAD and kept is None:
+                kept = self._operands = watched(plain, True)  # and by what it is seen to be written into
+            return plain if kept is None else kept
+        if kept is None or not same_bits(kept, plain):
+            kept = self._operands = plain.copy("K")
         return kept
 
     def __reduce__(self) -> Any:
@@ -115,6 +127,7 @@ _FRESH: dict[type, type] = {
 }  # fmt: skip
 PROMOTABLE = frozenset(_FRESH)
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
+_WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
 _PRUNED = 16  # views that are remembered before the dead ones are dropped
 
 
@@ -138,15 +151,6 @@ def holds_node(value: Any) -> bool:
     if value.__class__ is list or value.__class__ is tuple:
         return any(map(holds_node, value))
     return isinstance(value, Node)
-
-
-def _same_bits(one: Any, other: Any) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if one.dtype.kind == "f" and one.dtype.itemsize == 8:
-        one, other = np.ndarray.view(one, np.int64), np.ndarray.view(new_view(other, ndarray), np.int64)
-        return bool((one == other).all())
-    return bool(np.array_equal(one, new_view(other, ndarray)))
 
 
 def _is_followed(value: Any) -> bool:
@@ -261,7 +265,22 @@ def _part(name: str) -> property:
     return property(read, write)
 
 
+def _noting(name: str) -> Any:
+    """A method of an array of the caller's that writes into it."""
+    by_numpy = getattr(Promotable, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note_written(self)
+        return by_numpy(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
 for _name in ("dot", "clip", "choose", "searchsorted", "put"):
     setattr(Promotable, _name, _asking(_name))
 for _name in ("real", "imag", "flat"):
     setattr(Promotable, _name, _part(_name))
+for _name in ("put", "sort", "partition", "setfield", "byteswap"):
+    for _kind in (Given, TangentGiven):
+        setattr(_kind, _name, _noting(_name))

@@ -12,7 +12,7 @@ from .aliasing import owner_of
 from .context import apart, is_deriving, is_quick, is_recording, watched
 from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
-from .kinds import ACTIVE, USED, BlankNode, InertBlankNode, InertScalarNode, InputNode, Joint, ScalarNode
+from .kinds import ACTIVE, USED, InertBlankNode, InertScalarNode, Joint, ScalarNode
 from .layout import Layout
 from .node import (
     NO_OPTIONS,
@@ -22,12 +22,12 @@ from .node import (
     describe,
     fill,
     in_scopes,
-    leaf,
     ndarray,
     new_view,
     next_tick,
     require_history,
 )
+from .saved import is_plain, saved, saved_options
 
 
 def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
@@ -47,7 +47,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     Node, tuple of Node, or plain NumPy result
         What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
     """
-    values, edges, active = [], [], False
+    values, edges, active, raw = [], [], False, False
     top: Any = None
     for position, operand in enumerate(args):
         if isinstance(operand, Node):
@@ -62,13 +62,19 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
                 active = active or operand.__class__ in ACTIVE
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
-        elif operand.__class__ is ndarray and operand.dtype is OBJECT and adopted(operand) is not operand:
-            return record(function, tuple(map(adopted, args)), options)
-        elif isinstance(operand, Layout):  # it may be changed later
-            return record(function, tuple([a.numbers_now() if a is operand else a for a in args]), options)
+        elif operand.__class__ is ndarray:
+            if operand.dtype is OBJECT and adopted(operand) is not operand:
+                return record(function, tuple(map(adopted, args)), options)
+            values.append(operand)
+            raw = True
+        elif isinstance(operand, Layout):
+            values.append(new_view(operand, ndarray))
+            raw = True
         else:
             values.append(operand)
     if top is not None:
+        if raw:
+            args = tuple([new_view(a, ndarray) if is_plain(a) else a for a in args])
         return type(top).carry(top.level, function, args, options)
     value = function(*values, **options)
     if not edges or not is_recording():
@@ -76,6 +82,10 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             take(args[position])
         return value
     active = active and function not in operations.PIECEWISE
+    if raw:
+        args = tuple([saved(a, function) if is_plain(a) else a for a in args])
+    if options:
+        options = saved_options(options)
     if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
         result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
     else:
@@ -332,17 +342,3 @@ def solid(node: Any) -> Any:
 def inert(value: Any) -> Any:
     """A value as a node without operands that no adjoint passes."""
     return fill(_wrapped(value, False), None, (), ())
-
-
-def input_over(argument: Any) -> Any:
-    """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
-    if argument.__class__ in operations.SAME_BITS:
-        node = leaf(np.asarray(argument), InputNode, None)
-        node.plain = argument
-        return node
-    return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
-
-
-def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
-    """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
-    return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)

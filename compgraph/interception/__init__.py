@@ -5,8 +5,11 @@ are given other code, once, that looks for nodes among the arguments; everything
 is found stands in the room `scipy`. ``README.md`` tells the whole.
 """
 
+from .arrivals import Arrivals, is_loading
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .names import intercepted, interception, lent
 
-__all__ = ["behind", "exchange", "holds_node", "intercepted", "interception", "lent", "original_of", "switch"]
+__all__ = [
+    "Arrivals", "behind", "exchange", "holds_node", "intercepted", "interception", "is_loading", "lent", "original_of", "switch",
+]  # fmt: skip

@@ -15,12 +15,14 @@ from ..graph import (
     LEFT,
     Node,
     has_history,
+    is_plain,
     operation,
     record,
     recover,
     require_computed,
     require_graph_sent,
     require_history,
+    saved,
     to_plain,
     token_for_dask,
 )
@@ -44,20 +46,15 @@ def _method(function: Any) -> Any:
     return method
 
 
-_MANY = frozenset({tuple, list})
 _LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are no nodes and never change
-_USUAL = _LASTING | {ndarray}
 
 
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ not in _USUAL:
-        if index.__class__ not in _MANY:
-            require_computed(index, "an index")
-        elif not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
-            require_computed(index, "an index")
-            index = _own_index(index)
-            if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
-                return record(ops.getitem, (self, *index))
+    if index.__class__ not in _LASTING and not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
+        require_computed(index, "an index")
+        index = _own_index(index)
+        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+            return record(ops.getitem, (self, *index))
     if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
@@ -67,10 +64,12 @@ def _getitem(self: Node, index: Any) -> Any:
 
 
 def _own_index(index: Any) -> Any:
-    """An index with arrays in place of lists, which the caller might change later."""
+    """An index with arrays of our own in place of lists and arrays, which the caller might change later."""
     if index.__class__ is tuple:
-        return tuple([_own_index(part) if part.__class__ is list else part for part in index])
-    return np.array(index) if index else index
+        return tuple([part if part.__class__ in _LASTING else _own_index(part) for part in index])
+    if index.__class__ is list:
+        return np.array(index) if index else index
+    return saved(index) if is_plain(index) else index
 
 
 def _reshape(self: Node, *shape: Any, **options: Any) -> Any:

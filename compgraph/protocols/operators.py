@@ -16,6 +16,7 @@ from ..graph import (
     BOTH,
     FAMILIAR,
     LEFT,
+    NUMBERS,
     RAW,
     RIGHT,
     Node,
@@ -26,6 +27,7 @@ from ..graph import (
     recover,
     require_history,
     root_of,
+    saved,
     to_plain,
 )
 from ..graph.context import is_quick
@@ -44,7 +46,9 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if quick and self.__class__ in ACTIVE and is_quick():
             kind = other.__class__
             try:
-                if kind in RAW:
+                if kind is ndarray:
+                    return operation(compute(self.plain, other), function, (self, saved(other, function)), LEFT)
+                if kind in NUMBERS:
                     return operation(compute(self.plain, other), function, (self, other), LEFT)
                 if kind in ACTIVE:
                     return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
@@ -61,7 +65,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if other.__class__ in RAW:
             if quick and self.__class__ in ACTIVE and is_quick():
                 try:
-                    return operation(compute(other, self.plain), function, (other, self), RIGHT)
+                    value = compute(other, self.plain)
+                    return operation(
+                        value, function, (saved(other, function) if other.__class__ is ndarray else other, self), RIGHT
+                    )
                 except AttributeError as error:
                     recover(error, self)
             return record(function, (other, self))

@@ -13,7 +13,7 @@ from ..graph import (
     FAMILIAR,
     LEFT,
     NO_OPTIONS,
-    RAW,
+    NUMBERS,
     RIGHT,
     Node,
     as_operand,
@@ -24,6 +24,7 @@ from ..graph import (
     promoted,
     record,
     recover,
+    saved,
     to_plain,
 )
 from ..graph.context import is_quick
@@ -31,6 +32,8 @@ from ..graph.interpreter import source_lines
 from ..inplace import ufunc_at, write_out, write_where
 from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
+
+ndarray = np.ndarray
 
 
 def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -45,12 +48,17 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
             else:
                 a, b = inputs
                 if a.__class__ in ACTIVE:
-                    if b.__class__ in RAW:
+                    if b.__class__ is ndarray:
+                        return operation(ufunc(a.plain, b), ufunc, (a, saved(b, ufunc)), LEFT)
+                    if b.__class__ in NUMBERS:
                         return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
                     if b.__class__ in ACTIVE:
                         return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
-                elif a.__class__ in RAW and b.__class__ in ACTIVE:
-                    return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
+                elif b.__class__ in ACTIVE:
+                    if a.__class__ is ndarray:
+                        return operation(ufunc(a, b.plain), ufunc, (saved(a, ufunc), b), RIGHT)
+                    if a.__class__ in NUMBERS:
+                        return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
             recover(error, *inputs)
     if not FAMILIAR.issuperset(map(type, inputs)):

@@ -1,4 +1,4 @@
-"""The families of SciPy's functions. The policy of each is entered once its module was imported."""
+"""The families of SciPy's functions. The policy of each is entered once its module was imported, even if that is much later."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from ..graph import beginnings
 from ..graph.context import renewed
+from ..interception import Arrivals, is_loading
 from .entering import enter
 from .policy import Policy
 
@@ -38,22 +39,54 @@ _entered: set[str] = set()
 _answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
 _told: list[Callable[[str], None]] = []
 _lock = renewed(threading.RLock())
+_waiting: list[str] = []
+_is_entering = False
 _seen = 0
 
 
 def enter_imported() -> None:
-    """Enter the families whose modules of SciPy have been imported since the last call."""
+    """Enter the families whose modules of SciPy have been imported since the last call, and others as they are imported."""
     global _seen
     if len(sys.modules) == _seen:
         return
     with _lock:
+        if not _seen:
+            sys.meta_path.insert(0, Arrivals(FAMILIES, _arrived))
         _seen = len(sys.modules)
-        for module, family in FAMILIES.items():
-            if module in sys.modules and module not in _entered:
+        _waiting.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
+        _enter_waiting()
+
+
+def _arrived(modules: list[str]) -> None:
+    """Enter the families of modules that were loaded just now: within a function that is differentiated, say.
+
+    A thread that loads a module holds the lock of that import, for which one that enters families may wait. So this does not
+    wait for the latter; it finds what has arrived.
+    """
+    _waiting.extend(modules)
+    if _lock.acquire(blocking=False):
+        try:
+            _enter_waiting()
+        finally:
+            _lock.release()
+
+
+def _enter_waiting() -> None:
+    """Enter one after the other; what arrives meanwhile, since a policy imports it, comes after."""
+    global _is_entering
+    if _is_entering:
+        return
+    _is_entering = True
+    try:
+        while _waiting:
+            module = _waiting.pop(0)
+            if module not in _entered:
                 _entered.add(module)
-                enter(policy_of(family))
+                enter(policy_of(FAMILIES[module]))
                 for told in _told:
                     told(module)
+    finally:
+        _is_entering = False
 
 
 def when_entered(told: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, 
 from compgraph.graph.context import is_recording, recording_on
 
 from ...reverse import collect, sweep
-from ..call import Opaque, has_node
+from ..call import Opaque, has_node, require_same
 
 Function = Callable[..., Any]
 
@@ -32,6 +32,8 @@ class Watch:
         A result with a tangent, of the highest level that was met.
     seen : bool
         Whether a result was a node.
+    known : dict
+        What the function gave where it was a node, by place, of functions of one number.
     """
 
     def __init__(self, f: Function) -> None:
@@ -39,6 +41,7 @@ class Watch:
         self.closed: dict[Any, None] = {}
         self.top: Any = None
         self.seen = False
+        self.known: dict[Any, Any] = {}
 
     def __call__(self, *x: Any) -> Any:
         """What the function gives, without its history."""
@@ -54,6 +57,8 @@ class Watch:
                 self.top = found
         elif is_recording():
             self.closed.update(dict.fromkeys(closed_nodes(found, self.start)))
+        if len(x) == 1 and isinstance(x[0], float):
+            self.known[x] = found.plain
         return found.plain
 
 
@@ -105,7 +110,7 @@ def functional(
         return watch.top.like(_array(primal), _array(tangent))
     if not watch.closed or not is_recording():
         return value
-    return record(_functional, tuple(watch.closed), {"call": Functional(apply, f, list(watch.closed), _array(value))})
+    return record(_functional, tuple(watch.closed), {"call": Functional(apply, f, watch, _array(value))})
 
 
 def _array(value: Any) -> Any:
@@ -123,8 +128,8 @@ def _split(found: Any, level: int, top: Any) -> tuple[Any, Any]:
 class Functional:
     """One value of a linear functional."""
 
-    def __init__(self, apply: Function, f: Function, closed: list[Any], value: Any) -> None:
-        self.apply, self.f, self.closed, self.value = apply, f, closed, value
+    def __init__(self, apply: Function, f: Function, watch: Watch, value: Any) -> None:
+        self.apply, self.f, self.closed, self.known, self.value = apply, f, list(watch.closed), watch.known, value
 
     def compute(self, *operands: Any) -> Any:
         """The value that was found."""
@@ -162,6 +167,8 @@ class Functional:
             result = gathered(self.f(*x))
             if not isinstance(result, Node):
                 return np.zeros(sum(n.size for n in wanted))
+            if x in self.known:
+                require_same("the function of an integral", self.known[x], result)
             seed = np.ones(result.shape, result.dtype)[()] if seed is None else seed
             nodes = collect(result, stop=wanted)
             found = sweep(nodes, result, seed, set(wanted), recorded, frozenset(wanted))

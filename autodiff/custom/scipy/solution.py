@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, attach, describe, gathered, memory_of, to_plain
+from compgraph.graph import INERT, Node, attach, describe, gathered, is_plain, memory_of, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 
 from ...forward import TangentNode
 from ...reverse import collect, connected_zeros, owned, sweep
-from ..call import Opaque, has_node
+from ..call import Opaque, has_node, require_same
 from ..closure import Closure
 from ..implicit import jacobian_of
 
@@ -60,6 +60,7 @@ def solution(
     """
     if not np.size(x):
         return x
+    leaves = [saved(leaf) if is_plain(leaf) else leaf for leaf in leaves]
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Node) and leaf.__class__ not in INERT]
     flat = _flat(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
@@ -76,7 +77,7 @@ def solution(
             )
     if name not in _functions:
         _functions[name] = Opaque(name)
-    call = Solution(name, flat, x, leaves, positions, closure.closed, again, verify)
+    call = Solution(name, flat, x, leaves, positions, closure, again, verify)
     return attach(x, _functions[name], operands, {"call": call})
 
 
@@ -104,8 +105,11 @@ def _primal(value: Any, level: int) -> Any:
     return value.primal if isinstance(value, TangentNode) and value.level == level else value
 
 
-def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None) -> Any:
-    """What leads from what a solver found to the solution: Newton's steps, on plain numbers."""
+def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None, before: Any = None) -> Any:
+    """What leads from what a solver found to the solution: Newton's steps, on plain numbers.
+
+    `before` is the residual where the solver ended, if that is known: it must be so still.
+    """
     with NoGraph():
         at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
         floor = 4 * np.finfo(np.result_type(at.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
@@ -113,6 +117,9 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
         for _ in range(STEPS):
             value = np.asarray(to_plain(residual([at[()], *leaves])))
             matrix = regular(name, to_plain(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
+            if before is not None:
+                require_same(name, np.zeros(value.shape), np.linalg.solve(matrix, value - before), size)
+                before = None
             step = np.linalg.solve(matrix, -value)
             length = float(np.max(np.abs(step)))
             if not length <= FAR * size:
@@ -142,9 +149,10 @@ class Solution:
     """One solution: what its derivative takes."""
 
     def __init__(
-        self, name: str, residual: Residual, x: Any, leaves: Any, positions: list[int], closed: list[Any], again: Any, verify: Any
+        self, name: str, residual: Residual, x: Any, leaves: Any, positions: list[int], closure: Closure, again: Any, verify: Any
     ) -> None:
-        self.name, self.residual, self.closed, self.again, self.positions = name, residual, closed, again, positions
+        self.name, self.residual, self.closed, self.again, self.positions = name, residual, closure.closed, again, positions
+        self._first = to_plain([x, *leaves]), to_plain(closure.results[0])
         self.verify = verify
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
@@ -174,7 +182,9 @@ class Solution:
         key = [*plain, *self.closed]
         before = [] if self._kept is None else self._kept[0]
         if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
-            self._kept = key, polishing(self.name, self.residual, plain[0], plain[1:], self.verify)
+            is_first = all(map(np.array_equal, plain, self._first[0]))
+            before = self._first[1] if is_first else None
+            self._kept = key, polishing(self.name, self.residual, plain[0], plain[1:], self.verify, before)
         return out + self._kept[1]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:

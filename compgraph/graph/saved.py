@@ -1,0 +1,177 @@
+"""Plain arrays among operands, kept as they are when an operation is recorded: a write into one later changes no derivative.
+
+A copy is made of arrays up to `LARGE` bytes. Larger ones are held by reference and compared when a derivative is asked for: all
+their numbers up to `HUGE` bytes, beyond that, since reading them would take as long as the operation, a sample.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .context import is_deriving
+from .layout import Layout
+from .node import ConstantNode, Node
+
+ndarray = np.ndarray
+LARGE, HUGE = 1 << 20, 1 << 24  # bytes
+_SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations that are given the same numbers
+_SAMPLED = 1 << 13  # elements of a sample
+UNREAD = frozenset({np.add, np.subtract})  # whose derivatives need no operand
+_FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
+
+# By the id of an array, weak references to it and to the copy made of it last; by that of a view of a large array, the view,
+# whether a sample of it is compared, and the fingerprint of what its numbers were, None once it was seen to be written into.
+_copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
+_views: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
+
+
+def saved(array: Any, function: Any = None) -> Any:
+    """A plain array as an operand of `function` that is recorded now.
+
+    Parameters
+    ----------
+    array : ndarray
+        The caller's, who may change it later.
+    function : callable, optional
+        What is recorded; of one whose derivative does not read its operands, large arrays need no watching.
+
+    Returns
+    -------
+    ndarray
+        A copy, or for a large array a view that `require_unchanged` knows.
+    """
+    size = array.nbytes
+    if size <= _SHARED and array.__class__ is ndarray:
+        return array.copy("K")
+    if isinstance(array, Layout):
+        return array.numbers_now(function)
+    if is_deriving():  # by a rule, whose arrays nobody writes into
+        return array
+    if size > LARGE:
+        return array if function in UNREAD else watched(array, size > HUGE)
+    return _shared_copy(array)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is an array and no node."""
+    return isinstance(value, ndarray) and not isinstance(value, Node)
+
+
+def saved_constant(value: Any) -> ConstantNode:
+    """A plain number or array of the caller's as a constant node, as it is now."""
+    return ConstantNode.hold(saved(value) if is_plain(value) else value)
+
+
+def saved_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of an operation, with the plain arrays among them `saved`."""
+    if any(map(is_plain, options.values())):
+        return {name: saved(value) if is_plain(value) else value for name, value in options.items()}
+    return options
+
+
+def _shared_copy(array: Any) -> Any:
+    known = _copies.get(id(array))
+    if known is not None and known[0]() is array:
+        copy = known[1]()
+        if copy is not None and same_bits(copy, array):
+            return copy
+    key, copy = id(array), array.copy("K")
+
+    def forget(reference: Any) -> None:
+        if _copies.get(key, (None, None))[1] is reference:
+            del _copies[key]
+
+    _copies[key] = weakref.ref(array), weakref.ref(copy, forget)
+    return copy
+
+
+def watched(array: Any, is_sampled: bool) -> Any:
+    """A view of a large array that `require_unchanged` knows, by all its numbers or a sample of them."""
+    view = array.view()
+    key = id(view)
+    remembered = weakref.ref(view, lambda reference: _views.pop(key, None))
+    _views[key] = remembered, is_sampled, fingerprint(_sample(view) if is_sampled else view)
+    return view
+
+
+def note_written(array: Any) -> None:
+    """Remember that an array is written into: `require_unchanged` raises for each array watched that shares its memory."""
+    for key, (remembered, is_sampled, _) in tuple(_views.items()):
+        view = remembered()
+        if view is not None and np.may_share_memory(view, array):
+            _views[key] = remembered, is_sampled, None
+
+
+def _sample(array: Any) -> Any:
+    """Some numbers of an array, evenly spread; by an odd step, since rows often have an even length."""
+    step = array.size // _SAMPLED | 1
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return array.ravel("K")[::step]
+    return array.flat[::step]
+
+
+def require_unchanged(nodes: Iterable[Any]) -> None:
+    """Raise if a large plain array that an operation was given has other numbers now.
+
+    Parameters
+    ----------
+    nodes : iterable of Node or Joint
+        The operations of which a derivative is asked.
+
+    Raises
+    ------
+    ValueError
+        It names the operation and its line.
+    """
+    if not _views:
+        return
+    checked = set()
+    for node in nodes:
+        for operand in (*node.args, *_parts_of_index(node), *node.options.values()):
+            if id(operand) in checked or id(operand) not in _views:
+                continue
+            checked.add(id(operand))
+            _, is_sampled, before = _views[id(operand)]
+            if before != fingerprint(_sample(operand) if is_sampled else operand):
+                line = f" ({node.line})" if getattr(node, "line", None) else ""
+                raise ValueError(
+                    f"a plain array (shape {operand.shape}, {operand.dtype}) that {node.opname}{line} was given has been written "
+                    "into since, so the derivative of what was computed is not known any more; give the operation a copy: "
+                    "np.copy(a), or write into a new array"
+                )
+
+
+def _parts_of_index(node: Any) -> Any:
+    return node.args[1] if len(node.args) == 2 and node.args[1].__class__ is tuple else ()
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two plain arrays have the same shape, dtype and bits; of other dtypes than numbers of 8 bytes, equal numbers do."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.nbytes <= _SHARED:
+        return bool(one.tobytes() == other.tobytes())
+    if one.itemsize == 8:
+        return bool((one.view(np.int64) == other.view(np.int64)).all())
+    return bool(np.array_equal(one, other))
+
+
+def fingerprint(array: Any) -> int:
+    """A number that is another one when any bit of an array is: sums modulo 2**64 of its words, each by a factor of its place."""
+    array = array[tuple([slice(None) if step else slice(1) for step in array.strides])]  # what is broadcast counts once
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return _fingerprint(array.ravel("K"))
+    parts = np.nditer(array, flags=["external_loop", "buffered", "zerosize_ok"], order="K", buffersize=1 << 16)
+    return hash(tuple([_fingerprint(np.ascontiguousarray(part)) for part in parts]))
+
+
+def _fingerprint(array: Any) -> int:
+    """The `fingerprint` of a contiguous array of one axis."""
+    octets = array.view(np.uint8)
+    whole = octets.size // _FACTORS.nbytes * _FACTORS.nbytes
+    blocks = octets[:whole].view(np.int64).reshape(-1, _FACTORS.size)
+    return hash((np.einsum("ij,j->i", blocks, _FACTORS).tobytes(), octets[whole:].tobytes()))
