@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ConstantNode, InputNode, Joint, Node, leaf, next_tick
+from compgraph.graph import ConstantNode, InputNode, Joint, Node, leaf, next_tick, walk
 from compgraph.graph.context import recording_on
 
 from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch, plain_operands, push
@@ -154,15 +154,9 @@ def _first(batch: Any) -> Any:
 
 def _since(tick: int, outs: list[Any]) -> list[Any]:
     """The nodes made after a tick that results were computed from, oldest first."""
-    found = [out for out in outs if out is not None and out.tick > tick]
-    seen = set(found)
-    for node in found:
-        for position in node.edges:
-            operand = node.args[position]
-            if operand.tick > tick and operand not in seen:
-                seen.add(operand)
-                found.append(operand)
-    return sorted(seen, key=_by_tick)
+    newer = [out for out in outs if out is not None and out.tick > tick]
+    behind = walk(newer, lambda node: [a for position in node.edges if (a := node.args[position]).tick > tick])
+    return sorted(behind, key=_by_tick)
 
 
 # ------------------------------------------------------------------------------------------- one by one

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node
+from compgraph.graph import Node, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, unflatten
 from ..forward import jvp
@@ -244,6 +244,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)
+        for linearization in linearizations.values():  # plain arrays may have been written into since
+            require_unchanged(linearization.nodes)
         if any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [with_tangents(out, directions, push_one)[0] for out in trace.leaves]

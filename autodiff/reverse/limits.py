@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, ConstantNode, Node, record
+from compgraph.graph import INERT, ConstantNode, Node, record, walk
 from compgraph.guards import frozen
 
 from ..rules import found_by, limit_value
@@ -79,16 +80,8 @@ def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
 
 def _is_near(g: Any, out: Any) -> bool:
     """Whether there is little between an adjoint and the value it belongs to."""
-    queue, seen = [g], {g, out}
-    for node in queue:
-        for position in node.edges:
-            operand = node.args[position]
-            if operand not in seen:
-                seen.add(operand)
-                queue.append(operand)
-        if len(queue) > MOST:
-            return False
-    return True
+    found = walk([g], lambda node: [a for position in node.edges if (a := node.args[position]) is not out])
+    return sum(1 for _ in islice(found, MOST + 1)) <= MOST
 
 
 def _is_same(node: Any, out: Any) -> bool:

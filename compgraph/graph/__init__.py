@@ -6,7 +6,6 @@ numbers from code that does not ask nodes, and `interpreter` finds the user's li
 
 from .aliasing import laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
 from .buffer_twin import Twin, value_at
-from .collector import collector
 from .history import hollow_out, recover
 from .kinds import (
     ACTIVE,
@@ -55,7 +54,7 @@ from .promotable import PROMOTABLE, Promotable, given, holds_node, plainly, prom
 from .record import adopted, attach, inert, is_hollow, operation, record, solid, use
 from .saved import is_plain, require_unchanged, saved, saved_constant, settled
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
-from .write_log import Memory, Write, by_tick, interrupted, memory_of
+from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
     "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING",

@@ -4,10 +4,13 @@ NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` ha
 has not. Nodes keep no versions of a buffer. They say when they read it (`tick`), and the node that first had it, its
 *root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
 a private copy, and to tell which writes a reader saw. `compgraph/inplace/IN_PLACE.md` explains the whole.
+
+A root, its log and what was stored are a cycle of references, which may hold much memory: see `Collector`.
 """
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_right
 from collections.abc import Callable
 from operator import attrgetter
@@ -139,3 +142,32 @@ def interrupted(line: str | None) -> RuntimeError:
         f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
         "computed from it since can be used; compute the array again"
     )
+
+
+class Collector:
+    """Calls Python's collector of cycles by the bytes that were written, where Python itself only counts objects.
+
+    A root refers to its log, the log to the values stored, and these often to what they were computed from, the root. Only the
+    collector frees such a cycle, and by the number of objects it would come much too late for a few large arrays.
+
+    Attributes
+    ----------
+    limit : int
+        The bytes after which it is called; doubled each time that it finds nothing, `least` again once it finds something.
+    """
+
+    least = 2**28
+
+    def __init__(self) -> None:
+        self.limit = self.least
+        self._weighed = 0
+
+    def weigh(self, size: int) -> None:
+        """Count bytes that a write keeps alive, and collect if they are more than the limit."""
+        self._weighed += size
+        if self._weighed > self.limit and gc.isenabled():
+            self._weighed = 0
+            self.limit = self.least if gc.collect() else 2 * self.limit
+
+
+collector = Collector()

@@ -24,7 +24,7 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, writes
-from compgraph.graph.collector import Collector
+from compgraph.graph.write_log import Collector
 from compgraph.inplace import writing
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"

@@ -444,6 +444,11 @@ def test_linearize_sees_later_writes() -> None:
     near(push(t), jvp(f, (POINT,), (t,))[1], "before the write")
     kept[0][1:] = 100.0
     near(push(t), jvp(f, (POINT,), (t,))[1], "after the write")
+    large = np.ones((400, 400))
+    push = linearize(lambda x: np.sum((large @ x) * x), np.ones(400))[1]
+    large[0, 0] = 5.0
+    with pytest.raises(ValueError, match="has been written"):
+        push(np.ones(400))
 
 
 def test_linearize() -> None:
