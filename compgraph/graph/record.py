@@ -27,7 +27,7 @@ from .node import (
     next_tick,
     require_history,
 )
-from .saved import is_plain, saved, saved_options
+from .saved import plain_views, saved_operands
 
 
 def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
@@ -62,30 +62,23 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
                 active = active or operand.__class__ in ACTIVE
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
-        elif operand.__class__ is ndarray:
+        elif isinstance(operand, ndarray):
             if operand.dtype is OBJECT and adopted(operand) is not operand:
                 return record(function, tuple(map(adopted, args)), options)
-            values.append(operand)
-            raw = True
-        elif isinstance(operand, Layout):
-            values.append(new_view(operand, ndarray))
+            values.append(new_view(operand, ndarray) if isinstance(operand, Layout) else operand)
             raw = True
         else:
             values.append(operand)
     if top is not None:
-        if raw:
-            args = tuple([new_view(a, ndarray) if is_plain(a) else a for a in args])
-        return type(top).carry(top.level, function, args, options)
+        return type(top).carry(top.level, function, plain_views(args) if raw else args, options)
     value = function(*values, **options)
     if not edges or not is_recording():
         for position in edges:
             take(args[position])
         return value
     active = active and function not in operations.PIECEWISE
-    if raw:
-        args = tuple([saved(a, function) if is_plain(a) else a for a in args])
-    if options:
-        options = saved_options(options)
+    if raw or options:
+        args, options = saved_operands(function, args, options)
     if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
         result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
     else:

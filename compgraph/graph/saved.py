@@ -14,7 +14,7 @@ import numpy as np
 
 from .context import is_deriving
 from .layout import Layout
-from .node import ConstantNode, Node
+from .node import ConstantNode, Node, new_view
 
 ndarray = np.ndarray
 LARGE, HUGE = 1 << 20, 1 << 24  # bytes
@@ -66,11 +66,17 @@ def saved_constant(value: Any) -> ConstantNode:
     return ConstantNode.hold(saved(value) if is_plain(value) else value)
 
 
-def saved_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of an operation, with the plain arrays among them `saved`."""
+def saved_operands(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The operands and keyword arguments of an operation, with the plain arrays among them `saved`."""
+    args = tuple([saved(a, function) if is_plain(a) else a for a in args])
     if any(map(is_plain, options.values())):
-        return {name: saved(value) if is_plain(value) else value for name, value in options.items()}
-    return options
+        options = {name: saved(value) if is_plain(value) else value for name, value in options.items()}
+    return args, options
+
+
+def plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands with views of NumPy's own class in place of the plain arrays among them."""
+    return tuple([new_view(a, ndarray) if is_plain(a) else a for a in args])
 
 
 def _shared_copy(array: Any) -> Any:
