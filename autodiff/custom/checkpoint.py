@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, to_plain
+from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, require_single, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
 
 from ..arguments import flatten, unflatten
@@ -78,11 +78,13 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
+    require_single("checkpoint", *leaves)
     level = max((x.level for x in leaves if isinstance(x, Node)), default=0)
     if level:
         return _with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
+    require_single("checkpoint", *closure.results)
     if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
     for node in closure.closed:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, as_operands, describe, record, to_plain
+from compgraph.graph import INERT, Node, as_operands, describe, record, require_single, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.guards import note_lengths
 
@@ -273,6 +273,7 @@ def require_closed(name: str, g: Function, values: list[Any]) -> None:
     """Raise a TypeError if a function uses nodes that are not among its arguments; its derivative would miss them."""
     closure = Closure(name, lambda given: g(*given), [to_plain(v) for v in values], range(len(values)))
     used = [n for n in closure.closed if n.__class__ not in INERT]
+    require_single(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")

@@ -50,6 +50,7 @@ class JacobianNode(TangentNode):
 
     __slots__ = ()
     kind = "jacobian"
+    carries = "jacobian"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs

@@ -58,6 +58,7 @@ class TangentNode(TangentLayout, Node):
 
     __slots__ = ()
     kind = "tangent"
+    carries = "tangents"
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
     )

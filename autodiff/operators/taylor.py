@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record, solid, to_plain
+from compgraph.graph import Node, record, require_single, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import note_lengths
@@ -78,6 +78,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     def flat(*given: Any) -> Any:
         return f(unflatten(structure, given))
 
+    require_single("taylor", *points, *directions)
     if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
     return apart(_taylor, f, flat, points, directions, order)
@@ -94,6 +95,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         for out in outs or [result]:
             if not isinstance(out, Node):
                 raise TypeError(lost_graph("taylor", out, f=f))
+        require_single("taylor", *outs)
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, PlaceholderNode, breadth_first, by_tick, describe, next_tick, require_computed, require_history
+from ..graph import (
+    Node,
+    PlaceholderNode,
+    breadth_first,
+    by_tick,
+    describe,
+    next_tick,
+    require_computed,
+    require_history,
+    require_single,
+)
 from ..graph.context import apart, guarded, watched
 from ..guards import GuardError, OtherProgramError, guards_of
 from .passes import compiled
@@ -79,6 +89,7 @@ class Executor:
             require_history(node)
             if not isinstance(node, Node):
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
+            require_single("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"

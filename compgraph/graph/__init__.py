@@ -46,6 +46,7 @@ from .node import (
     next_tick,
     placed_as,
     require_history,
+    require_single,
     snapshot,
 )
 from .operands import FAMILIAR, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
@@ -62,6 +63,7 @@ __all__ = [
     "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over",
     "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of",
     "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as",
-    "plainly", "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_history", "require_unsealed",
-    "root_of", "snapshot", "solid", "to_plain", "topological_order", "use", "value_at", "viewed_by", "walk", "window",
+    "plainly", "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_history", "require_single",
+    "require_unsealed", "root_of", "snapshot", "solid", "to_plain", "topological_order", "use", "value_at", "viewed_by", "walk",
+    "window",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable
+from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable, require_single
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from .draws import ANSWERS, Generator, following
@@ -52,6 +52,7 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     if "stop" not in given:
         given = {**given, "start": 0, "stop": given.get("start", 0)}
     start, step = given.get("start", 0), given.get("step", 1)
+    require_single("np.arange", start, given["stop"], step)
     numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
     count = np.arange(len(np.arange(*numbers)))
     found = start + count * step

@@ -15,6 +15,8 @@ def is_node(value: Any) -> bool:
 
 def plain_of(value: Any) -> Any:
     """A value as a plain array, for a decision by its numbers."""
+    if is_node(value) and value.carries == "batch":
+        value.item()  # which says that it is another for each example, and what to use
     return np.asarray(value.plain if is_node(value) else value)
 
 
