@@ -23,10 +23,12 @@ from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
 from ..arguments import Arguments, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..batching import base_of, is_batch, levels_around, lifted_to_all, outside, put_back, taken_out
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
+WITHIN_VMAP = frozenset({"grad", "vjp"})  # the operators that take axes of examples out of what they differentiate
 
 
 class Trace:
@@ -59,8 +61,15 @@ class Trace:
         self.inputs: list[Any] = []
         self.aux: Any = None
         self._is_live: dict[Any, bool] = {}
+        self.levels = levels_around()
+        if self.levels and self.operator not in WITHIN_VMAP:
+            raise TypeError(
+                f"{self.operator} is not supported within vmap: use grad, value_and_grad, vjp or jvp there, or take {self.operator} "
+                "out of the function that is given to vmap, or loop over the examples in Python"
+            )
         apart(self._run)
-        require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
+        if not self.levels:
+            require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
     def linearized(self, out: Any) -> Linearization:
         """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
@@ -73,7 +82,8 @@ class Trace:
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
                 refuse_jacobian(self.operator, argument)
-                given.append(stand_in(argument if self.outer else to_plain(argument)))
+                argument = lifted_to_all(argument) if self.levels else argument
+                given.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
                 self.inputs.append(bare(given[-1]))
             with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
                 self.result: Any = self.arguments(*given)
@@ -99,7 +109,7 @@ class Trace:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
         for position, out in enumerate(self.leaves or [self.result]):
             refuse_jacobian(self.operator, out)
-            if not isinstance(out, Node):
+            if not isinstance(base_of(out), Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
                 raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
@@ -137,7 +147,33 @@ class Trace:
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
         refuse_jacobian(self.operator, adjoint)
+        if self.levels or is_batch(adjoint):
+            return self._pull_batched(out, adjoint)
         return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
+
+    def _pull_batched(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull` within vmap: the axes of examples lie outside, and sweeps see arrays like others."""
+        if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
+            return self._pull_many(out, adjoint)
+        if self.levels != levels_around()[: len(self.levels)]:
+            raise TypeError(f"{self.operator}: a pullback of a vmap that has returned is called")
+        below = None if adjoint is None else taken_out(adjoint, self.levels)
+        result = taken_out(out, self.levels)
+        with outside():
+            found = with_tangents(result, [below], lambda o, adjoints: self._pull(o, *adjoints))
+        return [put_back(part, self.levels) for part in found]
+
+    def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`, of many adjoints, which differ between the examples of a vmap: one sweep where it can be, else one by one."""
+        seeds, level = adjoint.values, adjoint.level
+        is_simple = not self.levels and seeds.__class__ is np.ndarray and not isinstance(out, TangentNode) and len(seeds)
+        with outside():
+            if is_simple and isinstance(out, Node):
+                found = self.linearized(out).pull(seeds.astype(out.dtype))
+            else:
+                each = [self.pull(out, seed) for seed in seeds] or [[np.zeros((0, *x.shape), x.dtype) for x in self.inputs]]
+                found = [np.stack(parts) for parts in zip(*each, strict=True)] if len(seeds) else each[0]
+        return [put_back(part, [level]) for part in found]
 
     def _pull(self, out: Any, adjoint: Any) -> list[Any]:
         """As `pull`, where neither has a tangent."""
@@ -174,6 +210,8 @@ class Trace:
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
+        if is_batch(out):
+            return put_back(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if isinstance(out, TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
@@ -190,7 +228,9 @@ class Trace:
 
 
 def stand_in(value: Any) -> Any:
-    """An input node with a value, with its history if it is a node, and with its tangents."""
+    """An input node with a value, with its history if it is a node, with its tangents and axes of examples."""
+    if is_batch(value):
+        return put_back(stand_in(value.values), [value.level], is_array=not value.is_scalar)
     if isinstance(value, TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Node):
@@ -199,7 +239,8 @@ def stand_in(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """A value without its tangents."""
+    """A value without its axes of examples and its tangents."""
+    value = base_of(value)
     while isinstance(value, TangentNode):
         value = value.primal
     return value

@@ -34,6 +34,6 @@ class Layout(np.ndarray):
 
 
 class TangentLayout(Layout):
-    """The same, with room for what a node with a tangent knows beside; see `autodiff.forward`."""
+    """The same, with room for what a node knows that carries something; see `autodiff.forward`, `autodiff.batching`."""
 
-    __slots__ = ("_primal", "_shadow", "_tangent", "inputs", "is_scalar", "level", "root")
+    __slots__ = ("_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, Twin, leaves_of, owner_of
+from ..graph import Node, Twin, leaves_of, owner_of, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
@@ -22,16 +22,27 @@ ndarray = np.ndarray
 MOVING: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
 
 
+def memory_behind(node: Any) -> Any:
+    """The array in which the numbers of a node lie: of one that differs between examples, those of all."""
+    while node.carries == "batch":
+        node = node.values
+        if not isinstance(node, Node):
+            return node
+    return node.plain
+
+
 def overlap(target: Any, *sources: Any) -> bool:
     """Whether a source may lie where a target does."""
-    there = target.plain
-    nodes = [s.plain for s in sources if isinstance(s, Node) and s.plain.__class__ is ndarray]
+    there = memory_behind(target)
+    nodes = [there_too for s in sources if isinstance(s, Node) and (there_too := memory_behind(s)).__class__ is ndarray]
     return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
 
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """``target[index] = value``, which may lie in one memory; see `writing.store`."""
     plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
+    if plain is not None and (value.level or target.level) and "batch" in (value.carries, target.carries):
+        plain = None  # what its own `store` does is right for all examples
     is_view = (
         plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
     )
@@ -52,6 +63,7 @@ def _reads_late(target: Any, index: Any, value: Any) -> bool:
 
 def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None:
     """Write into a target what ``do(target, *sources)`` moves there, of plain arrays that lie as these do."""
+    require_single("a write whose source lies in the memory of its target", target, *sources)
     require_writeable(target)
     if any(isinstance(s, Node) and s.dtype != target.dtype and overlap(target, s) for s in sources):
         raise ValueError(
