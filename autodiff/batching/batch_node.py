@@ -17,6 +17,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import (
     NO_OPTIONS,
+    DiffersError,
     Node,
     OperationalNode,
     TangentLayout,
@@ -31,8 +32,9 @@ from compgraph.graph import (
 from compgraph.graph.hollow import refusing_body
 from compgraph.operations import getitem
 
-from .active import vmaps
-from .examples import Call, front, of_examples
+from ..arguments import flatten, unflatten
+from .active import outside
+from .examples import Call, front, of_examples, stacked
 from .storing import store
 from .values import depth_of, plain_base
 
@@ -160,6 +162,15 @@ class BatchNode(TangentLayout, Node):
             )
         store(target, index, value, casting)
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """A function of NumPy's; one in steps, some of which look at numbers, example by example."""
+        try:
+            return Node.__array_function__(self, function, types, args, kwargs)
+        except DiffersError:
+            if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS:
+                raise
+            return _each(self.level, function, args, kwargs)
+
     def own(self, values: Any) -> None:
         """Before a write: let the buffer be its own, and one into which values of a kind can be written."""
         root = self if self.root is None else self.root
@@ -171,9 +182,9 @@ class BatchNode(TangentLayout, Node):
 
     # ------------------------------------------------------------------------- what is not the same for all examples
 
-    def refuse(self, what: str) -> TypeError:
+    def refuse(self, what: str) -> DiffersError:
         """What to raise where one number is asked for."""
-        return TypeError(
+        return DiffersError(
             f"vmap: {what} of the {describe(self)}, which is another for each of the {self.count} examples; Python goes one way for "
             "all. Use np.where(condition, a, b) to choose for each example, or leave the argument out of vmap (in_axes None)"
         )
@@ -210,7 +221,7 @@ def _refusing(name: str, what: str) -> Any:
     return refuse
 
 
-for _name in ("bool", "float", "int", "complex", "index", "round"):
+for _name in ("bool", "float", "int", "complex", "index", "round", "trunc", "floor", "ceil"):
     setattr(BatchNode, f"__{_name}__", _refusing(f"__{_name}__", f"{_name}()"))
 for _name in ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "__array__", "__dlpack__"):
     setattr(BatchNode, _name, _refusing(_name, f".{_name}()"))
@@ -240,6 +251,25 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
         y = y if y.ndim > n else front(y, n)
     is_plain = (x.__class__ is ndarray or x.__class__ in _NUMBERS) and (y.__class__ is ndarray or y.__class__ in _NUMBERS)
     return cls.create_using(function(x, y) if is_plain else record(function, (x, y)), level)
+
+
+def _each(level: int, function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of NumPy's for one example after the other; what it writes into are views."""
+    leaves, structure = flatten((args, kwargs))
+    places = [i for i, x in enumerate(leaves) if x.__class__ is BatchNode and x.level == level]
+    if not places or leaves[places[0]].count == 0:
+        raise DiffersError(f"vmap: np.{function.__name__} goes by the numbers of each example, and is not supported without any")
+    if function in operations.WRITING_FUNCTIONS:
+        args[0].own(None)
+    found = []
+    for k in range(leaves[places[0]].count):
+        one = list(leaves)
+        for i in places:
+            one[i] = leaves[i].values[k]
+        given, named = unflatten(structure, one)
+        with outside():
+            found.append(function(*given, **named))
+    return None if found[0] is None else _wrapped(stacked(found, function.__name__), level, (), False)
 
 
 def _basic(index: Any) -> Any:
@@ -311,7 +341,3 @@ def buffer_for(level: int, count: int) -> Any:
     """What wraps the arrays that a function makes to be written into."""
     return lambda buffer: BatchNode.create_using(filled_rows(buffer, count), level, is_array=True)
 
-
-def current_levels() -> list[int]:
-    """The levels of the vmaps around."""
-    return [level for level, _ in vmaps.get()]

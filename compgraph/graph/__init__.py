@@ -35,6 +35,7 @@ from .lazy import require_computed
 from .node import (
     NO_OPTIONS,
     ConstantNode,
+    DiffersError,
     InertNode,
     Node,
     OperationalNode,
@@ -57,7 +58,7 @@ from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
 __all__ = [
     "ACTIVE", "BOTH", "FAMILIAR", "GIVEN", "INERT", "LEFT", "NO_OPTIONS", "PROMOTABLE", "RAW", "RIGHT", "USED", "BlankNode",
-    "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint",
+    "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint",
     "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin",
     "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings", "breadth_first", "by_tick",
     "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over",

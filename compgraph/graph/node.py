@@ -321,11 +321,17 @@ def has_history(node: Node) -> bool:
     return hasattr(node, "plain") or any(restore(node) for restore in restorers)
 
 
+class DiffersError(TypeError):
+    """A value is another for each example of a vmap, where one for all is needed."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+
 def require_single(what: str, *values: Any) -> None:
-    """Raise a TypeError for a value that is another for each example of a vmap, where only one is provided for."""
+    """Raise a DiffersError for a value that is another for each example of a vmap, where only one is provided for."""
     for value in values:
         if isinstance(value, Node) and value.carries == "batch":
-            raise TypeError(
+            raise DiffersError(
                 f"{what} is not supported within vmap for the {describe(value)}, which differs between the examples; take it out "
                 "of the function that is given to vmap, or loop over the examples in Python"
             )

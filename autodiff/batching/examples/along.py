@@ -11,6 +11,8 @@ from compgraph.graph import record
 from .call import Call, OneByOne, all_axes, flat, front, lifted, shift
 from .table import kinds, own
 
+_OF_PLANES = frozenset({np.fft.fft2, np.fft.ifft2})  # names may mean other functions while one is differentiated
+
 
 def elementwise(call: Call) -> Any:
     """Axes of length one after that of examples, so that these broadcast as they did alone."""
@@ -97,7 +99,7 @@ def transform(call: Call) -> Any:
     x, ndim = call.first(), call.ndims[0]
     axes, s = call.options.get("axes"), call.options.get("s")
     if axes is None:
-        count = 2 if call.base in (np.fft.fft2, np.fft.ifft2) else ndim if s is None else len(s)
+        count = 2 if call.base in _OF_PLANES else ndim if s is None else len(s)
         axes = tuple(range(ndim - count, ndim))
     return call.on_first(x, axes=shift(tuple(np.atleast_1d(axes).tolist()), ndim))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, record
+from compgraph.graph import DiffersError, Node, record
 from compgraph.operations import getitem
 
 from .call import Call, OneByOne, flat, front, lifted, shift
@@ -89,7 +89,7 @@ def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]
     found: list[tuple[Any, bool]] = []
     for part, d in zip(parts, differs, strict=True):
         if d and part.dtype.kind == "b":
-            raise TypeError(
+            raise DiffersError(
                 "vmap: x[mask], with a mask that differs between the examples, has a result of another shape for each; use "
                 "np.where(mask, x, other), or np.sum(x, where=mask) and its kin"
             )

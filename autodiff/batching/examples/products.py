@@ -18,7 +18,7 @@ from .table import own
 
 def stacked_matmul(a: Any, b: Any) -> Any:
     """``a @ b`` of stacks of matrices; one product where one matrix stands for all of a stack."""
-    if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and b.shape[0]:
+    if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
         return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
     return np.matmul(a, b)
 

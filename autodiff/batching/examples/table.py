@@ -69,7 +69,7 @@ def one_by_one(call: Call) -> Any:
         for i in range(call.count):
             values = [v[i] if b else v for v, b in zip(call.values, call.batched, strict=True)]
             found.append(record(call.function, tuple(values), call.options))
-        return _stacked(found, call)
+        return stacked(found, ops.opname_of(call.function))
 
 
 kinds["loop"] = one_by_one
@@ -93,16 +93,17 @@ def _of_none(call: Call) -> Any:
     return rows(found)
 
 
-def _stacked(found: list[Any], call: Call) -> Any:
+def stacked(found: list[Any], name: str) -> Any:
+    """The results of examples, along a first axis."""
     first = found[0]
     if first is None:
         return None
     if isinstance(first, (tuple, list)):
         if len({len(f) for f in found}) > 1:
-            raise _other_shapes(call)
-        return _like(first, [_stacked(list(parts), call) for parts in zip(*found, strict=True)])
+            raise _other_shapes(name)
+        return _like(first, [stacked(list(parts), name) for parts in zip(*found, strict=True)])
     if len({np.shape(f) for f in found}) > 1:
-        raise _other_shapes(call)
+        raise _other_shapes(name)
     return np.stack(found)
 
 
@@ -110,8 +111,8 @@ def _like(result: Any, parts: list[Any]) -> Any:
     return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
 
 
-def _other_shapes(call: Call) -> TypeError:
+def _other_shapes(name: str) -> TypeError:
     return TypeError(
-        f"vmap: {ops.opname_of(call.function)} gives a result of another shape for each example; use np.where, or what has the "
+        f"vmap: {name} gives a result of another shape for each example; use np.where, or what has the "
         "same shape for all"
     )
