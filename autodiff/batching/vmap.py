@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from compgraph.graph import Node, plainly, require_computed, require_history
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
-from compgraph.interception import intercepted, lent
+from compgraph.interception import intercepted, lent, refusing_draws
 from compgraph.scipy import enter_imported
 
 from ..arguments import as_result, flatten, unflatten
@@ -38,8 +39,9 @@ def vmap(
         Along which axis of each result the examples shall lie; None for a result that is the same for all.
     axis_size : int, optional
         How many examples there are, where no argument tells.
-    randomness : {"error", "same", "different"}
-        What is done about random numbers drawn by `f`. Only "error" is supported yet.
+    randomness : {"error", "same"}
+        What is done about random numbers drawn by `f`: an error, or one draw that all examples share. To draw others for each,
+        draw outside, and pass the numbers as an argument.
 
     Returns
     -------
@@ -70,9 +72,10 @@ def vmap(
     array([[1., 2.],
            [3., 4.]])
     """
-    if randomness != "error":
+    if randomness not in ("error", "same"):
         raise ValueError(
-            f"vmap: randomness {randomness!r} is not supported; draw the numbers outside, and pass them as an argument"
+            f"vmap: randomness is 'error' or 'same', not {randomness!r}; numbers that differ are drawn outside, and passed as an "
+            "argument"
         )
 
     @functools.wraps(f)
@@ -83,17 +86,32 @@ def vmap(
         count = _count(arrays, axes, axis_size)
         level = next_level()
         given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
-        return apart(_run, f, unflatten(structure, given), args, level, count, out_axes)
+        results = apart(_run, f, unflatten(structure, given), level, count, randomness == "same")
+        return _results(results, level, count, out_axes)
 
     return mapped
 
 
-def _run(f: Callable[..., Any], given: Any, args: Sequence[Any], level: int, count: int, out_axes: Axes) -> Any:
-    """Call the function with many examples, and take them from its results."""
+_DRAWN = (
+    "vmap: random numbers are drawn by the function, which runs once for all examples. Draw them outside, and pass them as an "
+    "argument; with randomness='same' all examples share one draw"
+)
+
+
+def _states() -> list[Any]:
+    """The states of the generators that all code shares."""
+    _, key, *rest = np.random.get_state()
+    return [bytes(key), rest, random.getstate()]  # type: ignore[arg-type]
+
+
+def _run(f: Callable[..., Any], given: Any, level: int, count: int, shares_draws: bool) -> Any:
+    """What the function gives for all examples."""
     enter_imported()
     args, kwargs = given
     wrapped = buffers_wrapped(buffer_for(level, count))
-    with Hollowing(), wrapped, within(level, count), intercepted(f, (*args, *kwargs.values())):
+    before = None if shares_draws else _states()
+    refusing = refusing_draws(None if shares_draws else _DRAWN)
+    with Hollowing(), wrapped, within(level, count), refusing, intercepted(f, (*args, *kwargs.values())):
         try:
             result = f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
         except IndexError as error:
@@ -103,6 +121,13 @@ def _run(f: Callable[..., Any], given: Any, args: Sequence[Any], level: int, cou
                 "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
                 "np.take(array, index, axis=0), or pass the array as an argument (in_axes None) and copy it (np.copy)"
             ) from error
+    if before is not None and before != _states():
+        raise TypeError(_DRAWN)
+    return result
+
+
+def _results(result: Any, level: int, count: int, out_axes: Axes) -> Any:
+    """The results for the caller."""
     outs, structure = flatten(result)
     axes = _spread("out_axes", out_axes, structure, result, len(outs))
     found = [_taken(as_result(out), axis, level, count) for out, axis in zip(outs, axes, strict=True)]

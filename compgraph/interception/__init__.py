@@ -5,8 +5,9 @@ other code, once, that looks whether a node is among the arguments; everything e
 each is said in the room `scipy`.
 """
 
+from .draws import refusing_draws
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .names import intercepted, interception, lent
 
-__all__ = ["behind", "exchange", "holds_node", "intercepted", "interception", "lent", "original_of", "switch"]
+__all__ = ["behind", "exchange", "holds_node", "intercepted", "interception", "lent", "original_of", "refusing_draws", "switch"]

@@ -9,11 +9,13 @@ formula refuse.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from ..graph import gathered, holds_node, to_plain
+from ..graph.context import Setting, layered
 
 Formula = Callable[..., Any]
 
@@ -106,11 +108,23 @@ def refusing(name: str, original: Any) -> Any:
 ANSWERS: dict[str, Callable[[str, Any], Any]] = {**dict.fromkeys(FAMILIES, drawing), **dict.fromkeys(REFUSED, refusing)}
 
 
+# What is said to a function that draws random numbers where it must not; None if it may.
+_refusal: ContextVar[str | None] = layered("refusal of draws", None)
+_NO_DRAWS = frozenset({"bit_generator", "spawn"})
+
+
+def refusing_draws(message: str | None) -> Setting:
+    """A context in which generators that are seen as lent refuse to draw, with a message; or draw, if it is None."""
+    return Setting({_refusal: message})
+
+
 class Generator(np.random.Generator):
     """A generator over the same bits, whose draws follow their parameters."""
 
     def __getattribute__(self, name: str) -> Any:
         found = np.random.Generator.__getattribute__(self, name)
+        if _refusal.get() is not None and name not in _NO_DRAWS and not name.startswith("_"):
+            raise TypeError(_refusal.get())
         return ANSWERS[name](name, found) if name in ANSWERS else found
 
     def __reduce__(self) -> Any:
