@@ -13,14 +13,15 @@ from .batched import (
     reduced_axes,
     zeros_like_batch,
 )
-from .lifting import levels_around, lifted_to_all, put_back, taken_out
+from .lifting import is_repeated, levels_around, levels_of, lifted_to_all, put_back, taken_out
 from .propagate import propagate
 from .tracing import as_seen, pull_batch, push_batch, pushed_on
 from .values import base_of, is_batch
 from .vmap import vmap
 
 __all__ = [
-    "BatchNode", "as_seen", "base_of", "batch_like", "by_parts", "found_at", "is_batch", "levels_around", "lifted_to_all",
+    "BatchNode", "as_seen", "base_of", "batch_like", "by_parts", "found_at", "is_batch", "is_repeated", "levels_around",
+    "levels_of", "lifted_to_all",
     "next_level", "outside", "padded", "propagate", "pull_batch", "pull_reduction", "push_batch", "push_reduction", "pushed_on",
     "put_at", "put_back", "reduced_axes", "taken_out", "vmap", "zeros_like_batch",
 ]  # fmt: skip

@@ -130,7 +130,10 @@ class BatchNode(TangentLayout, Node):
         """Where it lies in its root's buffer, without the axes of vmaps further out."""
         there, own, depth = plain_base(buffer), plain_base(self._values), depth_of(self._values)
         place = place_in(there, own)
-        return {**place, "shape": place["shape"][depth:], "strides": place["strides"][depth:]}
+        shape, strides = place["shape"][depth:], place["strides"][depth:]
+        new = self.root._values  # type: ignore[union-attr]
+        row = plain_base(new).strides[depth_of(new)]  # the axis of examples is the root's, which may have been repeated
+        return {**place, "shape": shape, "strides": (row, *strides[1:])}
 
     @classmethod
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -340,4 +343,3 @@ def filled_rows(buffer: Any, count: int) -> Any:
 def buffer_for(level: int, count: int) -> Any:
     """What wraps the arrays that a function makes to be written into."""
     return lambda buffer: BatchNode.create_using(filled_rows(buffer, count), level, is_array=True)
-

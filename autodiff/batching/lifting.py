@@ -38,11 +38,28 @@ def _beneath(values: Any, level: int, count: int) -> Any:
     return BatchNode.create_using(np.broadcast_to(values, (count, *np.shape(values))), level)
 
 
-def put_back(value: Any, levels: list[int], is_array: bool = False) -> Any:
-    """A value with the axes of vmaps in front, as each example sees it."""
+def put_back(value: Any, levels: list[int], is_array: bool = False, is_lent: bool = False) -> Any:
+    """A value with the axes of vmaps in front, as each example sees it; if it is lent, it is copied before one writes into it."""
     for level in levels:
         value = BatchNode.create_using(value, level, is_array=is_array)
+        value.is_lent = is_lent
     return value
+
+
+def levels_of(value: Any) -> list[int]:
+    """The levels of the vmaps that a value is of, the outermost first."""
+    levels: list[int] = []
+    while is_batch(value):
+        levels.insert(0, value.level)
+        value = value.values
+    return levels
+
+
+def is_repeated(value: Any, depth: int) -> bool:
+    """Whether an array is one for all examples, of which no copies need be made; its axes of examples are so many."""
+    if value.__class__ is not np.ndarray or value.ndim == depth or not all(value.shape[:depth]):
+        return False
+    return bool(0 in value.strides[:depth] and value[(0,) * depth].flags.c_contiguous)
 
 
 def taken_out(value: Any, levels: list[int]) -> Any:

@@ -17,7 +17,9 @@ from .values import is_batch, plain_base
 def store(target: Any, index: Any, value: Any, casting: Any) -> None:
     """``target[index] = value`` for each example."""
     require_writeable(target)
-    if not plain_base(target.values).flags.writeable:
+    root = target if target.root is None else target.root
+    is_locked = not root.is_lent and not plain_base(target.values).flags.writeable
+    if is_locked or any(step == 0 and length > 1 for step, length in zip(target.strides, target.shape, strict=True)):
         raise ValueError("assignment destination is read-only")
     level = target.level
     differs = is_batch(value) and value.level == level

@@ -26,7 +26,7 @@ from ..arguments import (
     warn_of_zeros,
     with_aux,
 )
-from ..batching import base_of, is_batch, levels_around, lifted_to_all, put_back
+from ..batching import base_of, is_batch, is_repeated, levels_around, lifted_to_all, put_back
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
@@ -84,10 +84,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         if around:  # axes of examples lie outside of all derivatives
             is_scalar = primal.ndim == 0
             primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
-        own = record(operations.input_of, (primal,))  # the function may write into it
+        is_shared = bool(around) and is_repeated(primal, len(around))
+        own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
         moved = conform(tangent, primal)  # copied below if plain, since the function may return it
         made = TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level)
-        inputs.append(put_back(made, around, is_array=not is_scalar) if around else made)
+        inputs.append(put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made)
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
 
     def run() -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, describe, input_over, next_tick, plainly, record, solid, to_plain
+from compgraph.graph import InputNode, Node, describe, input_over, leaf, next_tick, plainly, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -23,7 +23,17 @@ from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
 from ..arguments import Arguments, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
-from ..batching import base_of, is_batch, levels_around, lifted_to_all, outside, put_back, taken_out
+from ..batching import (
+    base_of,
+    is_batch,
+    is_repeated,
+    levels_around,
+    levels_of,
+    lifted_to_all,
+    outside,
+    put_back,
+    taken_out,
+)
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
@@ -230,7 +240,10 @@ class Trace:
 def stand_in(value: Any) -> Any:
     """An input node with a value, with its history if it is a node, with its tangents and axes of examples."""
     if is_batch(value):
-        return put_back(stand_in(value.values), [value.level], is_array=not value.is_scalar)
+        base, levels = base_of(value), levels_of(value)
+        if is_repeated(base, len(levels)):
+            return put_back(leaf(base, InputNode, None), levels, is_array=True, is_lent=True)
+        return put_back(stand_in(base), levels, is_array=not value.is_scalar)
     if isinstance(value, TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Node):

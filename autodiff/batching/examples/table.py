@@ -113,6 +113,5 @@ def _like(result: Any, parts: list[Any]) -> Any:
 
 def _other_shapes(name: str) -> TypeError:
     return TypeError(
-        f"vmap: {name} gives a result of another shape for each example; use np.where, or what has the "
-        "same shape for all"
+        f"vmap: {name} gives a result of another shape for each example; use np.where, or what has the same shape for all"
     )
