@@ -18,6 +18,7 @@ from compgraph import operations
 from compgraph.graph import (
     NO_OPTIONS,
     DiffersError,
+    InertNode,
     Node,
     OperationalNode,
     TangentLayout,
@@ -29,6 +30,7 @@ from compgraph.graph import (
     record,
     window,
 )
+from compgraph.graph.context import is_recording
 from compgraph.graph.hollow import refusing_body
 from compgraph.operations import getitem
 
@@ -36,7 +38,7 @@ from ..arguments import flatten, unflatten
 from .active import outside
 from .examples import Call, front, of_examples, stacked
 from .storing import store
-from .values import depth_of, plain_base
+from .values import base_of, depth_of, plain_base
 
 ndarray = np.ndarray
 _forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
@@ -144,6 +146,7 @@ class BatchNode(TangentLayout, Node):
                 return found
         batched = [a.__class__ is cls and a.level == level for a in args]
         those = [a for a, b in zip(args, batched, strict=True) if b]
+        _join_graph(those, args)
         values = [a.values if b else a for a, b in zip(args, batched, strict=True)]
         if function is getitem and len(args) == 2 and batched[0] and (parts := _basic(args[1])) is not None:
             out = record(getitem, (values[0], (slice(None), *parts)))
@@ -236,6 +239,16 @@ for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct_
 # ------------------------------------------------------------------------------------------------ operations
 
 
+def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
+    """Where values meet nodes of a graph, make them nodes too: what is written into them later must not change what is recorded."""
+    if not any(isinstance(base_of(a), Node) for a in operands) or not is_recording():
+        return
+    for node in nodes:
+        root = node if node.root is None else node.root
+        if root._values.__class__ is ndarray and not root.is_scalar:
+            root._values = leaf(root._values, InertNode, None)
+
+
 def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[Any, ...]) -> Any:
     """What a ufunc gives, for the commonest operands; None where more is to be looked at."""
     if len(args) == 1:
@@ -253,7 +266,11 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
         n = x.ndim - (x is not a) if x.__class__ not in _NUMBERS else 0
         y = y if y.ndim > n else front(y, n)
     is_plain = (x.__class__ is ndarray or x.__class__ in _NUMBERS) and (y.__class__ is ndarray or y.__class__ in _NUMBERS)
-    return cls.create_using(function(x, y) if is_plain else record(function, (x, y)), level)
+    if is_plain:
+        return cls.create_using(function(x, y), level)
+    if x.__class__ is ndarray or y.__class__ is ndarray:
+        return None
+    return cls.create_using(record(function, (x, y)), level)
 
 
 def _each(level: int, function: Any, args: Any, kwargs: Any) -> Any:

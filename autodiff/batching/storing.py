@@ -61,6 +61,8 @@ def _along_examples(values: Any, into: Any, parts: list[Any]) -> Any:
 
 def _fitting(pieces: Any, there: tuple[int, ...], count: int) -> Any:
     """What is written for each example, of the shape of the place."""
+    if pieces.shape[1:] == there:  # as it is: it may lie there already
+        return pieces
     shape = pieces.shape[1:]
     while len(shape) > len(there):
         if shape[0] != 1:

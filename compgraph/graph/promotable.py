@@ -57,7 +57,13 @@ class Promotable(Layout):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if value.__class__ in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
-            ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
+            try:
+                ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
+            except IndexError:
+                if self.dtype.kind not in "fc" or not _differs(index):
+                    raise
+                promote(self)
+                self[index] = value
         elif not _is_followed(value):
             ndarray.__setitem__(self, index, to_plain(value))
         else:
@@ -147,6 +153,11 @@ def _same_bits(one: Any, other: Any) -> bool:
         one, other = np.ndarray.view(one, np.int64), np.ndarray.view(new_view(other, ndarray), np.int64)
         return bool((one == other).all())
     return bool(np.array_equal(one, new_view(other, ndarray)))
+
+
+def _differs(index: Any) -> bool:
+    """Whether an index is another for each example of a vmap."""
+    return any(isinstance(part, Node) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
 
 
 def _is_followed(value: Any) -> bool:

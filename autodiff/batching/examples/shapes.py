@@ -10,6 +10,7 @@ import numpy as np
 from compgraph import operations as ops
 from compgraph.graph import window
 
+from ..values import depth_of, plain_base
 from .call import Call, OneByOne, all_axes, flat, front, shift
 from .table import own
 
@@ -175,7 +176,7 @@ def spaced(call: Call) -> Any:
 def window_of(call: Call) -> Any:
     """A part of a buffer that each example has, by how it lies in memory."""
     x: Any = call.first()
-    row = getattr(x, "plain", x).strides[0]
+    row = plain_base(x).strides[depth_of(x)]
     shape, strides = call.options["shape"], call.options["strides"]
     return call.on_first(x, shape=(call.count, *shape), strides=(row, *strides))
 
