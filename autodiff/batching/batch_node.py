@@ -38,7 +38,7 @@ from ..arguments import flatten, unflatten
 from .active import outside
 from .examples import Call, front, of_examples, stacked
 from .storing import store
-from .values import base_of, depth_of, plain_base
+from .values import base_of, copied, depth_of, filled_rows, plain_base
 
 ndarray = np.ndarray
 _forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
@@ -77,7 +77,7 @@ class BatchNode(TangentLayout, Node):
     __slots__ = ()
     kind = "batch"
     carries = "batch"
-    function = memory = _name = _operands = code = None  # type: ignore[assignment]
+    function = memory = _name = _operands = code = None
     args: ClassVar[tuple[Any, ...]] = ()  # type: ignore[misc]
     edges: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
     options: ClassVar[dict[str, Any]] = NO_OPTIONS  # type: ignore[misc]
@@ -109,7 +109,7 @@ class BatchNode(TangentLayout, Node):
         """A node of values that belong to others, which are copied before one writes into them."""
         plain = plain_base(values)
         if not (plain.flags.c_contiguous and plain.flags.writeable):
-            values = _copied(values)
+            values = copied(values)
         node = cls.create_using(values, level, is_array=True)
         node.is_lent = True
         return node
@@ -162,18 +162,19 @@ class BatchNode(TangentLayout, Node):
         """``target[index] = value`` for each example."""
         if target.__class__ is not cls or target.level != level:
             raise TypeError(
-                f"vmap: a value that differs between the examples cannot be written into the {describe(target)}, which is one for "
-                "all of them; make the array inside the function that is given to vmap (np.zeros_like(x), cg.zeros(shape)), or "
-                "copy it there"
+                f"vmap: a value that differs between the examples cannot be written into the {describe(target)}, which is one "
+                "for all of them; make the array inside the function that is given to vmap (np.zeros_like(x), cg.zeros(shape)), "
+                "or there of one that differs (w + np.zeros_like(x))"
             )
         store(target, index, value, casting)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """A function of NumPy's; one in steps, some of which look at numbers, example by example."""
+        writes_out = kwargs.get("out") is not None
         try:
-            return Node.__array_function__(self, function, types, args, kwargs)
+            return Node.__array_function__(self, function, types, args, dict(kwargs))
         except DiffersError:
-            if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS:
+            if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS or writes_out:
                 raise
             return _each(self.level, function, args, kwargs)
 
@@ -181,7 +182,7 @@ class BatchNode(TangentLayout, Node):
         """Before a write: let the buffer be its own, and one into which values of a kind can be written."""
         root = self if self.root is None else self.root
         if root.is_lent:
-            root._values, root.is_lent = _copied(root._values), False
+            root._values, root.is_lent = copied(root._values), False
         upgraded = _like(root._values, values)
         if upgraded is not root._values:
             root._values = upgraded
@@ -191,8 +192,8 @@ class BatchNode(TangentLayout, Node):
     def refuse(self, what: str) -> DiffersError:
         """What to raise where one number is asked for."""
         return DiffersError(
-            f"vmap: {what} of the {describe(self)}, which is another for each of the {self.count} examples; Python goes one way for "
-            "all. Use np.where(condition, a, b) to choose for each example, or leave the argument out of vmap (in_axes None)"
+            f"vmap: {what} of the {describe(self)}, which is another for each of the {self.count} examples; Python goes one way "
+            "for all. Use np.where(condition, a, b) to choose for each example, or leave the argument out of vmap (in_axes None)"
         )
 
     def __repr__(self) -> str:
@@ -205,7 +206,7 @@ class BatchNode(TangentLayout, Node):
             raise self.refuse("format()")
         return repr(self)
 
-    @property
+    @property  # type: ignore[misc]
     def strides(self) -> Any:
         """Those of one example."""
         base = plain_base(self.values)
@@ -240,7 +241,7 @@ for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct_
 
 
 def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
-    """Where values meet nodes of a graph, make them nodes too: what is written into them later must not change what is recorded."""
+    """Where values meet nodes of a graph, make them nodes too, so that later writes leave what is recorded."""
     if not any(isinstance(base_of(a), Node) for a in operands) or not is_recording():
         return
     for node in nodes:
@@ -301,11 +302,11 @@ def _basic(index: Any) -> Any:
 def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
     """Results for the caller, views with the node whose buffer they lie in."""
     if isinstance(out, (tuple, list)):
-        parts = [None if o is None else _wrapped(o, level, nodes, stays) for o in out]
+        parts: list[Any] = [None if o is None else _wrapped(o, level, nodes, stays) for o in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     plain = plain_base(out)
     root = None
-    if plain.base is not None:
+    if plain.__class__ is ndarray:  # an operand itself, or a view of it
         owner = owner_of(plain)
         for node in nodes:
             if owner_of(plain_base(node.values)) is owner:
@@ -315,10 +316,6 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------- values
-
-
-def _copied(values: Any) -> Any:
-    return record(operations.copy, (values,)) if isinstance(values, Node) else np.array(values)
 
 
 def _like(buffer: Any, value: Any) -> Any:
@@ -331,30 +328,8 @@ def _like(buffer: Any, value: Any) -> Any:
         return BatchNode.create_using(filled_rows(buffer, value.count), value.level, is_array=True)
     if isinstance(buffer, Node) and (not value.level or buffer.level):
         return buffer
-    return value.buffer_over(buffer) if value.level else inert_over(buffer)
-
-
-def inert_over(array: Any) -> Any:
-    """A plain array as a node into which others can be written."""
-    return leaf(array, OperationalNode, None)
-
-
-def filled_rows(buffer: Any, count: int) -> Any:
-    """A buffer, an array or node, as one for each of many examples, each laid out as it is."""
-    shape = (count, *buffer.shape)
-    if isinstance(buffer, Node):
-        return record(operations.copy, (np.broadcast_to(buffer, shape),))
-    low, high = np.lib.array_utils.byte_bounds(buffer) if buffer.size else (0, 0)
-    length = -(-(high - low) // buffer.itemsize)
-    rows = np.empty((count, length), buffer.dtype)
-    offset = place_in(buffer, buffer)["offset"] + (buffer.__array_interface__["data"][0] - low if buffer.size else 0)
-    made: Any = (
-        ndarray(shape, buffer.dtype, rows, offset, (length * buffer.itemsize, *buffer.strides))
-        if rows.size
-        else np.empty(shape, buffer.dtype)
-    )
-    made[...] = buffer
-    return made
+    carrier: Any = value
+    return carrier.buffer_over(buffer) if value.level else leaf(buffer, OperationalNode, None)
 
 
 def buffer_for(level: int, count: int) -> Any:

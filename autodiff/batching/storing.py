@@ -10,7 +10,7 @@ from compgraph.graph import Node
 from compgraph.inplace import put_plain, require_writeable
 from compgraph.inplace import store as store_node
 
-from .examples import OneByOne, front, located
+from .examples import OneByOneError, front, located
 from .values import is_batch, plain_base
 
 
@@ -36,7 +36,7 @@ def store(target: Any, index: Any, value: Any, casting: Any) -> None:
         return
     try:
         where = located(target.shape, [i.values if h else i for i, h in zip(parts, held, strict=True)], held, target.count)
-    except OneByOne:
+    except OneByOneError:
         raise TypeError("vmap: a write at this index, with a truth value in it, is not supported; use np.where") from None
     pieces = values if differs else np.broadcast_to(values, (target.count, *np.shape(values)))
     pieces = _fitting(pieces, where.shape, target.count)
@@ -84,7 +84,7 @@ def _store_masked(target: Any, parts: list[Any], value: Any, casting: Any) -> No
         )
     chosen = np.reshape(mask, (*mask.shape, *(1,) * rest))
     flat = np.reshape(value, ()) if np.size(value) == 1 and np.ndim(value) > rest else value
-    filled = np.where(chosen, flat, target)
+    filled: Any = np.where(chosen, flat, target)
     if casting is not None and casting != "unsafe":
         np.result_type(target, flat)
     target.own(filled.values)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compgraph.graph import Node
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph import Node, record
+from compgraph.graph.hollow import address_of
 
 
 def is_batch(value: Any) -> bool:
@@ -31,3 +35,23 @@ def depth_of(value: Any) -> int:
     while is_batch(value):
         value, depth = value.values, depth + 1
     return depth
+
+
+def copied(values: Any) -> Any:
+    """Values of their own."""
+    return record(operations.copy, (values,)) if isinstance(values, Node) else np.array(values)
+
+
+def filled_rows(buffer: Any, count: int) -> Any:
+    """A buffer, an array or node, as one for each of many examples, each laid out as it is."""
+    shape = (count, *buffer.shape)
+    if isinstance(buffer, Node):
+        return record(operations.copy, (np.broadcast_to(buffer, shape),))
+    low, high = np.lib.array_utils.byte_bounds(buffer) if buffer.size else (0, 0)
+    length = -(-(high - low) // buffer.itemsize)
+    rows = np.empty((count, length), buffer.dtype)
+    if not rows.size:
+        return np.empty(shape, buffer.dtype)
+    made: Any = np.ndarray(shape, buffer.dtype, rows, address_of(buffer) - low, (rows.strides[0], *buffer.strides))
+    made[...] = buffer
+    return made

@@ -100,7 +100,7 @@ _DRAWN = (
 
 def _states() -> list[Any]:
     """The states of the generators that all code shares."""
-    _, key, *rest = np.random.get_state()
+    _, key, *rest = np.random.get_state()  # noqa: NPY002 (the one that legacy code draws from)
     return [bytes(key), rest, random.getstate()]  # type: ignore[arg-type]
 
 

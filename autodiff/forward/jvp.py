@@ -144,7 +144,8 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
     """The value and the tangent of a result."""
     if is_batch(out):
         parts = _parted(out.values, level, escapes, f)
-        return tuple(put_back(part, [out.level], is_array=not out.is_scalar) for part in parts)  # type: ignore[return-value]
+        value, tangent = [put_back(part, [out.level], is_array=not out.is_scalar) for part in parts]
+        return value, tangent
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
     if not isinstance(out, Node):

@@ -74,8 +74,8 @@ class Trace:
         self.levels = levels_around()
         if self.levels and self.operator not in WITHIN_VMAP:
             raise TypeError(
-                f"{self.operator} is not supported within vmap: use grad, value_and_grad, vjp or jvp there, or take {self.operator} "
-                "out of the function that is given to vmap, or loop over the examples in Python"
+                f"{self.operator} is not supported within vmap: use grad, value_and_grad, vjp or jvp there, or take "
+                f"{self.operator} out of the function that is given to vmap, or loop over the examples in Python"
             )
         apart(self._run)
         if not self.levels:
@@ -174,7 +174,7 @@ class Trace:
         return [put_back(part, self.levels) for part in found]
 
     def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, of many adjoints, which differ between the examples of a vmap: one sweep where it can be, else one by one."""
+        """As `pull`, of adjoints that differ between the examples of a vmap: in one sweep where that can be, else one by one."""
         seeds, level = adjoint.values, adjoint.level
         is_simple = not self.levels and seeds.__class__ is np.ndarray and not isinstance(out, TangentNode) and len(seeds)
         with outside():

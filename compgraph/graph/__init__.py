@@ -58,13 +58,13 @@ from .write_log import Memory, Write, by_tick, interrupted, memory_of
 
 __all__ = [
     "ACTIVE", "BOTH", "FAMILIAR", "GIVEN", "INERT", "LEFT", "NO_OPTIONS", "PROMOTABLE", "RAW", "RIGHT", "USED", "BlankNode",
-    "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint",
-    "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin",
-    "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings", "breadth_first", "by_tick",
-    "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over",
-    "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of",
-    "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as",
-    "plainly", "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_history", "require_single",
-    "require_unsealed", "root_of", "snapshot", "solid", "to_plain", "topological_order", "use", "value_at", "viewed_by", "walk",
-    "window",
+    "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode",
+    "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
+    "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",
+    "breadth_first", "by_tick", "collector", "describe", "full_name", "gathered", "given", "has_history", "holds_node",
+    "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like",
+    "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of",
+    "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record", "recover", "remade",
+    "require_computed", "require_history", "require_single", "require_unsealed", "root_of", "snapshot", "solid", "to_plain",
+    "topological_order", "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

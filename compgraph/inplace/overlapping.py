@@ -112,6 +112,7 @@ def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any
     sources = [leaf for leaf in leaves_of((args, tuple(options.values()))) if isinstance(leaf, Node)]
     if not any(overlap(t, *sources) for t in targets if t is not None):
         return None
+    require_single("out= that lies in the memory of an operand", *targets, *sources)
     twins: dict[int, Twin] = {}
 
     def apart(value: Any) -> Any:

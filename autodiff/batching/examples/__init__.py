@@ -5,9 +5,9 @@ opname in `own`. Where nothing else is right the examples are computed one by on
 """
 
 from . import along, indexing, products, shapes  # they enter their ways
-from .call import Call, OneByOne, front, lifted
+from .call import Call, OneByOneError, front, lifted
 from .indexing import Where, located
 from .table import LOOPED, of_examples, own, stacked
 
-__all__ = ["LOOPED", "Call", "OneByOne", "Where", "along", "front", "indexing", "lifted", "located", "of_examples", "own",
+__all__ = ["LOOPED", "Call", "OneByOneError", "Where", "along", "front", "indexing", "lifted", "located", "of_examples", "own",
            "products", "shapes", "stacked"]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from compgraph.graph import record
 
-from .call import Call, OneByOne, all_axes, flat, front, lifted, shift
+from .call import Call, OneByOneError, all_axes, flat, front, lifted, shift
 from .table import kinds, own
 
 _OF_PLANES = frozenset({np.fft.fft2, np.fft.ifft2})  # names may mean other functions while one is differentiated
@@ -46,7 +46,7 @@ def _beside(call: Call, ndim: int) -> list[Any]:
         if call.batched[place]:
             name = call.names[place - cut] if place >= cut else None
             if name != "where" and name != "mean":
-                raise OneByOne
+                raise OneByOneError
             value = front(value, ndim)
         found.append(value)
     return found
@@ -67,7 +67,7 @@ def cumulative(call: Call) -> Any:
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis")
     if axis is None or not ndim:
         if call.options.get("include_initial") and not ndim:
-            raise OneByOne
+            raise OneByOneError
         return call.on_first(flat(x), axis=1)
     return call.on_first(x, axis=shift(axis, ndim))
 
@@ -76,7 +76,7 @@ def ordering(call: Call) -> Any:
     """Along one axis, the last by default."""
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis", -1)
     if not ndim:
-        raise OneByOne
+        raise OneByOneError
     return call.on_first(flat(x), axis=1) if axis is None else call.on_first(x, axis=shift(axis, ndim))
 
 
@@ -90,7 +90,7 @@ def matrices(call: Call) -> Any:
     """Of stacks of matrices; fewer axes are an error of NumPy's own."""
     x = call.first()
     if call.ndims[0] < 2:
-        raise OneByOne
+        raise OneByOneError
     return call.on_first(x)
 
 
@@ -108,7 +108,7 @@ def folded(call: Call) -> Any:
     """``np.hypot.reduce`` and kin."""
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis", 0)
     if axis is None or not ndim:
-        raise OneByOne
+        raise OneByOneError
     return call.on_first(x, axis=shift(axis, ndim))
 
 
@@ -119,7 +119,7 @@ def from_end(default: Any) -> Any:
         x, ndim = call.first(), call.ndims[0]
         axis = call.options.get("axis", default)
         if not ndim:
-            raise OneByOne
+            raise OneByOneError
         return call.on_first(x, axis=all_axes(ndim) if axis is None else shift(axis, ndim))
 
     return way
@@ -130,7 +130,7 @@ def only(place: int) -> Any:
 
     def way(call: Call) -> Any:
         if call.batched != [i == place for i in range(len(call.values))] or call.options.get("axis") is not None:
-            raise OneByOne
+            raise OneByOneError
         return call.run(call.values)
 
     return way

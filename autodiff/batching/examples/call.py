@@ -11,7 +11,7 @@ from compgraph import operations as ops
 from compgraph.graph import NO_OPTIONS, record
 
 
-class OneByOne(Exception):
+class OneByOneError(Exception):
     """This call has no way but to go through the examples."""
 
 
@@ -57,7 +57,7 @@ class Call:
     def first(self) -> Any:
         """The first operand, where it is the only one that differs."""
         if not self.batched[0] or any(self.batched[1:]):
-            raise OneByOne
+            raise OneByOneError
         return self.values[0]
 
     def on_first(self, value: Any, **options: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from compgraph.graph import DiffersError, Node, record
 from compgraph.operations import getitem
 
-from .call import Call, OneByOne, flat, front, lifted, shift
+from .call import Call, OneByOneError, flat, front, lifted, shift
 from .table import own
 
 ALL = slice(None)
@@ -96,7 +96,7 @@ def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]
         if isinstance(part, (bool, np.bool_)) or (
             isinstance(part, np.ndarray) and not d and part.dtype.kind == "b" and not part.ndim
         ):
-            raise OneByOne
+            raise OneByOneError
         if isinstance(part, list):
             part = np.array(part) if part else np.array(part, np.intp)
         if isinstance(part, np.ndarray) and not d and part.dtype.kind == "b":
@@ -161,7 +161,7 @@ def take(call: Call) -> Any:
     if len(call.values) < 2 or not call.batched[1]:
         return call.on_first(flat(call.first()), axis=1) if axis is None else call.on_first(x, axis=shift(axis, call.ndims[0]))
     if call.options.get("mode", "raise") != "raise":
-        raise OneByOne
+        raise OneByOneError
     ndim = call.ndims[0]
     if axis is None:
         x, axis, ndim = flat(x) if call.batched[0] else np.ravel(x), 0, 1

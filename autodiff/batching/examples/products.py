@@ -12,7 +12,7 @@ from compgraph import operations as ops
 from compgraph.graph import record
 
 from ...rules import multilinear
-from .call import Call, OneByOne, flat, front, shift
+from .call import Call, OneByOneError, flat, front, shift
 from .table import own
 
 
@@ -62,8 +62,9 @@ def product(a: Any, b: Any, differs: list[bool], ndims: list[int]) -> Any:
 def matmul(call: Call) -> Any:
     """``a @ b``."""
     if call.function is not np.matmul:
-        raise OneByOne
-    return product(*call.values, call.batched, call.ndims)
+        raise OneByOneError
+    a, b = call.values
+    return product(a, b, call.batched, call.ndims)
 
 
 def dot(call: Call) -> Any:
@@ -72,7 +73,7 @@ def dot(call: Call) -> Any:
     if not na or not nb:
         return np.multiply(*call.aligned())
     if na <= 2 and nb <= 2:
-        return product(*call.values, call.batched, call.ndims)
+        return product(call.values[0], call.values[1], call.batched, call.ndims)
     first, second = string.ascii_lowercase[: na - 1], string.ascii_uppercase[:nb]
     summed = "z" if nb == 1 else f"{second[: nb - 2]}z{second[nb - 1]}"
     return _einsum(call, f"{first}z", summed, first + summed.replace("z", ""))
@@ -159,7 +160,7 @@ def gufunc(*cores: int) -> Any:
 def vecdot(call: Call) -> Any:
     """``np.linalg.vecdot``, along the last axis by default."""
     if call.options.get("axis", -1) != -1:
-        raise OneByOne
+        raise OneByOneError
     return gufunc(1, 1)(call)
 
 
@@ -179,29 +180,29 @@ def norm(call: Call) -> Any:
     x, ndim = call.first(), call.ndims[0]
     axis, order, keeps = call.options.get("axis"), call.options.get("ord"), call.options.get("keepdims", False)
     if not ndim:
-        raise OneByOne
+        raise OneByOneError
     if axis is not None:
         return call.on_first(x, axis=shift(axis, ndim))
     if order is None:
         found = np.linalg.norm(flat(x), axis=1)
         return np.reshape(found, (call.count, *(1,) * ndim)) if keeps else found
     if ndim > 2:
-        raise OneByOne
+        raise OneByOneError
     return call.on_first(x, axis=1 if ndim == 1 else (1, 2))
 
 
 def cross(call: Call) -> Any:
     """``np.cross``, of vectors that lie along the last axis."""
     if any(call.options.get(name, -1) not in (None, -1) for name in ("axisa", "axisb", "axisc", "axis")):
-        raise OneByOne
+        raise OneByOneError
     return call.run(call.aligned())
 
 
 def multi_dot(call: Call) -> Any:
     """``np.linalg.multi_dot``, from left to right."""
-    parts: list[Any] = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
+    parts = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
 
-    def times(one: list[Any], other: list[Any]) -> list[Any]:
+    def times(one: Any, other: Any) -> Any:
         (a, in_a, na), (b, in_b, nb) = one, other
         found = product(a, b, [in_a, in_b], [na, nb]) if in_a or in_b else np.matmul(a, b)
         return [found, in_a or in_b, na + nb - 2]
@@ -211,7 +212,7 @@ def multi_dot(call: Call) -> Any:
 
 def on_axes(call: Call) -> Any:
     """A ufunc of vectors or matrices on other axes than the last."""
-    raise OneByOne
+    raise OneByOneError
 
 
 own |= {

@@ -11,7 +11,7 @@ from compgraph import operations as ops
 from compgraph.graph import window
 
 from ..values import depth_of, plain_base
-from .call import Call, OneByOne, all_axes, flat, front, shift
+from .call import Call, OneByOneError, all_axes, flat, front, shift
 from .table import own
 
 _DIAGFLAT = np.diagflat  # a name that means another function while one is differentiated
@@ -32,7 +32,7 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: Any) -> Any:
         turned = np.reshape(np.transpose(x, (0, *range(x.ndim - 1, 0, -1))), (x.shape[0], *shape[::-1]))
         return np.transpose(turned, (0, *range(len(shape), 0, -1)))
     if order != "C":
-        raise OneByOne
+        raise OneByOneError
     return np.reshape(x, (x.shape[0], *shape))
 
 
@@ -41,7 +41,7 @@ def reshape(call: Call) -> Any:
     x = call.first()
     shape = call.options.get("shape", call.options.get("newshape", -1))
     if call.options.get("copy") is not None:
-        raise OneByOne
+        raise OneByOneError
     return _reshaped(x, _lengths(shape, math.prod(x.shape[1:])), call.options.get("order", "C"))
 
 
@@ -62,10 +62,8 @@ def squeeze(call: Call) -> Any:
     """``np.squeeze``."""
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis")
     if axis is None:
-        axis = tuple([i for i in all_axes(ndim) if x.shape[i] == 1])
-    else:
-        axis = shift(axis, ndim) if ndim else ()
-    return np.squeeze(x, axis)
+        return np.squeeze(x, tuple([i for i in all_axes(ndim) if x.shape[i] == 1]))
+    return np.squeeze(x, shift(axis, ndim) if ndim else ())
 
 
 def expand_dims(call: Call) -> Any:
@@ -102,7 +100,7 @@ def diag(call: Call) -> Any:
     elif call.ndims[0] == 2:
         return np.copy(np.diagonal(x, k, 1, 2))
     elif call.ndims[0] != 1:
-        raise OneByOne
+        raise OneByOneError
     length = x.shape[1]
     size = length + abs(k)
     places = np.full(size * size, length)
@@ -138,7 +136,7 @@ def pad(call: Call) -> Any:
     options = {k: v for k, v in call.options.items() if k in ("constant_values", "end_values", "stat_length")}
     width = call.options["pad_width"]
     if not ndim or isinstance(width, dict) or any(v is not None and np.ndim(v) for v in options.values()):
-        raise OneByOne
+        raise OneByOneError
     pairs = np.broadcast_to(width, (ndim, 2)).tolist()
     return call.on_first(x, pad_width=((0, 0), *map(tuple, pairs)))
 
@@ -155,7 +153,7 @@ def concatenate(call: Call) -> Any:
     if axis is None:
         return call.run([flat(v) for v in values], axis=1)
     if len(set(call.ndims)) > 1:
-        raise OneByOne
+        raise OneByOneError
     return call.run(values, axis=shift(axis, call.ndims[0]))
 
 
@@ -167,7 +165,7 @@ def stack(call: Call) -> Any:
 def spaced(call: Call) -> Any:
     """``np.linspace`` and ``np.geomspace``."""
     if call.options.get("retstep"):
-        raise OneByOne
+        raise OneByOneError
     ndim = max(call.ndims)
     found = call.run(call.aligned(), axis=0)
     return np.moveaxis(found, (1, 0), (0, shift(call.options.get("axis", 0), ndim + 1)))

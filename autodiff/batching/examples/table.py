@@ -13,7 +13,7 @@ from compgraph.graph import record
 
 from ...rules import Variadic, by_function
 from ..active import outside
-from .call import Call, OneByOne
+from .call import Call, OneByOneError
 
 Way = Callable[[Call], Any]
 kinds: dict[str, Way] = {}  # by the names in `operations.BATCH_KINDS`
@@ -55,7 +55,7 @@ def of_examples(call: Call) -> Any:
             _found[call.base] = way
     try:
         return way(call)
-    except OneByOne:
+    except OneByOneError:
         return one_by_one(call)
 
 
