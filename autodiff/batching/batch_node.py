@@ -310,7 +310,10 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
         owner = owner_of(plain)
         for node in nodes:
             if owner_of(plain_base(node.values)) is owner:
-                root = node if node.root is None else node.root
+                if node.is_scalar:  # of a number NumPy makes arrays anew
+                    out = copied(out)
+                else:
+                    root = node if node.root is None else node.root
                 break
     return BatchNode.create_using(out, level, root, stays)
 

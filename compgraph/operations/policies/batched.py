@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..callables import astype, complex_sign, copy, input_of, power, stop_gradient, view
+from ..callables import added_at, astype, complex_sign, copy, input_of, power, stop_gradient, view
 from ..compositions import moving
 from .statistics import POLICY as STATISTICS
 
@@ -51,6 +51,6 @@ _BY_KIND: dict[str, tuple[Any, ...]] = {
     "transform": (
         np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
     ),
-    "loop": (np.emath.logn, np.emath.power, view, *_QUANTILES),
+    "loop": (np.emath.logn, np.emath.power, view, added_at, *_QUANTILES),
 }  # fmt: skip
 BATCH_KINDS: dict[Any, str] = {function: kind for kind, functions in _BY_KIND.items() for function in functions}
