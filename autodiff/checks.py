@@ -1,4 +1,4 @@
-"""Checks of a function or a graph against central differences, that say which operation is off."""
+"""`check_graph` and `check_grads` compare derivatives with central differences, and name the operation whose rule is wrong."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Finding:
         The operation.
     position : int
         The position of the operand, from 0.
-    mode : str
-        ``"reverse"`` or ``"forward"``.
+    mode : {"reverse", "forward"}
+        Whether the rule was given an adjoint or a tangent.
     expected, found : float
         The directional derivative by a central difference, and by the rule.
     node : str
-        The node in words.
+        The node, as messages describe it.
     """
 
     opname: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 0) -> list[Finding]:
-    """Check the rule of every operation that `node` was computed by, each by itself, in both modes.
+    """Check the rule of every operation that `node` was computed by: each by itself, for each operand, in both modes.
 
     Parameters
     ----------
@@ -61,17 +61,18 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     rtol, atol : float
         How far a rule and a central difference may be apart, relatively and absolutely.
     seed : int
-        Of the random directions.
+        The seed of the random directions.
 
     Returns
     -------
     list of Finding
-        What is off; empty if nothing is. At kinks (abs at 0) and discontinuities an entry means only that.
+        The operands whose rule disagrees; empty if none does. At a kink (abs at 0) or a discontinuity no central difference is
+        right, so a finding there is no error of the rule.
 
     Raises
     ------
     TypeError
-        If an operation has no rule.
+        If `node` is no node, or an operation has no rule.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
 
 
 def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: float) -> list[Finding]:
-    """Compare one formula of one operation, in both modes, with a central difference along one direction."""
+    """Compare the formula of one operand, in both modes, with a central difference along a random direction."""
     values = plain_operands(operation)
     rule = by_function[operation.function]
     out = plain_result(operation)
@@ -130,28 +131,28 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
 
 
 def _weights(out: Any, rng: Any) -> Any:
-    """Random weights, or a direction, of the shape of a value; of several outputs, for each that has derivatives."""
+    """A random array of the shape and dtype of a value; of several outputs one for each that is floating or complex, or None."""
     if isinstance(out, tuple):
         return tuple(_weights(o, rng) if np.asarray(to_plain(o)).dtype.kind in "fc" else None for o in out)
     return finite_differences.random_direction(np.asarray(to_plain(out)), rng)
 
 
 def _filled(tangent: Any, out: Any) -> Any:
-    """A tangent of the shape of the output; of several outputs, zeros where there is none."""
+    """A tangent in the shape of the output; of several outputs, zeros for those that have none."""
     if isinstance(out, tuple):
         return tuple(np.zeros(np.shape(o)) if t is None else conform(t, o) for t, o in zip(tangent, out, strict=True))
     return conform(tangent, out)
 
 
 def _flat(value: Any) -> Any:
-    """All numbers of a result in one row; of several outputs, of those that have derivatives."""
+    """All floating and complex numbers of a result, or of several outputs, as one vector."""
     parts = value if isinstance(value, (tuple, list)) else [value]
     rows = [np.ravel(p) for p in map(to_plain, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
 def _product(adjoint: Any, tangent: Any) -> float:
-    """What an adjoint makes of a tangent: the real part of the sum of products, not conjugated."""
+    """The directional derivative by an adjoint and a tangent: ``real(sum(adjoint * tangent))``, without conjugation."""
     return float(np.real(np.sum(np.asarray(to_plain(adjoint)) * np.asarray(to_plain(tangent)))))
 
 
@@ -164,7 +165,7 @@ def check_grads(
     atol: float = 1e-6,
     seed: int = 0,
 ) -> None:
-    """Check value and derivatives of a function against plain NumPy and central differences.
+    """Check the value of a function against plain NumPy, and its derivatives against central differences.
 
     Parameters
     ----------
@@ -173,13 +174,13 @@ def check_grads(
     args : sequence of array_like
         The point: the arguments, which may nest. Numbers and arrays of integers become floats.
     order : int
-        Up to which order derivatives are checked.
+        The highest order of derivatives that is checked.
     modes : sequence of {"fwd", "rev"}
-        Which modes; from the second order on, each is applied to the derivatives of the same mode.
+        Which modes are checked. Derivatives of second and higher order use one mode for all orders.
     rtol, atol : float
-        How far derivatives may be apart, relatively and absolutely.
+        How far a derivative and a central difference may be apart, relatively and absolutely.
     seed : int
-        Of the random directions.
+        The seed of the random directions.
 
     Raises
     ------
@@ -206,7 +207,7 @@ def check_grads(
 
 
 def _whole(result: Any) -> Any:
-    """A result; nested ones in a row."""
+    """A result as one array: of a nested result, all leaves as one vector."""
     leaves, structure = flatten(result)
     return result if structure.is_leaf() or not leaves else np.concatenate([np.ravel(leaf) for leaf in leaves])
 
@@ -215,7 +216,7 @@ def _check(
     f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int,
     level: int = 1,
 ) -> None:  # fmt: skip
-    """Check the derivatives, from the order `level` to `order`, of a function of arrays that returns an array."""
+    """Check a function of arrays that returns an array: itself a derivative of order ``level - 1``, up to `order`."""
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_weights(a, rng) for a in args]
@@ -251,7 +252,7 @@ def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], wei
 
 
 def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, found: float, wanted: float) -> str:
-    """What to say of a wrong derivative: which operations are off."""
+    """The message for a wrong derivative, with the operations whose rules disagree by themselves."""
     from_graph: list[str] = []
 
     def recorded(*nodes: Any) -> Any:

@@ -1,9 +1,8 @@
 """Computation graphs of NumPy expressions: arrays that remember how they were computed.
 
-Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is
-also found here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``,
-``cg.linalg.inv(x, name="i")``. The package `autodiff`
-gives derivatives.
+Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is also found
+here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``, ``cg.linalg.inv(x, name="i")``. The package
+`autodiff` gives derivatives.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .arrays import (
 )
 from .debugging import NonFiniteError, debug
 from .drawing import GraphPicture, visualize_at
-from .executor import Executor, GuardError, simplified
+from .executor import Executor, GuardError, cut, simplified
 from .graph import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
 from .graph.context import default_dtype, no_graph, scope
 from .graph.hollow import EscapeError, strict
@@ -66,10 +65,10 @@ __all__ = [
     "ConstantNode", "DiffersError", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError",
     "OperationalNode",
     "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-    "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "debug", "default_dtype", "emath", "empty",
-    "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph",
-    "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
-    "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
+    "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "cut", "debug", "default_dtype", "emath",
+    "empty", "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool",
+    "no_graph", "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope",
+    "sigmoid", "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
     "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ from . import emath as emath, fft as fft, linalg as linalg
 from .arrays import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, asmatrix as asmatrix, bmat as bmat, c_ as c_, constant as constant, empty as empty, full as full, ones as ones, patched_numpy as patched_numpy, placeholder as placeholder, r_ as r_, require as require, variable as variable, zeros as zeros
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .drawing import GraphPicture as GraphPicture, visualize_at as visualize_at
-from .executor import Executor as Executor, GuardError as GuardError, simplified as simplified
+from .executor import Executor as Executor, GuardError as GuardError, cut as cut, simplified as simplified
 from .graph import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
 from .graph.context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
 from .graph.hollow import EscapeError as EscapeError, strict as strict

@@ -1,4 +1,4 @@
-"""Writes ``compgraph/__init__.pyi`` and kin, which tell editors and type checkers the names that are made when asked for.
+"""Writes the stub files (``compgraph/__init__.pyi`` ...), which tell editors and type checkers the names made by ``__getattr__``.
 
 Run ``python -m compgraph._stubs`` after a change of the tables in `operations` or of the rules in `autodiff.grads`; a test
 compares the files.
@@ -20,7 +20,7 @@ from autodiff import grads
 from . import operations
 from .protocols import Primitive
 
-# Parameters that came after the oldest NumPy allowed; the files name them, whichever NumPy they are written with.
+# Parameters that the oldest NumPy allowed does not have; the stubs name them, whichever NumPy they are written with.
 NEWER = {"argsort": ("descending",), "sort": ("descending",)}
 MODULES = {"linalg": np.linalg, "fft": np.fft, "emath": np.emath}
 
@@ -41,7 +41,7 @@ def stub_text() -> str:
 
 
 def module_stub_text(module: str) -> str:
-    """The text of the stub file of a module that has the functions of one of NumPy's."""
+    """The text of the stub file of ``compgraph.linalg``, ``compgraph.fft`` or ``compgraph.emath``."""
     return _text([], operations.public_functions(MODULES[module]))
 
 
@@ -62,14 +62,14 @@ def _text(imports: list[str], functions: dict[str, Any]) -> str:
 
 
 class _Default:
-    """Stands for a default value, whatever it is."""
+    """Stands for a default value, which the stubs show as ``...``."""
 
     def __repr__(self) -> str:
         return "..."
 
 
 def _signature(function: Any) -> str:
-    """The signature of a NumPy function, with ``name`` added."""
+    """The signature of a NumPy function, with ``name`` added, as text."""
     if isinstance(function, np.ufunc):
         parameters = [Parameter(f"x{i + 1}", Parameter.POSITIONAL_ONLY, annotation=Any) for i in range(function.nin)]
         parameters.append(Parameter("options", Parameter.VAR_KEYWORD, annotation=Any))

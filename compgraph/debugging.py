@@ -1,4 +1,4 @@
-"""``with debug():`` stops where the first NaN or infinity appears, and notices arrays that were changed unseen."""
+"""``with debug():`` raises where the first NaN or infinity appears, and where the graph was not told that an array changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NonFiniteError(ArithmeticError):
     Attributes
     ----------
     node : Node, Joint or None
-        The operation in which it did; None in forward mode, which keeps no graph.
+        The operation in which it appeared; None in forward mode, which keeps no graph.
     """
 
     __module__ = "compgraph"  # as users know it, in a traceback
@@ -31,6 +31,10 @@ class NonFiniteError(ArithmeticError):
 
     def picture(self) -> GraphPicture:
         """Draw the graph up to the operation, which is marked.
+
+        Returns
+        -------
+        GraphPicture
 
         Raises
         ------
@@ -44,7 +48,7 @@ class NonFiniteError(ArithmeticError):
 
 
 class Debug(Strict):
-    """A context in which every operation and every derivative is looked at. Made by `debug`."""
+    """A context in which every operation and every derivative is checked. Made by `debug`."""
 
     __slots__ = ("_sums",)
 
@@ -57,7 +61,7 @@ class Debug(Strict):
         return self
 
     def recorded(self, result: Any) -> None:
-        """Look at what an operation gave."""
+        """Check the result of an operation, and remember checksums of it and of its plain operands."""
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is None:
                 continue
@@ -69,7 +73,7 @@ class Debug(Strict):
             self._sums[node.tick] = [*self._sums.get(node.tick, []), _checksum(node.plain)]
 
     def pushed(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
-        """Look at what an operation gave in forward mode, and at its tangent."""
+        """Check the result of an operation in forward mode, and its tangent."""
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
@@ -79,7 +83,7 @@ class Debug(Strict):
                     raise NonFiniteError("\n".join([f"{what} is {found}", *words]), None)
 
     def swept(self, node: Any, position: int, contribution: Any) -> None:
-        """Look at what a rule gave for an operand."""
+        """Check what a rule contributes to the adjoint of an operand."""
         found = _not_finite(contribution.plain if isinstance(contribution, Node) else contribution)
         if found:
             what = f"the derivative of {node.opname} with respect to operand {position} is {found}{_story(node)}"
@@ -150,7 +154,7 @@ def _checksum(array: Any) -> int:
 
 
 def _not_finite(value: Any) -> str:
-    """What is wrong with a value, in words; nothing if all is finite."""
+    """What is wrong with a value, in words; an empty text if all of it is finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):
         return ""
@@ -159,7 +163,7 @@ def _not_finite(value: Any) -> str:
 
 
 def _story(node: Any) -> str:
-    """The operands of an operation, and where it was called."""
+    """The end of a message: the operands of an operation, and the line of code that called it."""
     shown = [a for a in node.args if isinstance(a, (Node, np.ndarray, float, int, complex))]
     words = [f"operand {i}: {_described(a)}" for i, a in enumerate(shown)]
     return "\n" + "\n".join([*words, *([node.line] if node.line else [])])

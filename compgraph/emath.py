@@ -1,4 +1,4 @@
-"""The functions of ``numpy.emath``, complex where no real number will do, with ``name=``: ``cg.emath.sqrt(x, name="y")``."""
+"""The functions of ``numpy.emath``, whose results are complex where no real one exists, with one more argument ``name=``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Solve the equation of a damped oscillator, ``2 y'' + y' + 2 y = 0``, with values given at both ends: y(0) = 1, y(6.1) = 0.1.
 
 The unknowns are values of y at equal distances. Finite differences of them say by how much the equation is missed; the sum of
-the squares of that is made small. With 20 points in single precision this is done by gradient descent with much inertia, which
-uses gradients alone; with more points in double precision by SciPy's trust-region method, which is given gradient and Hessian.
+the squares of that is made small. With 20 points in single precision this is done by ArrayFlow's optimiser, gradient descent
+with much inertia, at a fixed step size: where it is to find the size itself (``--optimizer adapted`` and ``printed``), it does
+not get there. With more points in double precision SciPy's trust-region method is given gradient and Hessian.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from shared import BLUE, RED, Array, Whole, new_figure, read_options, save
+from shared import BLUE, RED, Array, Whole, new_figure, read_options, save, step_controller, take_step
 from tqdm import tqdm
 
 import compgraph as cg
-from autodiff.optimizers import SGD, minimize
-from autodiff.reverse import gradient
+from autodiff.optimizers import SGD, Optimizer, StepController, minimize
 
+OPTIMIZERS = ("stepcontroller", "adapted", "printed", "sgd")
 END, FIRST, LAST = 6.1, 1.0, 0.1
 
 # The derivatives as sums of five neighbours, times the distance and its square: at the first two points, in the middle, and
@@ -71,13 +72,25 @@ def first_guess(points: int) -> Array:
     return np.sin(np.linspace(0, END, points)[1:-1] / 1.4) + 1
 
 
-def in_single_precision(steps: int) -> Solution:
+def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
+    """An optimiser of the 18 values between the ends.
+
+    The curvature of the loss is from 0.06 to 3e5: the largest allows no larger steps, the smallest asks for the inertia. With
+    so much of it the loss swings on its way down, and each swing up would make the step smaller, as rounding does later on.
+    """
+    if name == "stepcontroller":
+        return StepController([inner], 0.006, beta=0.002, fixed=True)
+    if name == "sgd":  # the same but for the first step: its rate is that step times beta, its momentum 1 - beta
+        return SGD([inner], rate=1.2e-5, momentum=0.998)
+    return step_controller("stepcontroller" if name == "adapted" else name, [inner], 1e-7)
+
+
+def in_single_precision(steps: int, name: str = OPTIMIZERS[0]) -> Solution:
     """With 20 points, by gradient descent."""
     inner = cg.variable(first_guess(20), "y", dtype=np.float32)
-    # The curvature of the loss is from 0.06 to 3e5: the largest allows no larger steps, the smallest asks for the inertia.
-    optimizer = SGD([inner], rate=1.2e-5, momentum=0.998)
+    optimizer = make_optimizer(name, inner)
     for _ in tqdm(range(steps), desc="20 points"):
-        optimizer.step(gradient(loss_of(inner)))
+        take_step(optimizer, loss_of(inner))
     return Solution(with_ends(inner.value), f"20 points, {inner.dtype}, gradient descent")
 
 
@@ -112,10 +125,11 @@ def main(argv: list[str] | None = None) -> int:
     options = read_options(
         argv,
         __doc__,
+        OPTIMIZERS,
         steps=Whole(12_000, 1, "how many steps of gradient descent are taken with 20 points"),
         points=Whole(100, 12, "how many points are taken in double precision"),
     )
-    solutions = [in_single_precision(options.steps), in_double_precision(options.points)]
+    solutions = [in_single_precision(options.steps, options.optimizer), in_double_precision(options.points)]
     for solution in solutions:
         print(f"{solution.title}: within {solution.error:.1e} of the analytic solution")
     draw(solutions, options.folder / "boundary-value.png")

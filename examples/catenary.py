@@ -2,7 +2,8 @@
 
 The rope hangs from two points at distance 1, in segments of equal width; the heights between them begin at random. It is
 elastic: the energy is what gravity gives, plus the square of what it is longer than 1.1. The curve found is compared with the
-catenary, the parabola and the arc of a circle that are as long as the rope has become.
+catenary, the parabola and the arc of a circle that are as long as the rope has become. ArrayFlow's optimiser finds the size of
+the steps for up to some 50 segments; for more there is ``--optimizer sgd``, gradient descent with momentum.
 """
 
 from __future__ import annotations
@@ -14,13 +15,26 @@ from typing import Any
 import numpy as np
 from matplotlib.animation import PillowWriter
 from scipy.optimize import brentq
-from shared import BLUE, GRAY, GREEN, ORANGE, RED, Array, Whole, new_figure, read_options, save
+from shared import (
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    RED,
+    Array,
+    Whole,
+    new_figure,
+    read_options,
+    save,
+    step_controller,
+    take_step,
+)
 from tqdm import tqdm
 
 import compgraph as cg
-from autodiff.optimizers import SGD
-from autodiff.reverse import gradient
+from autodiff.optimizers import SGD, Optimizer
 
+OPTIMIZERS = ("stepcontroller", "printed", "sgd")
 LENGTH = 1.1  # of the rope when nothing pulls at it
 FRAMES = 40
 
@@ -38,16 +52,24 @@ def with_ends(inner: Any) -> Any:
     return np.concatenate([[0.0], inner, [0.0]])
 
 
-def hang(segments: int, steps: int, seed: int) -> list[Array]:
-    """Heights before the first step, at moments in between, and after the last one."""
+def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
+    """An optimiser of the heights."""
+    if name != "sgd":
+        return step_controller(name, [inner], 1e-4)
+    # Finer segments pull harder at each other, which allows only smaller steps, and asks for more inertia.
+    segments = inner.size + 1
+    return SGD([inner], rate=0.2 / segments, momentum=1 - 2.5 / (segments + 1))
+
+
+def hang(segments: int, steps: int, seed: int, name: str = OPTIMIZERS[0]) -> list[Array]:
+    """Heights before the first step, at moments in between, and after the last one, by the optimiser of a name."""
     rng = np.random.default_rng(seed)
     inner = cg.variable(-5 / segments * rng.random(segments - 1), "heights")
-    # Finer segments pull harder at each other, which allows only smaller steps, and asks for more inertia.
-    optimizer = SGD([inner], rate=0.2 / segments, momentum=1 - 2.5 / (segments + 1))
+    optimizer = make_optimizer(name, inner)
     moments = set(np.geomspace(1, steps, FRAMES - 1).astype(int))  # little happens later on
     heights = [with_ends(inner.value)]
     for step in tqdm(range(1, steps + 1), desc="Hanging"):
-        optimizer.step(gradient(energy(inner)))
+        take_step(optimizer, energy(inner))
         if step in moments:
             heights.append(with_ends(inner.value))
     return heights
@@ -119,11 +141,12 @@ def main(argv: list[str] | None = None) -> int:
     options = read_options(
         argv,
         __doc__,
+        OPTIMIZERS,
         segments=Whole(50, 2, "of how many segments the rope is made"),
         steps=Whole(2000, 1, "how many steps of gradient descent are taken; more segments need more"),
         seed=Whole(0, 0, "for the heights at the beginning"),
     )
-    moments = hang(options.segments, options.steps, options.seed)
+    moments = hang(options.segments, options.steps, options.seed, options.optimizer)
     heights = moments[-1]
     length, middle = length_of(heights), np.array([0.5])
     distance = np.max(np.abs(heights - catenary(length, np.linspace(0, 1, len(heights)))))

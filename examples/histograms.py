@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from shared import BLUE, GRAY, RED, Array, Whole, new_figure, read_options, save
+from shared import BLUE, GRAY, RED, Array, Whole, new_figure, read_options, save, step_controller, take_step
 from tqdm import tqdm
 
 import compgraph as cg
 from autodiff.optimizers import Adam
 from autodiff.reverse import gradient
 
-NUMBERS, BINS, BATCH = 500, 16, 100
+NUMBERS, BINS, BATCH = 500, 16, 40
+OPTIMIZERS = ("stepcontroller", "printed", "adam")
 STEP = 0.001  # of the hacking: how far a histogram is moved at once
 CERTAIN = 3.0  # the logit at which the hacking ends: the network is 95 % sure
 t = np.linspace(0, 1, NUMBERS)
@@ -72,13 +73,15 @@ def make_network(rng: np.random.Generator) -> Network:
     return Network(*(cg.variable(rng.standard_normal(shape), name) for name, shape in shapes.items()))
 
 
-def train(network: Network, steps: int, rng: np.random.Generator) -> list[float]:
+def train(network: Network, steps: int, rng: np.random.Generator, name: str = OPTIMIZERS[0]) -> list[float]:
     """Update the weights in place, by new examples in each step; returns the losses."""
-    optimizer, losses = Adam(network, rate=0.03), []
+    # New examples make the loss uneven, so that steps soon grow no more, and shrink: the first is to be large.
+    optimizer = Adam(network, rate=0.03) if name == "adam" else step_controller(name, network, 0.5, window=100)
+    losses = []
     for _ in tqdm(range(steps), desc="Training"):
         x, classes = make_examples(BATCH, rng)
         loss = np.mean(cg.sigmoid_cross_entropy(network.logits(x), classes))
-        optimizer.step(gradient(loss))
+        take_step(optimizer, loss)
         losses.append(float(loss))
     return losses
 
@@ -102,10 +105,15 @@ def hack(network: Network, histogram: Array) -> tuple[Array, Array]:
     return x.value[0], np.zeros(BINS) if first is None else first[0]
 
 
+@cg.no_graph()
+def logit_of(network: Network, histogram: Array) -> float:
+    """How sure the network is that a histogram is of class 1."""
+    return float(network.logits(histogram[None])[0])
+
+
 def probability(network: Network, histogram: Array) -> float:
     """How probable it is to the network that a histogram is of class 1."""
-    with cg.no_graph():
-        return float(cg.sigmoid(network.logits(histogram[None])[0]))
+    return float(cg.sigmoid(logit_of(network, histogram)))
 
 
 def draw(examples: Array, losses: list[float], network: Network, hacked: Array, uphill: Array, file: Path) -> None:
@@ -133,17 +141,19 @@ def main(argv: list[str] | None = None) -> int:
     options = read_options(
         argv,
         __doc__,
+        OPTIMIZERS,
         steps=Whole(500, 1, f"how many steps of training, with {BATCH} new examples each"),
         seed=Whole(0, 0, "for the weights and the examples"),
     )
     rng = np.random.default_rng(options.seed)
     network = make_network(rng)
-    losses = train(network, options.steps, rng)
+    losses = train(network, options.steps, rng, options.optimizer)
     fresh, classes = make_examples(1000, rng)
     print(f"Accuracy on 1000 fresh examples: {accuracy(network, fresh, classes):.1%}")
     before = fresh[0]
     after, uphill = hack(network, before)
-    print(f"A histogram of class 0 is moved by {np.linalg.norm(after - before):.3f}. Probability of class 1:", end=" ")
+    print(f"A histogram of class 0 is moved by {np.linalg.norm(after - before):.3f}: its logit was", end=" ")
+    print(f"{logit_of(network, before):.2f} and is {logit_of(network, after):.2f}. Probability of class 1:", end=" ")
     print(f"{probability(network, before):.2%} before, {probability(network, after):.2%} after")
     draw(fresh[:2], losses, network, after, uphill, options.folder / "histograms.png")
     return 0

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from shared import BLUE, GRAY, RED, Array, Whole, new_figure, read_options, save
+from shared import BLUE, GRAY, RED, Array, Whole, new_figure, read_options, save, step_controller, take_step
 from tqdm import tqdm
 
 import compgraph as cg
-from autodiff.optimizers import StepController
-from autodiff.reverse import gradient
+from autodiff.optimizers import SGD
 
+OPTIMIZERS = ("stepcontroller", "printed", "sgd")
 STARTS: dict[tuple[float, ...], str] = {(0.0, 0.0, 0.0): RED, (-0.1, 1.2, 1.2): BLUE}
 SOLVED = 1e-6  # the loss, a root, has no derivative at 0 itself
 t = np.linspace(0, 5, 100)
@@ -46,15 +46,16 @@ def loss_of(a: Any, b: Any, c: Any) -> Any:
     return np.sqrt(np.mean((curve(a, b, c) - TARGET) ** 2, axis=-1))
 
 
-def descend(start: tuple[float, ...], steps: int) -> Descent:
+def descend(start: tuple[float, ...], steps: int, name: str = OPTIMIZERS[0]) -> Descent:
     """Follow the gradient from a start, for at most so many steps."""
     parameters = [cg.variable(value, name) for value, name in zip(start, "abc", strict=True)]
-    optimizer, path = StepController(parameters, rate=1e-4), [start]
+    optimizer = SGD(parameters, rate=0.01) if name == "sgd" else step_controller(name, parameters, 1e-4)
+    path = [start]
     for _ in tqdm(range(steps), desc=f"From {start}"):
         loss = loss_of(*parameters)
         if loss < SOLVED:
             break
-        optimizer.step(gradient(loss), loss)
+        take_step(optimizer, loss)
         path.append(tuple(float(p.value) for p in parameters))
     return Descent(np.array(path), float(loss_of(*path[-1])))
 
@@ -92,8 +93,9 @@ def draw(descents: dict[tuple[float, ...], Descent], file: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Descend from both starts, compare, draw; return the exit code."""
-    options = read_options(argv, __doc__, steps=Whole(3000, 1, "how many steps of gradient descent are taken at most"))
-    descents = {start: descend(start, options.steps) for start in STARTS}
+    steps = Whole(3000, 1, "how many steps of gradient descent are taken at most")
+    options = read_options(argv, __doc__, OPTIMIZERS, steps=steps)
+    descents = {start: descend(start, options.steps, options.optimizer) for start in STARTS}
     for start, descent in descents.items():
         a, b, c = descent.path[-1]
         print(f"From {start}: {descent.verdict} at a = {a:.4f}, b = {b:.4f}, c = {c:.4f} with loss {descent.loss:.1e}")

@@ -5,32 +5,32 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from shared import BLUE, RED, Whole, new_figure, read_options, save
+from shared import BLUE, RED, Whole, new_figure, read_options, save, step_controller, take_step
 from tqdm import tqdm
 
 import compgraph as cg
 from autodiff.optimizers import StepController
-from autodiff.reverse import gradient
 
 COEFFICIENTS = np.array([0.5, 1.8, 2.3, -0.6])
 t = np.linspace(0, 5, 20)
 POWERS = np.vander(t, 4, increasing=True)
 
 
-def fit(steps: int) -> tuple[cg.VariableNode, StepController]:
+def fit(steps: int, name: str = "stepcontroller") -> tuple[cg.VariableNode, StepController]:
     """The coefficients found, and the optimiser with its history."""
     w = cg.variable(np.zeros(4), "w")
-    optimizer = StepController([w], rate=1e-5)
+    optimizer = step_controller(name, [w], 1e-5)
     for _ in tqdm(range(steps), desc="Fitting"):
         loss = np.sqrt(np.mean((POWERS @ w - POWERS @ COEFFICIENTS) ** 2))
-        optimizer.step(gradient(loss), loss)
+        take_step(optimizer, loss)
     return w, optimizer
 
 
 def main(argv: list[str] | None = None) -> int:
     """Fit, compare, draw; return the exit code."""
-    options = read_options(argv, __doc__, steps=Whole(20_000, 1, "how many steps of gradient descent are taken"))
-    w, optimizer = fit(options.steps)
+    steps = Whole(20_000, 1, "how many steps of gradient descent are taken")
+    options = read_options(argv, __doc__, ("stepcontroller", "printed"), steps=steps)
+    w, optimizer = fit(options.steps, options.optimizer)
     print("Coefficients:", ", ".join(f"{c:.5f}" for c in w.value))
     print(f"Largest difference: {np.max(np.abs(w.value - COEFFICIENTS)):.1e}")
 

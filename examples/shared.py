@@ -1,4 +1,4 @@
-"""What the demos share: their options, and pictures that are saved without a window."""
+"""What the demos share: their options, their optimisers, and pictures that are saved without a window."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
+
+from autodiff.optimizers import Optimizer, StepController
+from autodiff.reverse import gradient
 
 try:
     import matplotlib
@@ -36,12 +39,36 @@ class Whole(NamedTuple):
     help: str
 
 
-def read_options(argv: list[str] | None, description: str | None, **numbers: Whole) -> argparse.Namespace:
-    """The options of the command line: the numbers, and the folder for pictures, which is made if it is missing."""
+# ArrayFlow's optimiser with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
+INERTIA = {"stepcontroller": "average", "printed": "two gradients"}
+LOST = 1e30  # a loss so large does not come back; near 1e15 some do
+
+
+def step_controller(name: str, parameters: Any, rate: float, **settings: Any) -> StepController:
+    """ArrayFlow's optimiser, by the name it has among the options."""
+    return StepController(parameters, rate, inertia=INERTIA[name], **settings)
+
+
+def take_step(optimizer: Optimizer, loss: Any) -> None:
+    """One step down the gradient of a loss; the program ends if the loss has left all bounds."""
+    if not abs(loss) < LOST:
+        how = f"The loss is {float(loss):.1e} after {optimizer.steps} steps"
+        sys.exit(f"{how}, of which the last were too large: {optimizer.rate:.1e}")
+    with_loss = (loss,) if isinstance(optimizer, StepController) else ()
+    optimizer.step(gradient(loss), *with_loss)
+
+
+def read_options(
+    argv: list[str] | None, description: str | None, optimizers: tuple[str, ...] = (), **numbers: Whole
+) -> argparse.Namespace:
+    """The options of the command line: an optimiser, the numbers, and the folder for pictures, made if it is missing."""
     parser = argparse.ArgumentParser(description=description)
     for name, (default, least, text) in numbers.items():
         help_text = f"{text}; at least {least}, default: {default}"
         parser.add_argument(f"--{name}", type=at_least(least), default=default, metavar="N", help=help_text)
+    if optimizers:
+        help_text = "stepcontroller is ArrayFlow's, printed the same with the direction of its Algorithm 1; default: %(default)s"
+        parser.add_argument("--optimizer", choices=optimizers, default=optimizers[0], help=help_text)
     parser.add_argument("--folder", type=Path, default=Path(), help="where pictures are saved; default: the current folder")
     options = parser.parse_args(argv)
     try:

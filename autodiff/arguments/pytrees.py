@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -79,3 +80,17 @@ def _register(kind: type) -> None:
         if kind not in _registered:  # by another thread, meanwhile
             optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
             _registered.add(kind)
+
+
+def _rebuilt(example: Any) -> Any:
+    return flatten(example)[1]
+
+
+def _reduced(structure: Any) -> Any:
+    """A structure in a pickle: where dataclasses are in it, a tree of it, so that they are registered where it is loaded."""
+    if structure.namespace != NAMESPACE:
+        return object.__reduce_ex__(structure, 2)
+    return _rebuilt, (unflatten(structure, range(structure.num_leaves)),)
+
+
+copyreg.pickle(optree.PyTreeSpec, _reduced)

@@ -1,6 +1,9 @@
 """Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
 
 from . import scipy as scipy  # names who answers for functions of SciPy's
+from .call import Opaque as Opaque
+from .call import has_node as has_node
+from .call import zeros_for as zeros_for
 from .checkpoint import checkpoint, checkpointed_chain
 from .custom_gradient import custom_gradient
 from .implicit import fixed_point, minimize, root

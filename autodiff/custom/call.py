@@ -12,7 +12,7 @@ with respect to u. A call that knows a shorter way has a third method, ``push(po
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..rules import Rule, Shared, Variadic, makers
 
 
 class Opaque:
-    """The function that the nodes of one kind of call carry.
+    """The function that the nodes of one kind of call carry; of each kind there is one.
 
     Parameters
     ----------
@@ -31,8 +31,17 @@ class Opaque:
         The name of the operation.
     """
 
+    _made: ClassVar[dict[str, Opaque]] = {}
+
+    def __new__(cls, opname: str) -> Opaque:
+        """The function of that name."""
+        return cls._made.setdefault(opname, object.__new__(cls))
+
     def __init__(self, opname: str) -> None:
         self.__name__ = opname
+
+    def __reduce__(self) -> Any:
+        return Opaque, (self.__name__,)
 
     def __call__(self, *operands: Any, call: Any) -> Any:
         """What the call computes."""

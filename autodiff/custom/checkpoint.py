@@ -149,6 +149,9 @@ class Checkpoint:
         self.wrapped = wrappers.get()
         self.known: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "known": None}  # what only one sweep has use for
+
     def _given(self, operands: Sequence[Any]) -> list[Any]:
         given = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):

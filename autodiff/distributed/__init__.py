@@ -11,7 +11,11 @@ import importlib
 from typing import Any
 
 # Where each public name stands; it is imported when it is first asked for.
-_PUBLIC: dict[str, str] = {}
+_PUBLIC: dict[str, str] = {
+    "DataParallel": "data_parallel",
+    "Split": "split",
+    "value_and_grad": "blocks",
+}
 
 __all__ = [*_PUBLIC]
 
@@ -22,9 +26,7 @@ def __getattr__(name: str) -> Any:
     try:
         import distributed  # noqa: F401
     except ImportError as missing:
-        raise ImportError(
-            f'autodiff.distributed.{name} needs dask.distributed: pip install "compgraph[distributed]"'
-        ) from missing
+        raise ImportError(f'{__name__}.{name} needs dask.distributed: pip install "compgraph[distributed]"') from missing
     return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 

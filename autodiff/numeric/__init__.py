@@ -1,4 +1,4 @@
-"""Central differences of plain functions, the ground under every check, and what they tell of gradients that lack a part."""
+"""Central differences of plain functions, and the errors for gradients that disagree with them."""
 
 from . import finite_differences
 from .finite_differences import directional, gradient, plain, step_of

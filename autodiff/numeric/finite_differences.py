@@ -1,4 +1,4 @@
-"""Central differences of plain functions: the ground under every check."""
+"""Central differences of plain functions, with which every check compares."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from compgraph.graph import Node, require_computed
 
 
 def plain(value: Any) -> Any:
-    """A copy of `value` as a plain floating or complex array."""
+    """A copy of `value` as a plain floating or complex array; integers and booleans become float64."""
     require_computed(value, "an argument")
     array = np.array(value.value if isinstance(value, Node) else value)
     return array.astype(float) if array.dtype.kind in "biu" else array
 
 
 def step_of(dtype: Any) -> float:
-    """A step that balances truncation against rounding: the cube root of the precision."""
+    """The relative step of a central difference at which truncation and rounding balance: the cube root of epsilon."""
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
 def random_direction(value: Any, rng: Any) -> Any:
-    """A random direction of the shape and dtype of an array."""
+    """A random direction (independent normal numbers) of the shape and dtype of an array."""
     direction = rng.normal(size=value.shape)
     if value.dtype.kind == "c":
         direction = direction + 1j * rng.normal(size=value.shape)
@@ -40,7 +40,8 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     args, directions : sequence of array_like
         The point and, for each argument, the direction of the same shape (None for zero).
     step : float, optional
-        The step, relative to the size of the arguments; by default the cube root of their precision.
+        The step, relative to the largest absolute value in the arguments, or to 1 if that is larger; by default `step_of`
+        their dtypes.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
 
 
 def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, step: float | None = None) -> list[Any]:
-    """The gradient of ``sum(weights * f(*args))`` by central differences, one element at a time.
+    """The gradient of ``real(sum(weights * f(*args)))`` by central differences, one element at a time.
 
     Parameters
     ----------
@@ -75,12 +76,12 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
     weights : array_like, optional
         Of the shape of the result; ones by default.
     step : float, optional
-        The step, relative to the size of each element.
+        The step, relative to the size of each element, or to 1 if that is larger; by default `step_of` its dtype.
 
     Returns
     -------
     list of numpy.ndarray
-        One of the shape of each argument.
+        For each argument, an array of its shape; of its dtype, or float64 for integers and booleans.
 
     Notes
     -----
@@ -105,7 +106,10 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
 
 
 def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
-    """The central difference of a function, with all elements of a mask moved at once, each by a step of its own size."""
+    """The central difference of a function for which all elements of `mask` are moved at once.
+
+    Each moves by a step relative to its own size. So `f` must act element by element, unless the mask is of one element.
+    """
     x = plain(x)
     step = (step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
     above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
@@ -115,14 +119,14 @@ def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
 
 
 def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
-    """The Jacobian of a function, of the shape of its result followed by that of `x`, one element after the other."""
+    """The Jacobian of a function by central differences, of shape ``(*f(x).shape, *x.shape)``."""
     columns = [elementwise(f, x, unit)[..., None] for unit in np.eye(x.size).reshape(-1, *x.shape)]
     shape = (*f(plain(x)).shape, *x.shape)
     return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
 
 
 def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, weights: Any, step: float | None) -> Any:
-    """The central difference along one unit of one element of one argument."""
+    """The central difference of the weighted sum, where one element of one argument moves along `unit` (1 or 1j)."""
     argument = args[position]
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))
     ends, points = [], []

@@ -1,9 +1,9 @@
-"""Gradients that lack a part because a value left the graph: how they are found, and what is said of them.
+"""Finds gradients that lack a part because a value left the graph.
 
-Where the numbers of a node are taken unasked, an error says so. Those that are asked for by name (``float(x)``, ``x.value``)
-are given, and what is computed of them is right as a value and wrong as a function of the arguments. Only a comparison
-shows whether that is meant: the derivative along one random direction, by the graph and by a central difference of the
-function on plain arrays.
+Code that takes the numbers of a node without asking gets an error. Code that asks for them by name (``float(x)``, ``x.value``)
+gets them: what it computes from them is right as a value, but has no derivative. Whether that makes the gradient wrong shows
+only in a comparison: the derivative along a random direction, by the graph and by a central difference of the function on
+plain arrays.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ UNSEEN = (
     "No conversion was noticed. Within a function that is differentiated, only numbers that are written into a text and "
     "read from it again are not (and, before Python 3.12, those in the buffer of a node): use the node itself"
 )
-# Relative to the default step of a central difference: smaller ones are tried where the function is not finite.
+# Factors of the default step of a central difference; the smaller ones are tried where the function is not finite.
 _STEPS = (1.0, 1e-2, 1e-4)
 
 
 class DetachedGradientError(ValueError):
-    """A gradient is not that of the function: a value has left the graph on the way."""
+    """The gradient differs from that of the function, because a value has left the graph on the way."""
 
     __module__ = "autodiff"  # as users know it, in a traceback
 
@@ -63,7 +63,7 @@ def require_arguments(operator: str, args: Any) -> None:
 
 
 def require_known(verify: str | None) -> None:
-    """Raise a ValueError for an option that does not exist."""
+    """Raise a ValueError unless `verify` is an option that exists."""
     if verify not in VERIFY:
         raise ValueError(f"verify is None, 'first' or 'always', not {verify!r}")
 
@@ -77,26 +77,26 @@ def verify_gradient(
     derive: Callable[[Sequence[Any]], Sequence[Any]],
     seed: int = 0,
 ) -> None:
-    """Compare a gradient with a central difference along one direction.
+    """Compare a gradient with a central difference along a random direction, and raise if they differ.
 
-    Where they differ, the reason may be another than a value that left the graph. What `stop_gradient` keeps out of the
-    derivative is then held as it was; a function that gives another value when it is called again is let through; and
-    since the point may be a kink, where any slope between two is right, the gradient must be wrong at points aside too.
+    Three other reasons for a difference are ruled out first. `stop_gradient`: its results are held fixed while the difference
+    is taken. Random numbers or state: a function whose value changes from call to call is let through. A kink, where any slope
+    between the one-sided ones is right: the gradient must be wrong at points nearby too.
 
     Parameters
     ----------
     f : callable
-        The function of `points` alone that returns a number.
+        A function of `points` that returns a number.
     points : sequence of array_like
         The arguments.
     value, gradients : array_like and sequence of array_like
-        What is to be verified: the value of `f`, whose size limits the accuracy of differences, and its gradient.
+        The value of `f`, whose size limits the accuracy of differences, and the gradient to verify: one array for each point.
     escapes : sequence
-        What was noticed while the function was traced.
+        The escapes that were noticed while the function was traced, for the message.
     derive : callable
-        Returns the gradients at other points.
+        ``derive(points)`` returns the gradients at other points.
     seed : int
-        Of the direction.
+        The seed of the direction.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: 
     directions = [_direction(p, rng) for p in points]
     found, size = _along(gradients, directions)
     base = max(finite_differences.step_of(p.dtype) for p in points)
-    slack = 10 * base**2 * abs(_plain(value))  # what rounding of the value makes of the difference
+    slack = 10 * base**2 * abs(_plain(value))  # the error of the difference by rounding of the value
     expected = np.nan
     for step in base * np.array(_STEPS):
         with no_graph(), np.errstate(all="ignore"):
@@ -134,7 +134,7 @@ def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: 
 
 
 def _along(gradients: Sequence[Any], directions: Sequence[Any]) -> tuple[float, float]:
-    """The derivative along a direction by gradients, and the sum of the sizes of its parts."""
+    """The derivative along a direction by gradients, and the sum of the absolute values of its terms."""
     parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
     return float(sum(np.sum(p, dtype=float) for p in parts)), float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
 
@@ -147,7 +147,7 @@ def _changes(f: Callable[..., Any], points: Sequence[Any]) -> bool:
 
 
 def _agrees_aside(f: Callable[..., Any], points: Sequence[Any], derive: Callable[..., Any], directions: Sequence[Any]) -> bool:
-    """Whether the gradient is right at a point aside, each element moved by about a hundredth of its size, or a tenth."""
+    """Whether the gradient is right at a point nearby, where each element is moved by about 1 % or 10 % of its size."""
     rng = np.random.default_rng(1)
     for reach in (1e-2, 1e-1):
         aside = [p + (reach * _direction(p, rng)).astype(p.dtype) for p in points]
@@ -155,7 +155,7 @@ def _agrees_aside(f: Callable[..., Any], points: Sequence[Any], derive: Callable
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 gradients = derive(aside)
-        except (ArithmeticError, TypeError, ValueError):  # outside of where it can be called or differentiated
+        except (ArithmeticError, TypeError, ValueError):  # the function is not defined or not differentiable there
             continue
         if _agrees(f, aside, gradients, directions, bent=True):
             return True
@@ -165,13 +165,13 @@ def _agrees_aside(f: Callable[..., Any], points: Sequence[Any], derive: Callable
 def _agrees(
     f: Callable[..., Any], points: Sequence[Any], gradients: Sequence[Any], directions: Sequence[Any], bent: bool = False
 ) -> bool:
-    """Whether gradients are those of a function, or with `bent` off by less than its slopes to both sides are apart.
+    """Whether gradients agree with a central difference, with the results of `stop_gradient` held fixed.
 
-    What `stop_gradient` returned at the point is held at the points beside it.
+    With `bent` an error up to the difference of the two one-sided slopes is accepted too: a kink may lie within the step.
     """
     found, size = _along(gradients, directions)
     accuracy = 4 * max(finite_differences.step_of(p.dtype) for p in points)
-    doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # where a step is small, if the function lets it be
+    doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # float64 allows a smaller step
     with no_graph(), np.errstate(all="ignore"):
         result = finite_differences.plain(f(*[p.copy() for p in doubles]))
     base = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
@@ -182,7 +182,7 @@ def _agrees(
 
 
 def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
-    """The one-sided differences of a function along a direction and against it, with what `stop_gradient` returns held."""
+    """The one-sided differences of a function ahead and behind along a direction, with results of `stop_gradient` held fixed."""
     stopped = _Held()
     with held(stopped), no_graph(), np.errstate(all="ignore"):
         middle = float(np.real(f(*[p.copy() for p in points])))
@@ -195,18 +195,18 @@ def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
 
 
 class _Held:
-    """What `stop_gradient` returned, one call after the other, to be returned again."""
+    """Records what `stop_gradient` returns, call by call, and returns the same again in a replay."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.place: int | None = None
 
     def replay(self) -> None:
-        """Begin again, and return what was returned before."""
+        """From now on return the recorded values, from the first on."""
         self.place = 0
 
     def __call__(self, value: Any) -> Any:
-        """Keep a value, or return the one kept in its place."""
+        """Record a value, or in a replay return the one recorded by the same call, if its shape is the same."""
         if self.place is None:
             self.values.append(value)
             return value
@@ -216,7 +216,7 @@ class _Held:
 
 
 def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:
-    """The central difference; an error of the function says on what it was called."""
+    """The central difference along directions; a note on an error in the function says who called it."""
     size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # by which the step is multiplied
     try:
         return finite_differences.directional(f, points, directions, step / size)
@@ -226,7 +226,7 @@ def _called(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
 
 
 def _direction(point: Any, rng: Any) -> Any:
-    """A random direction, in which each element moves in proportion to its size."""
+    """A random direction, in which each element is proportional to the size of that of `point`."""
     direction = finite_differences.random_direction(point, rng)
     sizes = np.abs(point)
     largest = float(np.max(sizes, initial=0))
@@ -238,7 +238,7 @@ def _plain(value: Any) -> Any:
 
 
 def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:
-    """What to raise for a whole gradient that differs from central differences."""
+    """The error for a gradient by argument `position` that differs from its central differences, element by element."""
     return DetachedGradientError(
         f"check_gradient: the gradient with respect to argument {position} is {_shown(given)} by the graph, and "
         f"{_shown(expected)} by central differences of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}"

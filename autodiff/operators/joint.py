@@ -18,12 +18,25 @@ class _Together:
 
     __name__ = "together"
 
+    def __call__(self, *outs: Any) -> tuple[Any, ...]:
+        """What a graph that is run again computes."""
+        return tuple(map(np.asarray, outs))
+
 
 def as_joint(outs: Sequence[Any]) -> Joint:
     """One joint over several nodes; its adjoint is the `Parts` of theirs."""
     made = attach(tuple(np.asarray(out.plain) for out in outs), together, tuple(outs))
     joint: Joint = made[0].args[0]
     return joint
+
+
+def handed(out: Any) -> Any:
+    """The value of a node as a node of its own, made now: what reads this, reads that one now.
+
+    Adjoints come back unchanged, and are added to those of the node's other readers in the order in which these were made.
+    """
+    joint = as_joint([out])
+    return attach(joint.plain[0], operations.output(0), (joint,))
 
 
 def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:

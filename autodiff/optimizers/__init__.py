@@ -1,7 +1,6 @@
-"""Optimisers: what to do with gradients.
+"""Optimisers, which update parameters by gradients, and `minimize`, which hands a function and its derivatives to SciPy.
 
-An optimiser is made over parameters, variables or arrays nested in any way, and its ``step(gradients)`` updates them in
-place. `minimize` hands a function and its derivatives to SciPy.
+An optimiser is made from parameters: variables or arrays, nested in any way. Its ``step(gradients)`` updates them in place.
 """
 
 from __future__ import annotations

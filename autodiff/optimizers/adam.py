@@ -13,20 +13,20 @@ from .pieces import average_square, decayed, require_seen
 
 
 class Adam(Optimizer):
-    """Steps along a moving average of gradients, divided by the root of one of their squares.
+    """Steps along a moving average of the gradients, divided by the root of a moving average of their squares.
 
     Parameters
     ----------
     parameters, rate, clip
         See `Optimizer`.
     betas : pair of float
-        How much of each average is kept in a step.
+        How much of the average of gradients, and of that of squares, is kept in a step: each in [0, 1).
     epsilon : float
-        What is added to the root.
+        What is added to the root, against division by zero.
     weight_decay : float
-        How much of the parameter is added to its gradient; `AdamW` takes it from the parameter itself.
+        This factor times the parameter is added to its gradient. In `AdamW` it is no part of the gradient.
     amsgrad : bool
-        Whether to divide by the root of the greatest average there was.
+        Whether to divide by the root of the greatest average of squares so far.
 
     Raises
     ------
@@ -71,7 +71,7 @@ class Adam(Optimizer):
         require_seen(self, self.epsilon)
 
     def _factors(self, rate: float) -> tuple[float, ...]:
-        # rate * (m / c1) / (sqrt(v / c2) + epsilon), with the corrections taken out of the arrays
+        # rate * (m / c1) / (sqrt(v / c2) + epsilon), rearranged so that the corrections c1, c2 multiply numbers, not arrays
         c1, c2 = (1 - beta ** (self.steps + 1) for beta in self.betas)
         return rate * math.sqrt(c2) / c1, self.epsilon * math.sqrt(c2), 1 - rate * self.weight_decay
 
@@ -103,7 +103,7 @@ class AdamW(Adam):
     parameters, rate, betas, epsilon, amsgrad, clip
         As of `Adam`.
     weight_decay : float
-        How much of the parameter is taken away in a step, times the rate.
+        A step subtracts ``rate * weight_decay`` times the parameter.
 
     Raises
     ------

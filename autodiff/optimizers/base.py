@@ -13,8 +13,7 @@ from .parameters import Array, Parameter, gradient_for, gradients_of, parameters
 Rate = float | Callable[[int], float]
 Clip = Callable[[list[Any]], list[Any]]
 
-# A step goes through large arrays in blocks of so many elements, which stay in the processor's cache from the first
-# operation to the last.
+# A step goes through large arrays in blocks of so many elements: a block stays in the processor's cache for the whole step.
 BLOCK = 32768
 
 
@@ -25,15 +24,15 @@ class Optimizer:
     ----------
     parameters : tree
         Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
-        nested in any way. Variables and arrays are updated in place and keep their dtype; a new value is put into one by
-        ``a[...] = value``, for another array in its place is not seen. Numbers cannot be updated in place: after a step they
-        stand in `parameters`.
+        nested in any way. Variables and arrays are updated in place and keep their dtype. To give one another value, write
+        ``a[...] = value``: the optimiser keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
+        read their values from the attribute `parameters` after a step.
     rate : float or callable
         The learning rate, or a function of the number of steps taken so far, such as `Cosine`.
     slots : tuple of str
-        The arrays kept for each parameter.
+        The names of the arrays that are kept for each parameter, of its shape and dtype.
     clip : callable, optional
-        What is done to the list of gradients before a step, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
+        A function of the list of gradients that returns those to use, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class Optimizer:
 
     @property
     def rate(self) -> float:
-        """The learning rate of the next step. A number, or a schedule, may be assigned."""
+        """The learning rate of the next step; a number or a schedule may be assigned."""
         return self._rate if isinstance(self._rate, float) else in_range("rate", self._rate(self.steps), 0)
 
     @rate.setter
@@ -81,8 +80,8 @@ class Optimizer:
         Parameters
         ----------
         gradients : Gradients, or tree
-            What ``autodiff.reverse.gradient(loss)`` returned, which may hold more variables than are updated here; or a tree
-            nested as the parameters are, as ``autodiff.grad`` returns it. Each is converted to the dtype of its parameter.
+            What ``autodiff.reverse.gradient(loss)`` returned, which may hold other variables as well; or a tree nested as the
+            parameters are, as ``autodiff.grad`` returns it. Each gradient is converted to the dtype of its parameter.
 
         Raises
         ------
@@ -90,7 +89,7 @@ class Optimizer:
             If a gradient is missing, nested otherwise, of another shape, infinite or NaN. Nothing is changed then: neither
             the parameters nor what the optimiser remembers.
         TypeError
-            If a gradient is not real, or belongs to a plain array but was asked of a graph.
+            If a gradient is not real, or a parameter is a plain array, for which ``autodiff.reverse.gradient`` has none.
 
         Warns
         -----
@@ -117,7 +116,7 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: what follows has the same bits as if it had never stopped.
+        """Go on from a state: later steps give the same bits as if there had been no interruption.
 
         Parameters
         ----------
@@ -156,15 +155,18 @@ class Optimizer:
     # -------------------------------------------------------------------------- for those who inherit
 
     def _factors(self, rate: float) -> tuple[float, ...]:
-        """The numbers that one step needs."""
+        """The numbers that `_move` needs in the next step; the rate alone unless a subclass has more."""
         return (rate,)
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        """Update a block of a parameter, and of what is kept for it; `a` and `b` are scratch, `g` is not to be changed."""
+        """Update in place a block `p` of a parameter and the blocks `kept` of its slots.
+
+        `g` is the gradient, which must not be changed; `a` and `b` are scratch arrays of the same shape.
+        """
         raise NotImplementedError
 
     def _load_more(self, state: Mapping[str, Any]) -> None:
-        """Check, then take over, what the state holds besides the arrays of each parameter."""
+        """Check, then load, what a subclass has added to the state; nothing by default."""
 
     # --------------------------------------------------------------------------------------- the step
 
@@ -196,7 +198,7 @@ class Optimizer:
         self.steps += 1
 
     def _lay_out(self) -> None:
-        """Cut arrays into blocks, once; arrays that are not contiguous are one block."""
+        """Cut parameters and slots into blocks, once; an array that is not C-contiguous is one block."""
         self._blocks: list[list[Any]] = []
         scratch: dict[np.dtype[Any], tuple[Array, Array]] = {}
         for parameter, kept in zip(self._parameters, self._kept, strict=True):
@@ -214,7 +216,7 @@ class Optimizer:
             self._blocks.append(blocks)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}  # they are views of the others
+        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}  # views of the others
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -241,7 +243,7 @@ def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
 
 
 def _of_the_form(name: str, value: Any, expected: Array) -> Array:
-    """An array of the state, which must look as the one it replaces."""
+    """An array of the state, which must have the shape and dtype of the one it replaces."""
     array = np.asarray(value)
     if array.shape != expected.shape or (isinstance(value, np.ndarray) and array.dtype != expected.dtype):
         raise ValueError(

@@ -15,7 +15,7 @@ from ..reverse import Gradients
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:
-    """Gradients whose elements lie between ``-limit`` and `limit`.
+    """Clip each element of gradients to between ``-limit`` and `limit`.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
     Returns
     -------
     Gradients, or tree
-        As given, of new arrays.
+        Nested as given, with new arrays.
 
     Raises
     ------
     ValueError
-        If the limit is not positive, or a gradient is NaN.
+        If the limit is not positive and finite, or a gradient is NaN.
     TypeError
         If a gradient is complex, or a node.
 
@@ -53,7 +53,7 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
 
 
 def clip_by_norm(gradients: Any, limit: float) -> Any:
-    """Gradients each of which has at most a norm: the root of its sum of squares.
+    """Scale each gradient down to a norm (the root of its sum of squares) of at most `limit`.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
     Returns
     -------
     Gradients, or tree
-        As given; arrays that are larger are scaled down.
+        Nested as given; arrays of a larger norm are scaled down to it.
 
     Raises
     ------
     ValueError
-        If the limit is not positive, or a gradient is infinite or NaN.
+        If the limit is not positive and finite, or a gradient is infinite or NaN.
     TypeError
         If a gradient is a node.
 
@@ -85,24 +85,24 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
 
 
 def clip_by_global_norm(gradients: Any, limit: float) -> Any:
-    """Gradients that have at most a norm together; their direction is kept.
+    """Scale all gradients by one factor, so that their norm together is at most `limit`; their direction stays.
 
     Parameters
     ----------
     gradients : Gradients, or tree
         What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
     limit : float
-        The greatest root of the sum of all squares.
+        The greatest norm: the root of the sum of the squares of all elements.
 
     Returns
     -------
     Gradients, or tree
-        As given; if the norm is larger, all are scaled down by the same factor.
+        Nested as given; scaled down if the norm is larger.
 
     Raises
     ------
     ValueError
-        If the limit is not positive, or a gradient is infinite or NaN.
+        If the limit is not positive and finite, or a gradient is infinite or NaN.
     TypeError
         If a gradient is a node.
 
@@ -126,7 +126,10 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
 
 
 def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite: bool = False) -> Any:
-    """The gradients as they were given, with their arrays changed together."""
+    """The gradients, nested as given, with `change` applied to the list of their arrays.
+
+    NaN raises, and so does infinity, unless `infinite` lets it pass.
+    """
 
     def checked(leaves: list[Any]) -> list[Any]:
         if any(isinstance(leaf, Node) for leaf in leaves):
@@ -151,7 +154,7 @@ def _positive(limit: float) -> float:
 
 
 def _norm(arrays: list[Any]) -> float:
-    """The root of the sum of squares, which neither overflow nor vanish."""
+    """The root of the sum of squares, scaled by the largest element, so that no square overflows or underflows."""
     largest = max((float(np.max(np.abs(a), initial=0)) for a in arrays), default=0.0)
     if not largest:
         return 0.0

@@ -1,4 +1,4 @@
-"""Constraints of nested arguments, with exact derivatives, as SciPy has them."""
+"""Constraints on nested arguments, turned into SciPy's constraints on a vector, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Function = Callable[..., Any]
 
 
 class Method(NamedTuple):
-    """What a method of ``scipy.optimize.minimize`` uses, and what it takes.
+    """Which derivatives a method of ``scipy.optimize.minimize`` uses, and which options it takes.
 
     Attributes
     ----------
     gradient : bool
         Whether it uses the gradient.
     second : {None, "products", "matrix"}
-        Whether it uses products with the Hessian, or the Hessian itself.
+        Whether it uses products with the Hessian, the Hessian itself, or neither.
     bounds, constraints : bool
-        Whether it takes them.
+        Whether it takes bounds, and constraints.
     """
 
     gradient: bool
@@ -42,7 +42,7 @@ def listed(constraints: Any) -> Sequence[Any]:
 
 
 def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
-    """A constraint on the vector, with its derivatives if the method uses them."""
+    """A constraint on nested arguments as one on the vector, with its derivatives if the method uses them."""
     from scipy import optimize
 
     if isinstance(constraint, optimize.LinearConstraint):
@@ -67,7 +67,7 @@ def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
 
 
 def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
-    """SciPy's older form of a constraint."""
+    """`on_vectors` of a constraint in SciPy's older form, a dictionary."""
     parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
     made = {**constraint, "fun": parts.value, "args": ()}
     jac = constraint.get("jac")
@@ -81,27 +81,27 @@ def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dic
 
 
 class Constraint:
-    """A function that is constrained, as SciPy calls it: with vectors."""
+    """The function of a constraint, as SciPy calls it: with a vector in place of nested arguments."""
 
     def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
 
     def flat(self, vector: Any) -> Any:
-        """The function of one vector, as a vector."""
+        """The function of the vector; its result is flattened to a vector."""
         return np.ravel(self.f(self.layout.tree(vector), *self.args))
 
     def value(self, x: Any) -> Any:
-        """The plain values."""
+        """The value as a plain vector."""
         return np.asarray(to_plain(self.flat(np.array(x))), float)
 
     def jacobian(self, x: Any) -> Any:
-        """The derivatives: a row for each value."""
+        """The Jacobian: a row for each value, a column for each number of the vector."""
         return np.asarray(to_plain(jacobian(self.flat)(x)), float)
 
     def hessian(self, x: Any, weights: Any) -> Any:
-        """The Hessian of the weighted sum."""
+        """The Hessian of the sum of the values times `weights`."""
         return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 
     def given(self, derivative: Function) -> Function:
-        """A derivative of the caller's own: a matrix with a column for each number."""
+        """The caller's own derivative as a function of the vector; it returns a matrix with a column for each number."""
         return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)

@@ -1,4 +1,4 @@
-"""Nested arguments as one vector of float64, as SciPy has them, and back."""
+"""Nested arguments as one vector of float64, as SciPy wants them, and back."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..arguments import flatten, unflatten
 
 
 class Layout:
-    """How the numbers of a tree stand in a vector.
+    """Where the numbers of a tree stand in a vector.
 
     Parameters
     ----------
     tree : object
-        Real arrays, variables and numbers, nested in any way. Integers become float64, other floating dtypes are kept.
+        Real arrays, variables and numbers, nested in any way. Integers become float64; floating leaves keep their dtype.
 
     Attributes
     ----------
     start : numpy.ndarray
-        The vector of the tree.
+        The numbers of the tree, of dtype float64 and shape ``(n,)``.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class Layout:
         arrays = [_real(leaf) for leaf in leaves]
         self.shapes = [a.shape for a in arrays]
         self.dtypes = [a.dtype for a in arrays]
-        # 0-d arrays stay arrays; what was a number becomes one
+        # for `result`: leaves that were Python numbers, not 0-d arrays
         self.numbers = [not isinstance(leaf, np.ndarray) for leaf in leaves]
         self.start = self.vector(unflatten(self.structure, arrays))
         if not self.start.size:
@@ -51,7 +51,7 @@ class Layout:
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
     def tree(self, vector: Any) -> Any:
-        """The tree of a vector; of one that is a node, the leaves are nodes that depend on it."""
+        """The tree whose numbers are those of a vector; if that is a node, the leaves are nodes computed from it."""
         leaves, at = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
@@ -62,13 +62,13 @@ class Layout:
         return unflatten(self.structure, leaves)
 
     def result(self, vector: Any) -> Any:
-        """The tree of a plain vector, of new arrays, and Python numbers where there were such."""
+        """The tree of a plain vector, with new arrays, and with numbers where the first tree had numbers."""
         leaves, structure = flatten(self.tree(np.asarray(vector)))
         made = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
         return unflatten(structure, made)
 
     def pairs(self, bounds: Any) -> tuple[Any, Any]:
-        """The lowest and highest values, as vectors, of a tree that has a pair for each leaf of x0."""
+        """The lower and the upper bounds, as vectors, of a tree that has a pair ``(low, high)`` for each leaf of x0."""
         try:
             given = self.structure.flatten_up_to(bounds)
             ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in given]

@@ -54,7 +54,7 @@ class Parameter:
 
 
 def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
-    """The parameters in a tree, and its structure.
+    """The parameters in a tree, checked, and the structure of the tree.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     Returns
     -------
     parameters : list of Parameter
-        In order.
+        One for each leaf, in the order of the tree.
     structure : optree.PyTreeSpec
-        The structure.
+        How they nest.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _floating(parameter: Parameter) -> Parameter:
 
 
 def _require_apart(parameters: list[Parameter]) -> None:
-    """Raise if two parameters share memory: both updates would fall on the same numbers."""
+    """Raise a ValueError if two parameters share memory: the same numbers would be updated twice."""
     spans = sorted((*np.lib.array_utils.byte_bounds(p.array), i) for i, p in enumerate(parameters) if p.array.size)
     open_spans: list[tuple[int, int]] = []
     for start, stop, i in spans:
@@ -143,12 +143,12 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
     structure : optree.PyTreeSpec
         How they nest.
     squared : bool
-        Whether they will be squared, which must not overflow.
+        Whether the optimiser squares them: then a gradient whose square overflows raises.
 
     Returns
     -------
     list of numpy.ndarray
-        In order; none shares memory with a parameter.
+        In the order of the parameters; none shares memory with a parameter.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
             raise ValueError(f"the gradients nest as {given}, the parameters as {structure}; a gradient for each is needed")
     owners = {id(owner_of(p.array)) for p in parameters}
     checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
-    # One parameter may be the other's gradient, as in the product of both; it changes before it is used.
+    # Of f = p * q the gradient by q is p itself, which the step may change before it uses it as a gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
 
@@ -182,7 +182,7 @@ def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
 
 
 def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
-    """One gradient as a plain array, checked; if it will be squared, also that this is no infinity."""
+    """A gradient as a plain array of the shape and dtype of its parameter, checked; `squared` as in `gradients_of`."""
     require_history(gradient)
     if isinstance(gradient, Node):
         require_single("an optimizer's step", gradient)
@@ -199,7 +199,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
         raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore", invalid="ignore"):
         array = array.astype(parameter.array.dtype, copy=False)
-        # This makes no array of booleans as isfinite does. It may be infinite where no element is.
+        # The sum of squares is cheaper than an array of booleans. It may overflow, so where it is infinite, elements decide.
         if np.isfinite(np.vdot(array, array)):
             return array
         if not np.all(np.isfinite(array)):

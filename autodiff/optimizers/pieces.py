@@ -9,7 +9,7 @@ from .parameters import Array
 
 
 def decayed(g: Array, p: Array, decay: float, out: Array) -> Array:
-    """The gradient of the loss plus ``decay / 2`` times the sum of squares."""
+    """``g + decay * p``, in `out`: the gradient of the loss plus ``decay / 2 * sum(p**2)``. Without decay `g` itself."""
     if not decay:
         return g
     np.multiply(p, decay, out=out)
@@ -18,7 +18,7 @@ def decayed(g: Array, p: Array, decay: float, out: Array) -> Array:
 
 
 def average_square(square: Array, g: Array, decay: float, a: Array) -> None:
-    """Let the squares of a gradient into their average."""
+    """``square = decay * square + (1 - decay) * g**2``, in place; `a` is scratch."""
     np.multiply(g, g, out=a)
     a *= 1 - decay
     np.multiply(square, decay, out=square)
@@ -26,7 +26,7 @@ def average_square(square: Array, g: Array, decay: float, a: Array) -> None:
 
 
 def require_seen(optimizer: Optimizer, epsilon: float) -> None:
-    """Raise if epsilon vanishes in a parameter's dtype, where a gradient of zero would then make NaN."""
+    """Raise a ValueError if epsilon is zero in a parameter's dtype: a gradient of zero would then give 0 / 0."""
     for parameter in optimizer._parameters:
         if epsilon and not parameter.array.dtype.type(epsilon):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Update rules: how far, and where, a gradient moves its parameter."""
+"""The optimisers `SGD`, `AdaGrad` and `RMSProp`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class SGD(Optimizer):
     parameters, rate, clip
         See `Optimizer`.
     momentum : float
-        How much of the last step's velocity is kept.
+        The part of the velocity that is kept from one step to the next.
     nesterov : bool
-        Whether to step along the velocity as it will be (needs momentum without dampening).
+        Whether to step along the velocity that the next step will have if the gradient stays (needs momentum, no dampening).
     dampening : float
-        By how much a new gradient is made smaller before it enters the velocity, but for the first.
+        ``1 - dampening`` is the factor of a new gradient in the velocity; the first gradient enters whole.
     weight_decay : float
-        How much of the parameter is added to its gradient.
+        This factor times the parameter is added to its gradient.
 
     Raises
     ------
@@ -85,18 +85,18 @@ class SGD(Optimizer):
 
 
 class AdaGrad(Optimizer):
-    """Steps divided by the root of the sum of all squared gradients.
+    """Steps along the gradient, divided by the root of the sum of all squared gradients so far.
 
     Parameters
     ----------
     parameters, rate, clip
         See `Optimizer`.
     epsilon : float
-        What is added to the root.
+        What is added to the root, against division by zero.
     initial : float
-        What the sum begins with.
+        The value that the sum begins with.
     weight_decay : float
-        How much of the parameter is added to its gradient.
+        This factor times the parameter is added to its gradient.
 
     Raises
     ------
@@ -144,20 +144,20 @@ class AdaGrad(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """Steps divided by the root of a moving average of squared gradients.
+    """Steps along the gradient, divided by the root of a moving average of squared gradients.
 
     Parameters
     ----------
     parameters, rate, clip
         See `Optimizer`.
     decay : float
-        How much of the average is kept in a step.
+        The part of the average that is kept in a step, in [0, 1).
     epsilon : float
-        What is added to the root.
+        What is added to the root, against division by zero.
     momentum : float
-        How much of the last step's velocity is kept.
+        The part of the velocity that is kept from one step to the next.
     weight_decay : float
-        How much of the parameter is added to its gradient.
+        This factor times the parameter is added to its gradient.
 
     Raises
     ------
@@ -166,8 +166,8 @@ class RMSProp(Optimizer):
 
     Notes
     -----
-    T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera: Neural Networks for Machine Learning, 2012; epsilon and
-    momentum where PyTorch has them.
+    T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera: Neural Networks for Machine Learning, 2012. Epsilon and
+    momentum enter as in PyTorch: ``v = momentum * v + g / (sqrt(average) + epsilon)``, then ``p -= rate * v``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the number of steps taken. Any other function of it serves as well."""
+"""Learning rates as functions of the number of steps taken. Any other such function may be used instead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _require_steps(name: str, steps: int) -> None:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same rate always.
+    """A rate that never changes.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class StepDecay:
-    """A rate that is multiplied by a factor every so many steps.
+    """A rate that is multiplied by a factor after every `every` steps.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class StepDecay:
     every : int
         How many steps a rate lasts.
     factor : float
-        What it is multiplied by then.
+        What the rate is multiplied by then.
 
     Examples
     --------
@@ -99,14 +99,14 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Cosine:
-    """A rate that goes down along half a wave of the cosine, and stays there.
+    """A rate that goes from `rate` to `final` along half a wave of the cosine, and stays there.
 
     Parameters
     ----------
     rate : float
         The rate at the start.
     steps : int
-        How many steps it takes.
+        After how many steps the rate is `final`.
     final : float
         The rate at the end.
 
@@ -135,18 +135,18 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A rate that goes to another by a power of the steps that are left, and stays there; of power 1, along a line.
+    """A rate that goes from `rate` to `final` as a power of the steps that are left, and stays there.
 
     Parameters
     ----------
     rate : float
         The rate at the start.
     steps : int
-        How many steps it takes.
+        After how many steps the rate is `final`.
     final : float
         The rate at the end.
     power : float
-        The power.
+        The power, positive; with 1 the rate changes along a line.
 
     Examples
     --------
@@ -171,12 +171,12 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """One schedule after the other; each begins to count where it begins.
+    """One schedule after the other; each counts steps from its own beginning.
 
     Parameters
     ----------
     boundaries : sequence of int
-        After how many steps the next one begins, increasing.
+        After how many steps each next schedule begins, increasing.
     pieces : sequence of float or callable
         The schedules, or constant rates; one more than boundaries.
 
@@ -206,16 +206,16 @@ class Piecewise:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """A schedule whose first steps are smaller: they grow along a line. The schedule counts from the start.
+    """A schedule times a factor that grows along a line from `start` to 1 in the first steps.
 
     Parameters
     ----------
     schedule : float or callable
-        The schedule, or a constant rate.
+        The schedule, or a constant rate. It counts all steps, those of the warm-up too.
     steps : int
-        How many steps it takes until the rate is that of the schedule.
+        After how many steps the factor is 1.
     start : float
-        The part of it that the first step has.
+        The factor of the first step.
 
     Examples
     --------

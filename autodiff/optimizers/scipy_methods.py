@@ -1,4 +1,4 @@
-"""SciPy's minimisers, given derivatives."""
+"""`minimize`: SciPy's minimisers, given exact derivatives of functions of nested arguments."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def minimize(
     f : callable
         ``f(x, *args)`` returns a scalar; `x` nests as `x0`.
     x0 : tree
-        Where the search begins: real arrays, variables and numbers, nested in any way. SciPy searches in float64; `f` gets
-        each array in its own dtype, so that with float32 a `tol` below 1e-6 or so cannot be reached. Integers become floats.
+        Where the search begins: real arrays, variables and numbers, nested in any way. SciPy searches in float64, but `f`
+        gets each array in its own dtype: with float32 a `tol` below about 1e-6 cannot be reached. Integers become float64.
     *args : object
         Further arguments of `f`.
     method : str, optional
         A method of SciPy: see the notes. By default SLSQP with constraints, L-BFGS-B with bounds, else BFGS.
     bounds : scipy.optimize.Bounds, sequence of pairs, or tree, optional
-        If `x0` is one array, as in SciPy. If it nests: a pair ``(low, high)`` in place of each array, of None, numbers, or
-        arrays that broadcast to it.
+        If `x0` is one array, as in SciPy. If it nests, a tree with a pair ``(low, high)`` in place of each array: each None, a
+        number, or an array that broadcasts to it.
     constraints : dict, scipy.optimize.NonlinearConstraint, LinearConstraint, or sequence of them
         As in SciPy; functions get `x` as `f` does (and their ``"args"``), and return a vector or a number. Their Jacobians,
         and for ``trust-constr`` Hessians, are supplied, unless ``jac`` is a function. The matrix of a LinearConstraint, and
@@ -75,13 +75,13 @@ def minimize(
     callback : callable, optional
         Called with `x`, nested as `x0`, after each iteration. It may raise StopIteration to end the search (not with TNC).
     progress : bool
-        Whether to show a progress bar, with the value.
+        Whether to show a progress bar, with the value of `f`.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        SciPy's, whose `x`, and `jac` (of ``trust-constr``: `grad`), nest as `x0`; its variables become arrays. Other fields
-        are SciPy's, in flat order.
+        SciPy's result. Its `x`, and its `jac` (of ``trust-constr``: `grad`), nest as `x0`, with arrays in place of variables.
+        Its other fields are about the flat vector.
 
     Raises
     ------
@@ -89,8 +89,8 @@ def minimize(
         If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
         asks for finite differences.
     TypeError
-        If `x0` holds complex numbers or longdouble, `f` returns no node, or it uses what an outer derivative is taken by: the
-        result is plain, and `autodiff.minimize` is differentiable.
+        If `x0` holds complex numbers or longdouble, or `f` returns no node; or if `f` uses a node that an outer derivative is
+        taken with respect to, since the result here is plain (`autodiff.minimize` is differentiable).
 
     See Also
     --------
@@ -107,7 +107,7 @@ def minimize(
     ``dogleg``, ``trust-exact``                                          and the Hessian
     ===================================================================  ==============================
 
-    As data: `METHODS`. For all products at one point the gradient is recorded once.
+    `METHODS` is this table as data. The gradient is recorded once for all products with the Hessian at one point.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def minimize(
 
 
 def _after_each(problem: Problem, callback: Any, bar: Any, name: str) -> Any:
-    """What SciPy is to call after each iteration, if there is a callback or a progress bar."""
+    """The function that SciPy calls after each iteration; None without a callback and a progress bar."""
     if callback is None and bar is None:
         return None
 
@@ -163,7 +163,7 @@ def _after_each(problem: Problem, callback: Any, bar: Any, name: str) -> Any:
 
 
 class Problem:
-    """A function of nested arguments, as SciPy calls it: with vectors."""
+    """The function that is minimised, as SciPy calls it: with a vector in place of nested arguments."""
 
     def __init__(self, f: Function, layout: Layout) -> None:
         self.f, self.layout = f, layout
@@ -172,11 +172,11 @@ class Problem:
         self._push: Any = None
 
     def flat(self, vector: Any) -> Any:
-        """The function of one vector."""
+        """The function of the vector."""
         return self.f(self.layout.tree(vector))
 
     def alone(self, x: Any) -> float:
-        """The value."""
+        """The value alone, as a plain number."""
         value = np.asarray(to_plain(self.flat(np.array(x))))
         if value.shape != ():
             raise ValueError(f"minimize: the function returned shape {value.shape}, not a scalar; sum it")
@@ -202,7 +202,7 @@ class Problem:
 
 
 def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
-    """The name of a method, and what it uses."""
+    """The name of the method, by default as SciPy chooses it, and what it uses."""
     name = ("slsqp" if constrained else "l-bfgs-b" if bounded else "bfgs") if method is None else method
     if not isinstance(name, str) or name.lower() not in METHODS:
         raise ValueError(f"minimize: there is no method {method!r}; known are {', '.join(METHODS)}")
@@ -215,7 +215,7 @@ def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, 
 
 
 def _bounds(bounds: Any, layout: Layout) -> Any:
-    """Bounds of the vector."""
+    """The bounds on the vector, in SciPy's form."""
     from scipy import optimize
 
     if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
@@ -224,7 +224,7 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
 
 
 def _require_outside(value: Any) -> None:
-    """Raise if the function depends on what a derivative is being taken by, which would be lost without a word."""
+    """Raise a TypeError if a value depends on what an outer derivative is taken by: that derivative would silently be lost."""
     require_single("minimize", value)
     if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""The optimiser of ArrayFlow, which finds the size of its steps."""
+"""The optimiser of the ArrayFlow paper, which finds the size of its steps from the loss."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROW, SHRINK = 1.02, 0.99
 
 
 class History(NamedTuple):
-    """What happened in each step.
+    """What happened in each step; all arrays have one number for each step taken.
 
     Attributes
     ----------
     loss : numpy.ndarray
         The loss.
     average : numpy.ndarray
-        Its moving average.
+        The moving average of the loss.
     rate : numpy.ndarray
         The size of the step.
     """
@@ -42,7 +42,7 @@ class StepController(Optimizer):
 
     The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
     negative) the step grows by 1.02. When it rises, ever faster (its first and second differences are positive), the step
-    shrinks by 0.99, and from then on it never grows again.
+    shrinks by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `rate` is s0.
 
     Parameters
     ----------
@@ -51,13 +51,16 @@ class StepController(Optimizer):
     rate : float
         The size of the first step: a small one, since it grows.
     beta : float
-        How much of a new gradient enters the direction of a step; the rest is inertia. The first direction is the first
-        gradient.
+        How much of a new gradient enters the direction of a step; the rest is inertia.
+    inertia : {"average", "two gradients"}
+        What the rest is. "average": the direction of the step before, so that the direction is a moving average of all
+        gradients (the paper's equation 73); the first direction is the first gradient. "two gradients": the gradient of the
+        step before, zero in the first step (Algorithm 1 as printed); it is stable only for much smaller steps, see Notes.
     window : int
-        Over how many steps the loss is averaged. Before the first, the loss counts as having been what it was then.
+        Over how many steps the loss is averaged. Until there have been so many, over those so far; the first loss counts twice.
     grow : {"falling", "accelerating"}
         When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
-        second difference is negative), which is seldom but for rounding in float32.
+        second difference is negative), which is rare, except by rounding errors in float32.
     fixed : bool
         Whether the size of the step stays as it is.
 
@@ -75,6 +78,11 @@ class StepController(Optimizer):
     -----
     A. Nicolae, "Deep learning framework from scratch using NumPy", arXiv:2011.08461, 2020. Differences are over four
     averages, with coefficients (-1/3, 3/2, -3, 11/6) and (-1, 4, -5, 2), in the precision of the loss.
+
+    Where the largest curvature of the loss is L, steps larger than ``2 (2 - beta) / (beta L)`` diverge under equation 73, and
+    with two gradients steps larger than ``1 / ((1 - beta) L)`` (for `beta` up to 3/4): with ``beta=0.05`` the first bound is 74
+    times the second. A rise of the average is seen some steps late, and the factor 0.99 shrinks the step slowly.
+    :doc:`/arrayflow` compares what both reach.
 
     Examples
     --------
@@ -96,6 +104,7 @@ class StepController(Optimizer):
         rate: float = 1e-5,
         *,
         beta: float = 0.05,
+        inertia: str = "average",
         window: int = 10,
         grow: str = "falling",
         fixed: bool = False,
@@ -109,14 +118,17 @@ class StepController(Optimizer):
             raise ValueError(f"window must be at least 1, not {window}")
         if grow not in ("falling", "accelerating"):
             raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step as it is")
+        if inertia not in ("average", "two gradients"):
+            raise ValueError(f"inertia is 'average' or 'two gradients', not {inertia!r}; beta=1 is none")
         super().__init__(parameters, rate, ("direction",), clip)
+        self.inertia = inertia
         self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
         self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
         self._history: list[tuple[float, float, float]] = []
 
     @property
     def history(self) -> History:
-        """The loss, its moving average and the size of the step, of each step so far."""
+        """The loss, its moving average and the step size, for each step so far."""
         return History(*np.array(self._history, float).reshape(-1, 3).T)
 
     def step(self, gradients: Any, loss: Any = None) -> None:
@@ -147,13 +159,16 @@ class StepController(Optimizer):
         self._take(found, self.rate)
 
     def _observe(self, loss: Array) -> None:
-        """Let a loss into the averages, and change the size of the step."""
+        """Add a loss to the averages, and change the step size by their differences."""
         if not self._history:
             dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
             self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
         self._losses[:] = [*self._losses[1:], loss]
-        self._averages[:] = [*self._averages[1:], np.mean(self._losses)]
-        first, second = (np.sum(c.astype(self._losses.dtype) * self._averages) for c in (FIRST, SECOND))
+        # Means and differences are computed relative to the newest value: where all are equal, they are exactly zero.
+        recent = self._losses[-len(self._history) - 2 :]
+        self._averages[:] = [*self._averages[1:], recent[-1] + np.mean(recent - recent[-1])]
+        rises = self._averages - self._averages[-1]
+        first, second = (np.sum(c.astype(rises.dtype) * rises) for c in (FIRST, SECOND))
         if not self.fixed:
             if first > 0 and second > 0:
                 self.rate, self.growing = self.rate * SHRINK, False
@@ -163,6 +178,11 @@ class StepController(Optimizer):
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (direction,) = kept
+        if self.inertia == "two gradients":  # what is kept is the gradient of the step before, 0 at first
+            np.add(np.multiply(direction, 1 - self.beta, out=a), np.multiply(g, self.beta, out=b), out=a)
+            np.copyto(direction, g)
+            np.subtract(p, np.multiply(a, factors[0], out=a), out=p)
+            return
         if self.steps:
             np.multiply(direction, 1 - self.beta, out=direction)
             np.add(direction, np.multiply(g, self.beta, out=a), out=direction)
@@ -171,7 +191,7 @@ class StepController(Optimizer):
         np.subtract(p, np.multiply(direction, factors[0], out=a), out=p)
 
     def state_dict(self) -> dict[str, Any]:
-        """As of `Optimizer.state_dict`, with the averages and the history."""
+        """As `Optimizer.state_dict`, with the averages and the history."""
         own = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
         return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -121,9 +122,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = apart(_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
-        asked = tuple(wanted)
+        asked, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
         for place, v in enumerate(wanted):
-            adjoints[v].origin = Origin(gradients, node, asked, place)
+            adjoints[v].origin = Origin(derive, node, asked, place)
     return Gradients(adjoints, node.opname)
 
 
@@ -136,7 +137,7 @@ def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[An
         return owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
 
 
-def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
+def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
     """Derivatives of a node with respect to others, as nodes of the graph themselves.
 
     Parameters
@@ -145,6 +146,8 @@ def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
         What to differentiate; if it is not a scalar, the sum of its elements.
     nodes : sequence of Node
         What to differentiate with respect to.
+    unused : {"raise", "zero"}
+        What is done about one that `node` does not depend on: an error, or a derivative of zero, a node as the others.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def gradients(node: Any, nodes: Sequence[Any]) -> list[Any]:
     >>> print(dx, d2x)
     27.0 18.0
     """
-    found = gradient(node, nodes, create_graph=True)
+    found = gradient(node, nodes, create_graph=True, unused=unused)
     return [found[n] for n in nodes]
 
 

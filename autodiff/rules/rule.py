@@ -217,6 +217,9 @@ def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
     return rule
 
 
+operations.KNOWN_ELSEWHERE["rule"] = users.get, lambda function, rule: declare(rule, function)
+
+
 class ByFunction(dict[Any, Rule]):
     """Rules by the function a node carries, found by opname the first time."""
 

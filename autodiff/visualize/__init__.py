@@ -1,4 +1,4 @@
-"""A derivative as it travels through a graph, step by step: `animate`."""
+"""`animate` shows how a derivative passes through a graph, step by step."""
 
 from __future__ import annotations
 

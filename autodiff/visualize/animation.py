@@ -1,4 +1,4 @@
-"""`animate`: the frames of a sweep, and what they can be saved as."""
+"""`animate`, and the `Animation` that it returns."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .steps import Pass, backward, forward
 
 DIRECTIONS = ("LR", "TB")
 FORMATS = ("html", "gif")
-USES = 4  # uses of operands that an animation shows, for each node it may have
+USES = 4  # an animation shows at most so many edges for each node that it may have
 
 
 class Animation:
-    """A derivative on its way through a graph, frame by frame; it shows itself in a notebook.
+    """The frames of a derivative on its way through a graph; a notebook shows it.
 
     Attributes
     ----------
     sweep : Pass
         The steps, as data.
     frames : list of Frame
-        The start, one frame for each step, and the result. ``str(frame)`` says what happens in it.
+        One for the start, one for each step, and one for the result. ``str(frame)`` says what happens in it.
     """
 
     __slots__ = ("_layout", "_title", "frames", "sweep")
@@ -101,7 +101,7 @@ class Animation:
         Parameters
         ----------
         folder : str or path
-            Where to; it is made if it does not exist.
+            The folder to write into; it is made if it does not exist.
 
         Returns
         -------
@@ -134,31 +134,31 @@ def animate(
 ) -> Animation:
     """Follow a derivative through a graph, one edge at a time.
 
-    The operation at work is green. In reverse mode it passes to an operand what the chain rule says, and adjoints add
-    up on the nodes; in forward mode tangents are computed beside the values. Under the graph stands the chain rule
-    of the step, with its numbers.
+    In each frame the operation at work is green. In reverse mode it passes on a contribution to the adjoint of one operand, and
+    contributions add up on the operand; in forward mode the operation gets the contribution of one operand to its tangent.
+    The chain rule of the step, with its numbers, stands under the graph.
 
     Parameters
     ----------
     node : Node
-        What is differentiated; of an array, the sum of its elements, unless `seed` weighs them.
+        What is differentiated; of an array, the sum of its elements, weighted by `seed`.
     wrt : Node, str, or sequence of them, optional
         With respect to what, as in `autodiff.reverse.gradient`; by default all variables. In forward mode it is one node,
         where the tangent starts.
     mode : {"reverse", "forward"}
-        The direction.
+        Whether adjoints pass from the result to the variables, or a tangent from a variable to the result.
     seed : array_like, optional
-        What to start from: the adjoint of `node`, or in forward mode the tangent of `wrt`; ones by default.
+        The adjoint of `node` to start from, or in forward mode the tangent of `wrt`, of its shape; ones by default.
     direction : {"LR", "TB"}
         Whether the graph is drawn from left to right or from top to bottom.
     limit : int
-        How many nodes may be drawn; the layout of more than some hundred takes minutes.
+        How many nodes may be drawn, and with them at most four times as many edges: the layout of large graphs takes minutes.
 
     Returns
     -------
     Animation
-        It shows itself in a notebook; ``.save("sweep.html")`` and ``.save("sweep.gif")`` write it to a file,
-        ``.save_frames(folder)`` a row of PNGs.
+        A notebook shows it; ``.save("sweep.html")`` and ``.save("sweep.gif")`` write it to a file, ``.save_frames(folder)``
+        writes a PNG for each frame.
 
     Raises
     ------

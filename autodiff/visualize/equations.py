@@ -1,4 +1,4 @@
-"""The chain rule of a step, as mathematics with its numbers."""
+"""The equations of a step of a sweep: the chain rule in symbols, and with its numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .names import inner, outer, shape
 from .steps import Pass, Step, letters
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-# In a rule's text: a power, a transpose, an operator, a word.
+# The pieces of a rule's text (what `Rule.said` wrote): a power, a transpose, a word, an operator, another character.
 PIECES = re.compile(r"\*\*(?:\(([^()]*)\)|(\w+))|\.T\b|(\w+)|(\s*[-+*/@>]\s*)|(.)")
 SIGNS = {"*": " · ", "/": " / ", "-": " − ", "+": " + ", "@": " @ ", ">": " > "}
 
@@ -29,9 +29,9 @@ class Token:
     Attributes
     ----------
     kind : {"text", "name", "partial", "up"}
-        Plain text, a name, a partial derivative of `text` by `below`, or an exponent.
+        Plain text, the name of a node, the partial derivative of `text` by `below`, or an exponent.
     text, below : str
-        The words.
+        What is written; `below` is used by "partial" only.
     """
 
     kind: str
@@ -70,16 +70,16 @@ def plain(line: Iterable[Token]) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """What writes the equations of a pass.
+    """Writes the equations of a `Pass`.
 
     Attributes
     ----------
     names : dict
         The name of each node.
     letter : str
-        What is differentiated; in forward mode, the parameter of the direction.
+        The name of what is differentiated; in forward mode, of the parameter t by which all nodes are differentiated.
     mode : {"reverse", "forward"}
-        The direction of the sweep.
+        The mode of the pass.
     """
 
     names: dict[Any, str]
@@ -87,7 +87,7 @@ class Writer:
     mode: str
 
     def derivative(self, node: Any) -> Token:
-        """The adjoint or tangent of a node."""
+        """The symbol for the adjoint or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
 
@@ -110,7 +110,7 @@ class Writer:
         return lines
 
     def _said(self, step: Step, local: Token, given: Token) -> Line:
-        """What the rule says of the local derivative, with names and, of numbers, with the numbers."""
+        """The line ``with ∂y/∂x = ...``: the rule's text with the names of the nodes and, for scalars, with their numbers."""
         if not step.text:
             return []
         used = letters(step.text)
@@ -128,7 +128,7 @@ class Writer:
         if not any(map(np.ndim, (step.node, *operands))):
             values = {"y": _text(inner(step.node.plain))} | {x: _text(inner(v)) for x, v in zip("abc", operands, strict=False)}
             filled = written(step.text, known | values)
-            if len(filled) > 1:  # more than the value of an operand
+            if len(filled) > 1:  # one token alone is the value itself, which `ends` writes
                 return [*line, _text(" = "), *filled, _text(" = "), *ends]
         return line if line[-1].kind == "text" and line[-1].text == inner(step.local) else [*line, _text(" = "), *ends]
 
@@ -144,12 +144,12 @@ class Writer:
         return f"{node} takes the tangent of {place}{operand}"
 
     def start(self, sweep: Pass) -> Line:
-        """What the sweep begins with."""
+        """The line that says what the sweep starts from."""
         ((node, seed),) = sweep.start.items()
         return [self.derivative(node), _text(f" = {outer(seed)}")]
 
     def result(self, sweep: Pass) -> list[Line]:
-        """What the sweep has found."""
+        """The lines that say what the sweep has found."""
         return [[self.derivative(node), _text(f" = {outer(value)}")] for node, value in sweep.result.items()]
 
 
@@ -158,14 +158,14 @@ def _text(words: str) -> Token:
 
 
 def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, Line]:
-    """The chain rule of a step, and the same in numbers; only names where there is no such product."""
+    """The chain rule of a step in symbols, and in numbers; no numbers where the step is no product of two arrays."""
     scalar = (
         not isinstance(step.node, Joint) and not isinstance(step.operand, Joint) and not (step.node.ndim or step.operand.ndim)
     )
     if isinstance(step.node.function, operations.Output):
         return [given], []
     if step.local is None:
-        # Of complex numbers a derivative may be no factor: conj has a Jacobian of real and imaginary parts.
+        # Of complex numbers the derivative may be no factor: that of conj is a Jacobian of real and imaginary parts.
         sign = " · " if scalar and not np.iscomplexobj(step.given) else " @ "
         return ([given, _text(sign), local] if back else [local, _text(sign), given]), []
     sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
@@ -183,14 +183,14 @@ def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, 
 
 
 def _shapes(step: Step, back: bool) -> str:
-    """The vector form of the chain rule: the shapes of what is multiplied."""
+    """The shapes in the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
     node, operand = shape(step.node.plain), shape(step.operand.plain)
     jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
     return f"adjoint ({node}) @ {jacobian} → ({operand})" if back else f"{jacobian} @ tangent ({operand}) → ({node})"
 
 
 def written(text: str, known: dict[str, Token]) -> Line:
-    """A rule's text as mathematics, its letters replaced."""
+    """A rule's text as mathematics, with each letter of `known` replaced by its token."""
     line: Line = []
     for power, exponent, word, sign, other in PIECES.findall(text):
         if power or exponent:

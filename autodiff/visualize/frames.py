@@ -18,18 +18,18 @@ class Frame:
     ----------
     words : str
         What happens, in a sentence.
-    lines : list
+    lines : list of Line
         The equations.
     box : Box or None
         The operation at work.
     arrow : Arrow or None
-        The edge along which something passes, with
+        The edge along which an adjoint or tangent passes.
     label : str
-        what passes.
+        What passes along the edge.
     target : Box or None
-        The node at which it arrives, which now has
+        The node at which it arrives.
     shown : str
-        this derivative.
+        The adjoint or tangent that the target has from now on.
     """
 
     words: str

@@ -1,4 +1,4 @@
-"""Where nodes and edges lie: laid out once by Graphviz, so that nothing moves from frame to frame."""
+"""Where nodes and edges are drawn. Graphviz lays the graph out once, so that nothing moves from frame to frame."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .names import chosen, named, on_node, short
 from .steps import Pass, Step
 
 Point = tuple[float, float]
-CHARACTER = 7.4  # of a text of 13 pixels
-ROW = 20.0
+CHARACTER = 7.4  # the width, in pixels, of a character of a text of 13 pixels
+ROW = 20.0  # the height, in pixels, of a line of text in a node
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Box:
     Attributes
     ----------
     key : str
-        Its id.
+        Its id in the page.
     kind : {"variable", "constant", "operation"}
-        How it is drawn.
+        What is drawn, which decides on shape and color.
     title, value, full : str
         Its name, its value, and both unabridged.
     slot : bool
-        Whether it has room for a derivative.
+        Whether an adjoint or tangent will be shown in it.
     x, y : float
         The centre.
     width, height : float
@@ -59,9 +59,9 @@ class Arrow:
     Attributes
     ----------
     key : str
-        Its id.
+        Its id in the page.
     curve : tuple of point
-        A starting point, and three control points for each Bézier curve.
+        A starting point, and three more points for each cubic Bézier curve.
     tip : point
         Where the arrow ends.
     label : point
@@ -87,7 +87,7 @@ class Layout:
     boxes : dict
         For each node, how it is drawn.
     arrows : dict
-        For each operation and operand, by its place among the operation's operands, how the edge is drawn.
+        For each ``(operation, position among its operands)``, how the edge is drawn.
     """
 
     width: float
@@ -143,13 +143,13 @@ def lay_out(sweep: Pass, direction: str) -> Layout:
 
 
 def _place(step: Step) -> int:
-    """Which of the operands that are drawn a step is about; raw numbers among them are drawn too."""
+    """The position of a step's operand among those that are drawn, where plain numbers count as operands too."""
     earlier = sum(step.node.args[k] is step.operand for k in step.node.edges if k < step.position)
     return [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand][earlier]
 
 
 def _arriving(sweep: Pass) -> dict[Any, str]:
-    """For each node at which something arrives, the longest text that will stand there."""
+    """For each node at which an adjoint or tangent arrives, the longest text that it will show for it."""
     texts = {node: on_node(seed) for node, seed in sweep.start.items()}
     for step in sweep.steps:
         target = step.operand if sweep.mode == "reverse" else step.node
@@ -158,7 +158,7 @@ def _arriving(sweep: Pass) -> dict[Any, str]:
 
 
 def _dot(direction: str, nodes: list[tuple[str, float, float]], edges: list[tuple[str, str, str]]) -> str:
-    """The graph in DOT, with nothing but sizes. ordering=in tells x - y from y - x."""
+    """The graph in DOT, with sizes only: texts are written later. ``ordering=in`` keeps operands in order (x - y, not y - x)."""
     lines = [
         f"digraph {{ rankdir={direction} ordering=in nodesep=0.22 ranksep=0.4 margin=0 dpi=72",
         'node [shape=box fixedsize=true label=""] edge [fontsize=12 fontname=Helvetica arrowsize=0.8]',
@@ -187,7 +187,7 @@ def _texts(node: Any, name: str) -> tuple[str, str, str]:
 
 
 def _size(texts: tuple[str, str, str], arriving: str | None) -> tuple[float, float]:
-    """How large a node is: its words, and below them room for what arrives."""
+    """Width and height of a node: its texts, and below them room for an adjoint or tangent."""
     title, value, _ = texts
     words = max(_length(title) * 1.06, _length(value), 3 if arriving is None else _length(arriving) * 1.06 + 4)
     return words * CHARACTER + 18, 12 + ROW * (1 + bool(value) + (arriving is not None))

@@ -15,10 +15,10 @@ LONGEST = 24
 
 
 def named(nodes: Sequence[Any]) -> dict[Any, str]:
-    """A name for each node, no two of them the same but for numbers that have none."""
+    """A name for each node, all different. A scalar constant without a name is called by its number, which may occur twice."""
     names: dict[Any, str] = {}
     taken: set[str] = set()
-    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
+    # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
     for node in sorted(nodes, key=lambda node: node.tick):
         if isinstance(node, ConstantNode) and node._name is None and node.ndim == 0:
             names[node] = number(node.plain)
@@ -34,23 +34,23 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
 
 
 def chosen(node: Any) -> bool:
-    """Whether a name of an operation was given by the user, not made from a count."""
+    """Whether the user gave an operation its name (``y``); automatic ones are its opname and a number (``mul_0``)."""
     name = getattr(node, "_name", None)
     return bool(name is not None and node.opname and not re.fullmatch(rf"{re.escape(node.opname)}_\d+", name))
 
 
 def letter(preferred: str, names: dict[Any, str]) -> str:
-    """A letter that no node is called."""
+    """A letter that is not the name of a node: `preferred` if it is free."""
     return next(x for x in (preferred, "F", "φ", "τ", *(f"{preferred}{k}" for k in range(len(names)))) if x not in names.values())
 
 
 def short(text: str, longest: int = LONGEST) -> str:
-    """The beginning of a text."""
+    """A text, cut to a length, with ``…`` at the end if something was cut off."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def number(value: Any, digits: int = 5) -> str:
-    """A number of some digits."""
+    """A number as text, with so many significant digits."""
     value = np.asarray(value)[()]
     if isinstance(value, np.complexfloating):
         return f"{number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{number(value.imag, digits)}i"
@@ -59,7 +59,7 @@ def number(value: Any, digits: int = 5) -> str:
 
 
 def inner(value: Any) -> str:
-    """A number or array, abbreviated, within an equation; the outputs of an operation with several, in order."""
+    """A value within an equation: a number, in parentheses if it has a sign; an array, abbreviated; of several outputs, each."""
     if isinstance(value, tuple):
         return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
     value = np.asarray(value)
@@ -70,12 +70,12 @@ def inner(value: Any) -> str:
 
 
 def outer(value: Any) -> str:
-    """The same at the end of an equation."""
+    """A value at the end of an equation: as `inner`, but a number without parentheses."""
     return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
 
 
 def rows(value: Any, most: int, digits: int) -> str:
-    """An array, the middle of which is left out."""
+    """An array as text, of which the middle is left out if an axis is longer than ``most + 1``."""
     if value.ndim == 0:
         return number(value, digits)
     length = len(value)
@@ -87,7 +87,7 @@ def rows(value: Any, most: int, digits: int) -> str:
 
 
 def shape(value: Any) -> str:
-    """The shape of an array in words; of outputs, each."""
+    """The shape of an array as text, ``2×3``; of several outputs, each."""
     if isinstance(value, tuple):
         return ", ".join(map(shape, (v for v in value if v is not None)))
     return "×".join(map(str, np.shape(value))) or "1"

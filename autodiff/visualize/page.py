@@ -1,4 +1,4 @@
-"""The frames as one page: a drawing, the equations of each frame, and controls. It asks the network for nothing."""
+"""The frames as one HTML page: a drawing, the equations of each frame, and controls. It loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _part(name: str) -> str:
 
 
 def page(title: str, layout: Layout, frames: Sequence[Frame], mode: str, seconds: float) -> str:
-    """The whole page."""
+    """The text of the whole page; `seconds` is how long each frame stays."""
     parts = {
         "title": html.escape(title),
         "style": _part("page.css"),
@@ -40,7 +40,7 @@ def page(title: str, layout: Layout, frames: Sequence[Frame], mode: str, seconds
 
 
 def _data(frames: Sequence[Frame], seconds: float) -> dict[str, Any]:
-    """For each frame, what is at work, and what is shown from then on."""
+    """What the page's script needs: for each frame, the operation at work, and what is shown from then on."""
     return {
         "seconds": seconds,
         "frames": [
@@ -78,7 +78,7 @@ def _drawing(title: str, layout: Layout, mode: str) -> str:
 def _arrow(arrow: Arrow) -> str:
     (x, y), *rest = arrow.curve
     curve = f"M{x:.1f},{y:.1f} C" + " ".join(f"{px:.1f},{py:.1f}" for px, py in rest)
-    # Graphviz ends the curve where the head of the arrow begins.
+    # Graphviz's curve ends where the head of the arrow begins, so the head is drawn from there to the tip.
     head = " ".join(f"{px:.1f},{py:.1f}" for px, py in head_of(arrow))
     return f'<g class="edge" id="{arrow.key}"><path d="{curve}"/><path class="flow" d="{curve}"/><polygon points="{head}"/></g>'
 

@@ -15,8 +15,8 @@ from .page import MARGIN, head_of
 FILLS = {"variable": "#add8e6", "constant": "#ffa500", "operation": "#7d26cd"}
 ACTIVE, DERIVATIVE, LINE, SOFT = "#1a7f37", "#116329", "#6b7480", "#57606a"
 TEXT_ROW = 27  # pixels from one equation to the next
-SCALE, WIDEST = 1.5, 1800  # pixels of a picture for each of the layout, and of its width
-FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # whatever the user has set
+SCALE, WIDEST = 1.5, 1800  # a picture has 1.5 pixels for one of the layout, but is at most so many pixels wide
+FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # instead of the user's settings
 
 
 def draw(title: str, layout: Layout, frames: Sequence[Frame], mode: str) -> Iterator[Any]:
@@ -57,13 +57,13 @@ def save_gif(path: Path, title: str, layout: Layout, frames: Sequence[Frame], mo
 
 
 class _Painter:
-    """What draws into a picture, in pixels from the top left of the layout."""
+    """Draws into a picture. Coordinates are pixels of the layout, whose top left corner stands at (`left`, `top`)."""
 
     def __init__(self, axes: Any, left: float, top: float) -> None:
         self.axes, self.left, self.top = axes, left, top
 
     def frame(self, title: str, layout: Layout, frames: Sequence[Frame], count: str, width: float) -> None:
-        """The state after some frames."""
+        """Draw the state after the last of `frames`."""
         now = frames[-1]
         labels = {frame.arrow: frame.label for frame in frames if frame.arrow}
         derivatives = {frame.target: frame.shown for frame in frames if frame.target}
@@ -82,11 +82,11 @@ class _Painter:
             self.axes.text(MARGIN, y + row * TEXT_ROW, text, fontsize=size * fits, va="center", parse_math=False)
 
     def text(self, x: float, y: float, words: str, **style: Any) -> None:
-        """Words around a point."""
+        """Draw words, centered at a point."""
         self.axes.text(self.left + x, self.top + y, words, ha="center", va="center", parse_math=False, **style)
 
     def arrow(self, arrow: Arrow, label: str | None, active: bool) -> None:
-        """An edge, with what has passed along it."""
+        """Draw an edge, with what has passed along it."""
         from matplotlib.patches import PathPatch, Polygon
         from matplotlib.path import Path as Curve
 
@@ -105,7 +105,7 @@ class _Painter:
             self.text(x, y - 2, label, fontsize=7.6, color=DERIVATIVE, weight=weight, bbox=plate)
 
     def box(self, box: Box, derivative: str | None, active: bool, target: bool) -> None:
-        """A node, with its derivative if that has arrived."""
+        """Draw a node, with its adjoint or tangent if one has arrived."""
         from matplotlib.patches import FancyBboxPatch
 
         def rectangle(x: float, y: float, width: float, height: float, corner: float, **style: Any) -> None:

@@ -1,7 +1,7 @@
 """What passes along each edge in a sweep, as data.
 
-The adjoints and tangents are those of the sweep and of forward mode themselves. What one edge hands on is asked of
-the same rule again.
+The adjoints and tangents of nodes are computed by the sweep, and by forward mode, as always. To see what passes along a single
+edge, the rule of its operation is called once more, for that operand alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one edge hands on.
+    """What passes along one edge, from an operation to an operand or, in forward mode, the other way.
 
     Attributes
     ----------
@@ -32,17 +32,17 @@ class Step:
     position : int
         Which of its ``args`` is at the other end of the edge.
     given : array
-        What is handed in: in reverse mode the adjoint of the operation, in forward mode the tangent of the operand.
+        What the rule gets: in reverse mode the adjoint of the operation, in forward mode the tangent of the operand.
     part : array
-        What is handed on.
+        What the rule gives: the contribution to the adjoint of the operand, or to the tangent of the operation.
     before : array or None
-        What has arrived at the other end by other edges.
+        The sum of the contributions that have arrived there by other edges.
     total : array
-        That and `part` together.
+        The sum of `before` and `part`.
     local : array or None
-        The derivative of the operation by the operand, element by element, where that is all there is to it.
+        The derivative of the operation by the operand, element by element; None if it is no product of elements.
     text : str
-        What the rule says of the derivative, where that is right here; see ``Rule.said``.
+        The derivative in the words of the rule (``Rule.said``); empty if these do not give `part` here.
     """
 
     node: Any
@@ -56,23 +56,23 @@ class Step:
 
     @property
     def operand(self) -> Any:
-        """The node at the other end."""
+        """The operand: the node at the other end of the edge."""
         return self.node.args[self.position]
 
     @property
     def passed(self) -> Any:
-        """What passes along the edge: of a result of several, its own part."""
+        """What is shown on the edge: `part`; of one of several outputs its own adjoint or tangent, not a tuple of all."""
         return self.given if isinstance(self.node.function, operations.Output) else self.part
 
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A sweep that was followed.
+    """A sweep, with all its steps.
 
     Attributes
     ----------
     mode : {"reverse", "forward"}
-        The direction.
+        Whether adjoints or tangents were passed.
     output : Node
         The end of the graph.
     start : dict
@@ -91,7 +91,7 @@ class Pass:
 
 
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
-    """Follow reverse accumulation from a node."""
+    """The `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _still(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
@@ -108,7 +108,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             formula = formulas[position] if operand in needed else None
             if formula is None:
                 continue
-            with np.errstate(all="ignore"):  # the sweep has warned
+            with np.errstate(all="ignore"):  # the sweep has given the same warnings
                 part = formula(adjoints[event], event.plain, *values, **event.options)
             part = part.settle(operand) if part.__class__ in DEFERRED else conform(part, operand.plain)
             part = _chosen(part, adjoints[operand])
@@ -116,13 +116,13 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             arrived[operand] = part if before is None else _sum(before, part)
             steps.append(_explained(Step(event, position, adjoints[event], part, before, arrived[operand])))
     last = {step.operand: place for place, step in enumerate(steps)}
-    for operand, place in last.items():  # pieces of an array may have been added up in another order
+    for operand, place in last.items():  # the sweep may have added in another order, with other rounding
         steps[place] = replace(steps[place], total=adjoints[operand])
     return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, *adjoints.values()))
 
 
 def _chosen(part: Any, total: Any) -> Any:
-    """A part of an adjoint; zero where it would be nan and the sum is not: there the sweep found a structural zero."""
+    """A contribution to an adjoint, with 0 in place of nan where the whole adjoint is not nan: a structural zero of the sweep."""
     if isinstance(part, tuple):
         return part
     dropped = np.isnan(part) & ~np.isnan(total)
@@ -130,7 +130,7 @@ def _chosen(part: Any, total: Any) -> Any:
 
 
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
-    """Follow a tangent from one node to another."""
+    """The `Pass` of forward mode, from `wrt` to `node`."""
     nodes = _still(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     if len(wanted) != 1:
@@ -153,8 +153,8 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
 
 
 def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
-    """What the operands of an operation add to its tangent."""
-    if event.function in operations.PIECEWISE:  # of several outputs, of which some are numbers
+    """One step for each operand of an operation that adds to its tangent."""
+    if event.function in operations.PIECEWISE:  # no tangent passes
         return []
     positions = [k for k in event.edges if event.args[k] in tangents]
     given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
@@ -199,7 +199,7 @@ def _tangent(start: Any, seed: Any) -> Any:
 
 
 def _still(node: Any) -> list[Any]:
-    """The graph of a node, in the order of a sweep, if all its nodes still have the values that were computed with."""
+    """The graph of a node in the order of a sweep; raises if an array in it was written, or a variable updated after use."""
     nodes = collect(node)
     written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
     late = [event.args[k] for event in nodes for k in event.edges if event.args[k].tick > event.tick]
@@ -217,7 +217,7 @@ def _values(event: Any) -> list[Any]:
 
 
 def _sum(before: Any, part: Any) -> Any:
-    """What has arrived and what arrives; of an operation with several outputs, for each."""
+    """The sum of two contributions; of an operation with several outputs, for each output."""
     if isinstance(part, tuple):
         pairs = zip(before, part, strict=True)
         return tuple(b if p is None else p if b is None else b + p for b, p in pairs)
@@ -228,7 +228,7 @@ def _sum(before: Any, part: Any) -> Any:
 
 
 def _explained(step: Step, is_forward: bool = False) -> Step:
-    """The step with its local derivative, and what the rule says of it, where both give what was handed on."""
+    """The step with `local` and `text`, each if it gives the `part` that the rule gave."""
     event, operand = step.node, step.operand
     if isinstance(event, Joint) or isinstance(operand, Joint):
         return step
@@ -252,23 +252,23 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
 
 
 def letters(text: str) -> set[str]:
-    """The words of an expression."""
+    """The names in an expression: operands a, b, c, the result y, the adjoint g, and functions of NumPy's."""
     return set(WORD.findall(text))
 
 
 def evaluate(text: str, event: Any, values: list[Any], given: Any) -> Any:
-    """The number that a rule's text gives for an operation; None where its shapes do not fit."""
+    """The value of a rule's text for an operation; None where its shapes do not fit."""
     known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
     known |= {"y": event.plain, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.plain), 1)}
     names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
     try:
         return eval(text, {"__builtins__": {}}, names)
-    except ValueError:  # of vectors, where it speaks of matrices
+    except ValueError:  # the text is about matrices, the operands are vectors
         return None
 
 
 def _gives(found: Any, part: Any, like: Any) -> bool:
-    """Whether a number is what was handed on, but for rounding."""
+    """Whether a value equals `part` up to rounding, once it is summed or broadcast to the shape of `like`."""
     try:
         found = conform(np.broadcast_to(found, np.broadcast_shapes(np.shape(found), np.shape(like))), np.asarray(like))
     except ValueError:

@@ -12,9 +12,10 @@ from ..graph.context import default_float, is_recording, wrappers
 
 
 def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
-    """A fresh plain array, of zeros if it is blank, as a node that can be written into.
+    """A fresh plain array as a node without operands, into which nodes can be written; `is_blank` if it holds zeros.
 
-    Under `no_graph` it stays plain, if no value has a tangent.
+    Integers, booleans and the like become an inert node. Under `no_graph` the array stays plain, unless a derivative in
+    forward mode is being computed.
     """
     if array.dtype.kind not in "fc":
         return inert(array) if is_recording() else array
@@ -92,8 +93,8 @@ def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     Returns
     -------
     OperationalNode
-        Without operands; its values are arbitrary until they are written (zeros, by which it is seen whether code that does
-        not know of the graph has written there). Under `no_graph` a plain array.
+        Without operands. Do not rely on its values before they are written; they are zeros, by which the graph notices code
+        that wrote into the memory without telling it. Under `no_graph` a plain array.
 
     Examples
     --------

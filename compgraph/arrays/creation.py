@@ -1,6 +1,6 @@
-"""Functions that make arrays, for nodes: NumPy's own would take the numbers and leave the graph.
+"""``array``, ``asarray``, ``full`` and the like for nodes: NumPy's own would take the numbers and lose the graph.
 
-Without a node among their arguments `array` and `full` make an array to be written into, as `allocation.zeros` does; the
+Without a node among their arguments `array` and `full` make a node that can be written into, as `allocation.zeros` does; the
 others give NumPy's own result.
 """
 
@@ -28,7 +28,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     dtype : dtype, optional
         The dtype of the result; that of the elements by default.
     copy : bool, None or np._CopyMode
-        As in NumPy: always, if needed (None), or never, which raises if it is; a copy of a node is a node of its own.
+        As in NumPy: True copies, None copies if needed, False raises where a copy is needed. A copy of a node is another node.
     order : {"K", "A", "C", "F"}
         How the result lies in memory.
     ndmin : int
@@ -37,7 +37,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     Returns
     -------
     Node
-        Without operands if no node is among the elements: an array to be written into; under `no_graph` a plain one.
+        If no node is among the elements: a node without operands, to be written into; under `no_graph` a plain array.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 
 
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
-    """A node, made of what was given, of a dtype and in an order of memory."""
+    """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
     copied = operations.copies(copy)
     if copied and node is given:
         node = record(operations.copy, (node,), {"order": order})
@@ -201,7 +201,7 @@ def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
 
 
 def _laid_out(node: Any, order: str) -> Any:
-    """The node in an order of memory, copied if it lies otherwise."""
+    """The node itself if its memory has the order, else a copy that has it."""
     flags = node.flags
     if order in ("C", "F"):
         note_layout(node, "the order in memory, on which hangs whether there is a copy,")

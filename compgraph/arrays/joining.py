@@ -1,8 +1,8 @@
 """``r_``, ``c_``, ``bmat`` and ``asmatrix`` of nodes.
 
-NumPy's own make arrays of what they are given before they join them, and do not ask a node: a conversion makes them
-raise, and a node that is the start of a slice, or in a list, is taken for its numbers alone. An ``np.matrix`` has
-operators of its own, so what would be one is a node of two dimensions here, for which ``@`` is the product of matrices.
+NumPy's own convert their arguments to arrays without asking a node: they raise, or (for a node in a list, or at the start of
+a slice) take its numbers and lose the graph. Where NumPy makes an ``np.matrix``, the result here is a node of two dimensions:
+``np.matrix`` has operators of its own, and a node's matrix product is ``@``.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ def _has_nodes(value: Any) -> bool:
 
 
 class Concatenator:
-    """What joins arrays given between brackets: ``cg.r_`` and ``cg.c_``, with the syntax of ``numpy.r_`` and ``numpy.c_``.
+    """The class of ``cg.r_`` and ``cg.c_``, which join the arrays between brackets as ``numpy.r_`` and ``numpy.c_`` do.
 
-    Nodes stand wherever NumPy takes an array or a number: as they are, in lists, as the ends of slices. Without a node
-    the result is NumPy's own. Where NumPy makes an ``np.matrix`` (``"r"``, ``"c"``, or names in a text), a node has two
-    dimensions.
+    A node may stand wherever NumPy takes an array or a number: by itself, in a list, as the end of a slice. Without a node
+    the result is NumPy's own. Where NumPy makes an ``np.matrix`` (by ``"r"``, ``"c"``, or names in a text), the result is a
+    node of two dimensions.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ class Concatenator:
 
 
 def _parts(item: Any) -> Any:
-    """What may be a node in an entry."""
+    """The parts of an entry that may be nodes."""
     return [item.start, item.stop, item.step] if isinstance(item, slice) else item
 
 
 def _directive(text: str, axis: int, ndmin: int, place: int) -> tuple[int, int, int, str]:
-    """The text that comes first: axis, least number of dimensions, where their own axes come to stand, kind of matrix."""
+    """What the text in front asks for: axis, least number of dimensions, where an array's own axes go, kind of matrix."""
     if text in ("r", "c"):
         return axis, ndmin, place, text
     try:
@@ -162,7 +162,7 @@ def _directive(text: str, axis: int, ndmin: int, place: int) -> tuple[int, int, 
 
 
 def _piece(item: Any, ndmin: int, place: int) -> Any:
-    """An entry as an array of the least number of dimensions; a plain number as it is."""
+    """An entry as an array of at least `ndmin` dimensions, its own axes at `place`; a plain number as it is."""
     if isinstance(item, slice):
         line = array(_line(item), copy=None, ndmin=ndmin)
         return np.swapaxes(line, -1, place) if ndmin > 1 and place != -1 else line
@@ -182,7 +182,7 @@ def _piece(item: Any, ndmin: int, place: int) -> Any:
 
 
 def _line(item: slice) -> Any:
-    """The points of a slice: so many for an imaginary step, else all steps before the stop."""
+    """The points of a slice, as ``np.r_`` has them: ``start:stop:5j`` are 5 points with both ends, else ``np.arange``."""
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, (complex, np.complexfloating)):
         return np.linspace(start, item.stop, num=int(np.abs(step)))

@@ -1,4 +1,4 @@
-"""Functions that make arrays of a wanted layout in memory, for nodes; and what is made "like" a node."""
+"""Functions for nodes that ask for a memory layout (``require``, ``ascontiguousarray`` ...), and ``like=`` of a node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     Raises
     ------
     TypeError
-        If a plain array is required of a node, by ``"E"``.
+        If ``"E"`` asks for a plain array of a node.
 
     Examples
     --------
@@ -114,16 +114,16 @@ def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
 
 
 def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Any:
-    """``numpy.lib.stride_tricks.as_strided`` of a node, as a copy that stays within its elements.
+    """``numpy.lib.stride_tricks.as_strided`` of a node: a copy, not a view, of elements of the node.
 
     Parameters
     ----------
     x : array_like or Node
-        A C-contiguous node.
+        A C-contiguous node. For anything else NumPy's function is called.
     shape : tuple of int, optional
-        The shape of the result.
+        The shape of the result; by default that of `x`.
     strides : tuple of int, optional
-        The steps in bytes along each axis.
+        The step in bytes along each axis; by default those of `x`.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     Raises
     ------
     ValueError
-        If `x` is not C-contiguous, or the steps lead beyond its elements.
+        If a node is not C-contiguous, a step is no multiple of its item size, or the steps lead beyond its elements.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _buffer_of(function: Any) -> Any:
     return lambda *args, **kwargs: buffer(function(*args, **kwargs), is_blank=is_blank)
 
 
-# What is made when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.
+# What runs when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.
 MADE_LIKE: dict[Any, Any] = {
     np.array: array,
     np.asarray: asarray,

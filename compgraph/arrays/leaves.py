@@ -1,4 +1,4 @@
-"""Variables and constants: the leaves of a graph."""
+"""Variables, constants and placeholders: the leaves of a graph."""
 
 from __future__ import annotations
 
@@ -88,25 +88,25 @@ def placeholder(
     Parameters
     ----------
     shape : int or tuple of int or None
-        The shape of what will be fed. An axis given as None is recorded with length 2. Arrays with the same number of
-        axes but other lengths may be fed where the graph can be computed with them.
+        The shape of what will be fed. An axis given as None is recorded with length 2. An array of other lengths, but as
+        many axes, may be fed if the graph can be computed with it.
     dtype : dtype
         The dtype of what will be fed: floating, complex, integer or boolean.
     name : str, optional
         Its name; ``placeholder_0``, ``placeholder_1`` ... if not given.
     example : array_like, optional
-        The values that the graph is recorded with, of the shape. By default numbers between 0.5 and 1.5, no two the
-        same; zeros for integers, False for booleans. Needed where these are no argument of a function.
+        The values that the graph is recorded with, of that shape. By default numbers between 0.5 and 1.5, no two the
+        same; zeros for integers, False for booleans. Give one where a function is not defined at these values.
 
     Returns
     -------
     PlaceholderNode
-        It can be differentiated with respect to, unless it is of integers or booleans.
+        A leaf; derivatives with respect to it exist unless its dtype is integer or boolean.
 
     Raises
     ------
     TypeError
-        If the dtype is none of numbers.
+        If the dtype is not one of numbers.
     ValueError
         If the example does not have the shape.
 
@@ -140,7 +140,7 @@ def placeholder(
 
 
 def _generic(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers that no operation takes for special ones."""
+    """Values without special cases: between 0.5 and 1.5, all different (no zeros, ones or ties); zeros for other dtypes."""
     if dtype.kind not in "fc":
         return np.zeros(shape, dtype)
     count = int(np.prod(shape))

@@ -1,8 +1,8 @@
 """``with cg.patched_numpy():`` lets NumPy's own names for making arrays keep the graph.
 
-NumPy asks nobody when ``np.array(node)`` is called. Inside this context, and only there, ``np.array`` and kin are the
-functions of the same names under ``cg``, for the current thread or asyncio task; the two packages and NumPy itself go
-on with the originals.
+``np.array(node)`` does not ask the node. Inside this context, and only there, ``np.array`` and the like are the functions of
+the same names in ``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls
+the originals.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _MAKING = (
 )  # fmt: skip
 OURS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _MAKING}
 FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
-# Options of NumPy's that say nothing about a node: the result is one, whichever subclasses may pass, in the one memory.
+# Options of NumPy's that change nothing for a node: it is returned as a node, and there is no device but the CPU.
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered("patched", False)
-_originals: dict[str, Any] = {}  # what stood in NumPy before the first of the contexts that are open now
-_open: set[weakref.ref[Any]] = set()  # one for each that is; an interrupt may keep one from being left
+_originals: dict[str, Any] = {}  # what NumPy's names meant before the first of the contexts that are open now
+_open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since an interrupt may keep one from being left
 
 
 def _dispatching(name: str, original: Any) -> Any:
-    """`original` where the context is not open or the caller is no user, else the function under ``cg``."""
+    """A function that calls ours if the context is open and the caller is a user's code, else `original`."""
     ours = OURS[name]
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(kwargs.get("like"), Node):  # NumPy would name this very function to the node
+        if isinstance(kwargs.get("like"), Node):  # NumPy would hand the node this function, which no table knows
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         settle()
         if not _active.get() or is_internal(frame_up(1).f_code.co_filename):
@@ -68,7 +68,7 @@ class _Open:
 
 
 def _patch() -> _Open:
-    """Let NumPy's names be ours until the last of what is returned dies."""
+    """Let NumPy's names mean our functions as long as any object that this has returned lives."""
     with callbacks_lock:
         opened = _Open()
         _open.add(weakref.ref(opened, _restore))
@@ -113,11 +113,11 @@ def patched_numpy() -> Patched:
     """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
 
     Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
-    ``asarray_chkfinite``) keeps their graph, and what ``np.zeros``, ``ones``, ``full``, ``empty`` make can be written into
-    by nodes. It is for code that cannot be changed to
-    ``cg.array`` and ``cg.zeros``, and nothing else in the package needs it. It holds for the current thread or asyncio
-    task; other threads get NumPy's own arrays meanwhile. It can be nested, and NumPy is as it was when the last is left.
-    A name that was imported from NumPy before (``from numpy import array``) is not reached.
+    ``asarray_chkfinite``) keeps their graph, and nodes can be written into what ``np.zeros``, ``ones``, ``full`` and
+    ``empty`` make. It is for code that cannot be changed to ``cg.array`` and ``cg.zeros``; nothing else in the package needs
+    it. It holds for the current thread or asyncio task; other threads get NumPy's own arrays meanwhile. Contexts can be
+    nested, and NumPy is as it was when the last is left. A name that was imported from NumPy before (``from numpy import
+    array``) is not reached.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Pictures of graphs, in four steps: what is drawn, in which words and colors, laid out by whom, written as what.
+"""Pictures of graphs. A graph becomes a `Drawing` (plain data), that becomes DOT or HTML, and that a picture.
 
 ==============  ===============================================================================================
+`visualize`     what users call: `visualize_at`, and the `GraphPicture` that it returns
 `words`         a node's texts: its name as mathematics, its formula, its value in short
 `folding`       the parts of a graph that repeat
 `drawing`       what is drawn: entries, arrows and boxes, as plain data without nodes

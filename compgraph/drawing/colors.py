@@ -1,7 +1,7 @@
 """The colors of pictures, light and dark; a test computes their contrasts.
 
-Light blue variables, orange constants, purple operations: the colors of the tutorial. In the dark, what is purple is
-lighter, since purple on black would not be seen.
+Variables are light blue, constants orange, operations purple: the colors of the tutorial that the documentation follows. In
+the dark theme the purple is lighter, since purple on black would not be seen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Theme:
-    """Colors by their use: a fill, and the text on it; the rest stands on the background."""
+    """Colors by their use: fills of nodes, each with the color of the text on it, and colors seen on the background."""
 
     background: str
     text: str
@@ -30,7 +30,7 @@ class Theme:
     muted: str
 
 
-# The names of the tutorial, as Graphviz knows them, are written as such in DOT.
+# Names are those that Graphviz knows; they are written into DOT as they are.
 LIGHT = Theme(
     background="white", text="black",
     variable="lightblue", variable_text="black",
@@ -49,7 +49,7 @@ DARK = Theme(
 )  # fmt: skip
 THEMES = {"light": LIGHT, "dark": DARK}
 
-# What browsers and contrasts need of the names that Graphviz knows.
+# Graphviz's names as #rrggbb, for browsers and for contrasts.
 HEX = {
     "white": "#ffffff", "black": "#000000", "lightblue": "#add8e6", "orange": "#ffa500", "purple3": "#7d26cd",
     "gray40": "#666666", "red": "#ff0000",

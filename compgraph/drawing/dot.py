@@ -14,9 +14,9 @@ from .drawing import REST, Arrow, Box, Drawing, Entry
 # ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
 # pad, not margin: the background fills it.
 GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0", "pad": "0.1"}
-# Where hundreds of nodes use one, Graphviz would seek the last bit of beauty for a minute.
+# For larger graphs Graphviz's search for the best layout is cut short: where hundreds of nodes use one, it takes a minute.
 HASTE = {"nslimit": "1", "nslimit1": "2"}
-MANY = 100
+MANY = 100  # HASTE is used for drawings of more entries
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
@@ -36,7 +36,7 @@ UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\
 
 
 def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
-    """The drawing in DOT. Entries are told apart by their place, since names need not be unique."""
+    """The drawing in DOT. Its nodes are named by the number of their entry, since names of nodes need not be unique."""
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
@@ -63,7 +63,7 @@ def _names(drawing: Drawing) -> list[str]:
 
 
 def _add_inside(dot: Any, drawing: Drawing, box: int | None, theme: Theme, depth: int) -> None:
-    """Declare what stands directly in a box, or in none, and the boxes in it."""
+    """Declare the entries that stand directly in a box (None: in no box), and the boxes in it."""
     for place, entry in enumerate(drawing.entries):
         if entry.box == box:
             dot.node(f"n{place}", escaped(entry.label), **_style(entry, theme), id=f"node-{place}")
@@ -86,7 +86,7 @@ def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
 
 
 def _add_closed(dot: Any, drawing: Drawing, number: int, box: Box, theme: Theme) -> None:
-    """A closed box is one node, which counts what is in it."""
+    """Declare a closed box: one node, whose label counts what is in it."""
     count = sum(number in _around(drawing, entry.box) for entry in drawing.entries)
     label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
     style = {"shape": "box", "style": "rounded,filled", "penwidth": "2"}
@@ -98,14 +98,14 @@ def _closed_colors(theme: Theme) -> dict[str, str]:
 
 
 def _around(drawing: Drawing, box: int | None) -> Iterator[int]:
-    """A box, and those it is in."""
+    """A box, and the boxes around it, from the inside out."""
     while box is not None:
         yield box
         box = drawing.boxes[box].parent
 
 
 def _edges(drawing: Drawing, names: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The arrows; to and from closed boxes each once, and none inside."""
+    """The arrows: source, target, attributes. Of several to or from a closed box one is drawn, of those inside it none."""
     known: set[tuple[str, str]] = set()
     for number, arrow in enumerate(drawing.arrows):
         source = "rest" if arrow.source == REST else names[arrow.source]
@@ -133,7 +133,7 @@ def _style(entry: Entry, theme: Theme) -> dict[str, str]:
 
 
 def escaped(text: str) -> str:
-    """Text as a DOT label that shows it literally; what cannot be shown appears as Python would write it."""
+    """Text as a DOT label that shows it literally; characters that cannot be shown are escaped as in Python."""
     import graphviz
 
     text = showable(text)
@@ -143,5 +143,5 @@ def escaped(text: str) -> str:
 
 
 def showable(text: str) -> str:
-    """Text whose characters can all be shown."""
+    """Text in which characters that cannot be shown are escaped as in Python."""
     return UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], text)

@@ -18,14 +18,14 @@ from .folding import Fold, Uses, folds_of, shared
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
 REST = -1  # in the place of an entry: the nodes that are not drawn
 SIDE_BY_SIDE = 8  # arrows from one entry to another; more become one that counts them
-ARROWS = 8  # at most so many for each node that may be drawn: a dense graph has as many as the square of its nodes
+ARROWS = 8  # at most so many on average for each node that may be drawn: a dense graph has as many as its nodes squared
 
-Path: TypeAlias = tuple[str | int, ...]  # names of scopes; the number of a fold stands for its box
+Path: TypeAlias = tuple[str | int, ...]  # the boxes around an entry, outermost first: names of scopes, numbers of folds
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What is written on the entries beside operation and name."""
+    """What is written on the entries besides operation and name."""
 
     values: bool = False
     shapes: bool = False
@@ -35,7 +35,7 @@ class Shown:
 
 @dataclass
 class Entry:
-    """A node as it is drawn; `label` is what stands on it, `details` what a reader may ask for."""
+    """A node as it is drawn; `label` is the text on it, `details` what the HTML page shows of it on demand."""
 
     kind: str
     label: str
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass
 class Arrow:
-    """From an operand to the operation that uses it; `again`: from one of several equal parts to the next."""
+    """From an operand to the operation that uses it; `again` if it leads from one of several equal parts to the next."""
 
     source: int
     target: int
@@ -66,7 +66,7 @@ class Box:
 
 @dataclass
 class Drawing:
-    """The whole picture; `rest` counts the nodes that are left out, `unseen` the arrows between those that are drawn."""
+    """The whole picture; `rest` counts the nodes that are left out, `unseen` the arrows that are left out."""
 
     entries: list[Entry] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Drawing:
 
     @property
     def more(self) -> str:
-        """What is said of all that is left out."""
+        """The label that counts what is left out, or nothing."""
         parts = [f"{self.rest} more"] if self.rest else []
         parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
         return "… " + ", ".join(parts) if parts else ""
@@ -84,7 +84,7 @@ class Drawing:
 
 @dataclass
 class Traced:
-    """A drawing, and which node is which entry, and which operand of which operation which arrow."""
+    """A drawing; the entry of each node in it, and the arrow of each ``(operation, position of the operand)``."""
 
     drawing: Drawing
     places: dict[GraphNode, int]
@@ -139,14 +139,14 @@ def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[GraphNode]:
 def _entries(
     places: dict[GraphNode, int], uses: Uses, shown: Shown, mark: GraphNode | None, firsts: dict[GraphNode, GraphNode]
 ) -> list[Entry]:
-    # Automatic names are numbered as they are asked for; so that they follow the computation, the oldest is asked first.
+    # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
     labels = {node: words.label_of(node) for node in sorted(places, key=lambda node: node.tick)}
     labels |= {node: f"{words.label_of(first)} … {labels[node]}" for node, first in firsts.items() if node in places}
     return [_entry(node, uses[node], labels[node], shown, node is mark) for node in places]
 
 
 def _first_leaves(folds: list[Fold], parts: list[list[GraphNode]], uses: Uses) -> dict[GraphNode, GraphNode]:
-    """For the variables of a part that stands for several, the same of the first part: they are shown as ``W_1 … W_9``."""
+    """For each variable of a drawn part, its like in the first part of the run: both are shown, as ``W_1 … W_9``."""
     pairs = [pair for fold, part in zip(folds, parts, strict=True) for pair in zip(part, fold.parts[0], strict=True)]
     return {node: first for node, first in pairs if node is not first and _kind(node) == "variable" and not uses[node]}
 
@@ -194,7 +194,7 @@ def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[Gra
 
 
 def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], closed: set[str] | bool, limit: int | None) -> None:
-    """Number the boxes, outer ones before inner ones, and put the entries into them; at most as many as nodes, the outer ones."""
+    """Number the boxes, outer ones first, and put the entries into them. Beyond `limit` boxes, inner ones are left out."""
     numbers: dict[Path, int] = {}
     for place, path in sorted(paths.items()):
         for depth in range(1, len(path) + 1):
@@ -215,7 +215,7 @@ def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], clos
 
 
 def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] | bool:
-    """The names of the scopes that are closed, or whether all are."""
+    """The names of the scopes that are closed; True if all are, False if none is."""
     if isinstance(scopes, str):
         if scopes not in ("open", "closed"):
             raise ValueError(f"scopes must be 'open', 'closed', or a list of the scopes that are closed, not {scopes!r}")
@@ -241,7 +241,10 @@ def _add_arrows(
     folds: list[Fold],
     limit: int | None,
 ) -> dict[tuple[GraphNode, int], int]:
-    """One arrow for each use; those of the parts that are not drawn lead to and from the part that is, each once."""
+    """Add an arrow for each use of an operand.
+
+    Nodes of parts that are not drawn are replaced by their images in the part that is; of equal arrows one is added.
+    """
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
     arrows: dict[tuple[GraphNode, int], int] = {}
     known: set[tuple[int, int, bool]] = set()
@@ -261,7 +264,7 @@ def _add_arrows(
     for node, image in images.items():
         for operand in uses[node] if image in places else ():
             if operand in part_of and part_of[operand] == part_of[node]:
-                continue  # inside of a part: drawn already
+                continue  # within a part: the drawn part has the same arrow
             arrow = _arrow(node, operand, places[image], places, images, part_of)
             if (arrow.source, arrow.target, arrow.again) not in known:
                 known.add((arrow.source, arrow.target, arrow.again))
@@ -273,7 +276,7 @@ def _add_arrows(
 
 
 def _side_by_side(found: list[Arrow]) -> list[Arrow]:
-    """The arrows to one entry; for many from one other (the nodes that are not drawn, say) the same one, which counts them."""
+    """The arrows to one entry, of which more than `SIDE_BY_SIDE` from the same entry are one arrow that counts them."""
     counts = Counter((arrow.source, arrow.again) for arrow in found)
     one: dict[tuple[int, bool], Arrow] = {}
     for arrow in found:
@@ -303,7 +306,7 @@ def _add_adjoints(
     arrows: dict[tuple[GraphNode, int], int],
     adjoints: Mapping[Any, Any],
 ) -> None:
-    """Write each adjoint on the arrow out of its node, or on the node where it is the sum over several, or over none."""
+    """Write each adjoint on the arrow out of its node; on the node itself unless exactly one arrow leaves it."""
     known = {node: adjoints[node] for node in uses if isinstance(node, Node) and node in adjoints}
     if not known:
         raise ValueError("none of the adjoints belongs to a node of this graph; they are found by the node: adjoints[node]")

@@ -1,4 +1,4 @@
-"""The parts of a graph that repeat: layers, steps of a loop. Each run of equal parts can be drawn once."""
+"""Finds the parts of a graph that repeat (layers, steps of a loop), so that a run of equal parts can be drawn once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..graph import GraphNode
 
 Uses: TypeAlias = dict[GraphNode, tuple[GraphNode, ...]]  # each node of a graph, and its operands
 
-LONGEST = 200  # operations in a part
-FEWEST = 3  # parts in a run
-CONSIDERED = 50_000  # nodes, the nearest to the output
+LONGEST = 200  # at most so many operations in a part
+FEWEST = 3  # at least so many parts in a run
+CONSIDERED = 50_000  # at most so many nodes are searched, those nearest to the output
 
 
 @dataclass
@@ -26,11 +26,11 @@ class Fold:
 
 
 def folds_of(uses: Uses) -> list[Fold]:
-    """The runs of equal parts of a graph, the ones that hide most nodes first where they would overlap.
+    """The runs of equal parts of a graph. Where runs would overlap, the one that hides most nodes is taken.
 
     Two parts are equal if they have the same operations, in the order in which they were recorded, with results of the same
-    shape and dtype, whose operands stand at the same distance, or are the very same node. A leaf belongs to the part that
-    uses it first, unless it is used all along.
+    shape and dtype, and if each operand was recorded equally many operations before, or is the very same node. A leaf belongs
+    to the part that uses it first, unless its uses are more than 200 operations apart.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def folds_of(uses: Uses) -> list[Fold]:
 
 
 def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses) -> tuple[dict[GraphNode, int], ...]:
-    """For each node the place where it begins, made or first used, and that of the last operation that uses it."""
+    """For each node two places in the order of operations: where it is made (a leaf: first used), and where it is last used."""
     first, last = dict(order), dict(order)
     for place, node in enumerate(operations):
         for operand in uses[node]:
@@ -116,7 +116,7 @@ def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, i
 
 
 def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
-    """Let the parts begin where the outermost of the scopes does that begin in the first part."""
+    """Start and count of a run, moved so that its parts begin where a scope begins: the outermost that begins in the first."""
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):
         here, before = scopes[start + shift], scopes[start + shift - 1]

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
-    """The page.
+    """A drawing as the text of an HTML page.
 
     Parameters
     ----------
@@ -25,6 +25,10 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
         From left to right, or from top to bottom.
     theme : {"light", "dark"} or None
         The colors to begin with; None leaves it to the reader's browser.
+
+    Returns
+    -------
+    str
     """
     parts = {
         "THEME": "" if theme is None else f' data-theme="{theme}"',
@@ -34,7 +38,7 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
         "LAYOUT": _part("layout.js"),
         "SCRIPT": _part("page.js"),
     }
-    # One walk over the template: what is put in is not looked through for further marks.
+    # The template is split once, so that marks in what is put in are not replaced.
     pieces = _part("page.html").split("%%")
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
@@ -58,7 +62,7 @@ def _showable(data: Any) -> Any:
 
 
 def _colors() -> str:
-    """Both themes as properties of CSS: the chosen one, else the one the browser prefers."""
+    """CSS that defines the colors of the chosen theme, or else of the theme that the browser prefers."""
     light, dark = (_properties(THEMES[name]) for name in ("light", "dark"))
     return (
         f":root {{ color-scheme: light; {light} }}\n"

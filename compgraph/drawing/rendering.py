@@ -19,13 +19,13 @@ sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
 
 
 def render(source: str, format: str) -> bytes:
-    """The picture of a DOT text."""
+    """The picture of a DOT text: the bytes of a file in a format of Graphviz's (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``)."""
     if shutil.which("dot") is not None:
         import graphviz
 
         picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
         return picture
-    # -P and PYTHONPATH: the renderer is found where this process would find it, and nothing in the current folder is.
+    # -P and PYTHONPATH: modules are found where this process finds them, and not in the current folder.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]
     done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)

@@ -1,4 +1,4 @@
-"""Pictures of a graph, shown in a notebook or written to a file; `pictures` has the parts."""
+"""`visualize_at`: a picture of a graph, shown in a notebook or written to a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ class GraphPicture:
         return render(self.source, "svg").decode()
 
     def html(self) -> str:
-        """The picture as one HTML page that needs nothing else, in which one can move, search, open and close boxes.
+        """The picture as one HTML page that needs no other file, in which one can move, search, open and close boxes.
+
+        Returns
+        -------
+        str
 
         Raises
         ------
@@ -120,21 +124,20 @@ def visualize_at(
         From left to right, or from top to bottom.
     limit : int or None
         How many nodes to draw, those nearest to `node` first; the others are one entry that counts them, because
-        the layout of large graphs takes minutes. It bounds all else that is drawn as well: more than 8 arrows from one
-        entry to another (also from those that are left out) are one that counts them, there are at most 8 arrows for each
-        node, and as many boxes as nodes. None draws them all.
+        the layout of large graphs takes minutes. With a limit more than 8 arrows from one entry to another are one arrow that
+        counts them, and there are at most ``8 * limit`` arrows and `limit` boxes. None draws all.
     mark : Node, optional
         A node to draw with a red frame.
     values, shapes, dtypes, lines : bool
-        What to write on the nodes beside operation and name: their values (of large arrays the corners), shapes, dtypes,
+        What to write on the nodes besides operation and name: their values (of large arrays the corners), shapes, dtypes,
         and the lines of code that made them.
     adjoints : mapping from nodes to adjoints, optional
         Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. An adjoint is written on the
-        arrow out of its node; on the node itself, as ``∂ =``, if several arrows leave the node, since it is the sum of
-        what comes back along them.
+        arrow out of its node; on the node itself, as ``∂ =``, if several arrows leave the node, since the adjoint is the sum
+        over them, or if none does.
     scopes : {"open", "closed"} or iterable of str
-        Whether the boxes of `compgraph.scope` are drawn with what is in them, or as one node each; or which of them are
-        closed, by name (``["encoder/layer1"]``).
+        Whether the boxes of `compgraph.scope` are drawn open, with what is in them, or closed, as one node each; or the names
+        of those that are closed (``["encoder/layer1"]``).
     fold : bool, optional
         Whether equal parts in a row (layers, steps of a loop) are drawn once, in a box that counts them; a dashed arrow
         leads from one part to the next. What is written in the box belongs to the last part. By default it is done in
@@ -192,7 +195,7 @@ def identified_picture(
     shapes: bool = False,
     theme: str | None = None,
 ) -> tuple[GraphPicture, dict[GraphNode, str], dict[tuple[GraphNode, int], str]]:
-    """As `visualize_at`, with the ids that the elements of the SVG have, for programs that color or animate them.
+    """A picture as by `visualize_at`, and the ids of the elements of its SVG, for programs that color or animate them.
 
     Every node drawn has an element of its own: nothing is folded, and all boxes are open.
 
@@ -233,7 +236,7 @@ def _picture(traced: Traced, direction: str, theme: str | None) -> GraphPicture:
 
 def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
     require_history(node)
-    # To a type checker x * 3 is an array; what has no graph is found out here.
+    # The signature takes an array, because to a type checker x * 3 is one: so this is checked here.
     if not isinstance(node, Node):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
     if direction not in DIRECTIONS:

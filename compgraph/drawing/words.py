@@ -17,11 +17,11 @@ GREEK = {
     "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ",
     "Psi": "Ψ", "Omega": "Ω",
 }  # fmt: skip
-# Unicode has subscripts of these alone; a name with others stays as it is written.
+# Unicode has subscripts for these characters only; a name with another one stays as it is.
 SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 WITH_SUBSCRIPT = re.compile(r"([^\W\d_]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_([0-9aehijklmnoprstuvx]+)")
 
-MOST = 12  # operands that a formula names
+MOST = 12  # a formula names so many operands
 
 INFIX = {
     "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@",
@@ -48,14 +48,14 @@ def as_mathematics(name: str) -> str:
 
 
 def label_of(node: GraphNode) -> str:
-    """The words on a node: its operation and its name; of a leaf its name."""
+    """The text on a node: its opname and its name; on a leaf its name alone."""
     if isinstance(node, (Joint, Write)):
         return node.opname
     return f"{node.opname}\n{as_mathematics(node.name)}" if node.opname else as_mathematics(node.name)
 
 
 def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
-    """What a node computes, by the names of its operands; nothing for a leaf."""
+    """The formula of a node, in the names of its operands; an empty text for a leaf."""
     if isinstance(node, Write):
         return f"[…] = {_operand(operands[0])}"
     if node.opname is None:
@@ -78,7 +78,7 @@ def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
 
 
 def _operand(node: GraphNode) -> str:
-    """An operand in a formula: its name; a number that nobody named stands for itself."""
+    """An operand in a formula: its name, or the number itself if it is a scalar constant that nobody named."""
     if isinstance(node, (Joint, Write)):
         return node.opname
     if isinstance(node, ConstantNode) and node.size == 1 and AUTOMATIC.fullmatch(node.name):
@@ -135,7 +135,7 @@ def _number(value: Any, digits: int) -> str:
 
 
 def place_of(line: str | None) -> str:
-    """File and number of a line of code, without its folder."""
+    """The file, without its folder, and the number of a line of code: ``model.py:12``."""
     match = LINE.fullmatch(line or "")
     return f"{os.path.basename(match['file'])}:{match['line']}" if match else ""
 
@@ -147,7 +147,7 @@ def code_of(line: str | None) -> str:
 
 
 def value_of(node: GraphNode) -> Any:
-    """The value a node shows: a write shows what was stored; a record of several outputs shows nothing."""
+    """The value that is shown of a node: of a write what was stored, of an operation with several outputs None."""
     if isinstance(node, Joint):
         return None
     if isinstance(node, Write):

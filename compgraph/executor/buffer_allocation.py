@@ -1,8 +1,8 @@
-"""Where the steps of a program put their results: buffers that are used again when nobody needs what they hold.
+"""Buffers for the results of a program: each serves several results, one after the other.
 
-A ufunc can write into an array it is given. The results of one program have known shapes, so their arrays are made once,
-and one serves several results, each when the one before has been used for the last time. An operation element by element
-may even write over its own operand.
+A ufunc can write into an array it is given. The results of one program have known shapes, so their buffers are made once. A
+buffer is free for the next result when the one it holds has been used for the last time. An operation element by element may
+even write over its own operand.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from ..graph import Joint, Node, by_tick, owner_of
 from .schedule import Schedule, sources_of
 
-SMALLEST = 4096  # bytes of a result that gets a buffer of its own; smaller ones NumPy makes as fast
+SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller ones a new array costs no more
 
 
 def has_buffer(node: Any) -> bool:
-    """Whether a result can be written into a buffer: that of a ufunc, over memory of its own."""
+    """Whether a result can be written into a buffer: a large array of its own, that a ufunc without options made."""
     plain = node.plain
     return (
         isinstance(node, Node)
@@ -37,18 +37,18 @@ def has_buffer(node: Any) -> bool:
 
 
 def is_elementwise(node: Any) -> bool:
-    """Whether a node is the result of an operation element by element."""
+    """Whether a node is the result of an operation element by element: of a ufunc that is no gufunc."""
     return isinstance(node.function, np.ufunc) and node.function.signature is None
 
 
 def allocate(schedule: Schedule) -> Schedule:
-    """Give results their buffers, and say when the others are free (a pass)."""
+    """Choose the buffers of results, and when results without one can be dropped (a pass)."""
     found = _Allocation(schedule)
     return replace(schedule, buffers=found.buffers, frees=found.frees)
 
 
 class _Allocation:
-    """The buffers of a schedule; see there."""
+    """Finds `buffers` and `frees` of a schedule; see `Schedule`."""
 
     def __init__(self, schedule: Schedule) -> None:
         units = schedule.units
@@ -82,7 +82,7 @@ class _Allocation:
         self._release(ending - early, place)
 
     def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
-        """Whether a result may lie where an operand lies that it is the last to use: exactly there."""
+        """Whether the result of `node` may overwrite operands that end here: none of these is read through a view."""
         if not isinstance(node, Node) or not is_elementwise(node):
             return False
         return all(
@@ -98,7 +98,7 @@ class _Allocation:
                 self.frees[place].append(root)
 
     def _first_with(self, source: Any) -> Any:
-        """The node that first had the memory in which another lies; of a joint or scalar, itself."""
+        """The first node of the schedule with the memory in which another lies; of a joint or scalar, itself."""
         return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Node) else source
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:

@@ -1,4 +1,4 @@
-"""What results must be like for a program to hold: their lengths and dtypes where values decide of them, and written indices."""
+"""Checks of results that a program was written for: lengths and dtypes that hang on values, and the indices of writes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..graph import Joint, Node
 from ..guards import OtherProgramError
 from .schedule import Schedule
 
-# Functions whose result is as long as the values of their operands say.
+# Functions whose results' lengths hang on the values of their operands.
 COUNTING = frozenset(
     {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
     | {operations.function_named("unique")}
 )
-# Functions whose result is complex where the values say so.
+# Functions whose results are complex for some values and real for others.
 TYPED = frozenset(
     {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
     | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
@@ -24,19 +24,19 @@ TYPED = frozenset(
 
 
 def require_shape(found: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless a result has the shape that all that follows was written for."""
+    """Raise an OtherProgramError unless a result has the shape that the rest of the program was written for."""
     if np.shape(found) != shape:
         raise OtherProgramError
 
 
 def require_dtype(found: Any, dtype: Any) -> None:
-    """Raise unless a result has the dtype that all that follows was written for."""
+    """Raise an OtherProgramError unless a result has the dtype that the rest of the program was written for."""
     if found.dtype != dtype:
         raise OtherProgramError
 
 
 def require_same(found: Any, kept: Any) -> None:
-    """Raise unless a result is what all that follows was written for."""
+    """Raise an OtherProgramError unless a result has the values that the rest of the program was written for."""
     if not np.array_equal(found, kept):
         raise OtherProgramError
 
@@ -46,7 +46,7 @@ def check(schedule: Schedule) -> Schedule:
     given = frozenset(schedule.inputs)
     computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Node, Joint))]
     if any(isinstance(item, Node) and item.memory for item in schedule.items):
-        for item in computed:  # indices and masks, perhaps, of a write: the derivative was taken with these
+        for item in computed:  # integers and booleans may be indices or masks of a write, whose derivative holds for these alone
             if isinstance(item, Node) and item.plain.dtype.kind in "biu":
                 schedule.checks.setdefault(item, []).append((require_same, np.array(item.plain)))
     for item in computed:
@@ -56,7 +56,7 @@ def check(schedule: Schedule) -> Schedule:
 
 
 def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
-    """Enter the dtype and shape of a result if they may hang on values."""
+    """Enter checks of a result's dtype and shape where these may hang on values."""
     operation = item.args[0] if isinstance(item.function, operations.Output) else item
     function = operation.function
     if isinstance(function, np.ufunc):

@@ -1,7 +1,6 @@
 """A backend that writes a schedule as a Python function of NumPy calls, one a line.
 
-Nothing is traced, looked up or decided while it runs; the text is what one would write by hand, with the results in buffers
-that are used again.
+While it runs, nothing is traced, looked up or decided. The text is what one would write by hand, with large results in buffers.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from .fusion import BLOCK, Group, repeated
 from .schedule import Schedule
 
 _FILE = "<executor {}>"
-# What these functions come down to, for arrays.
+# The ufuncs whose `reduce` these functions call in the end.
 REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 
 def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The function that NumPy itself calls in the end, where that is known."""
+    """The function, and its options, that NumPy itself calls in the end for a reduction; for others as given."""
     if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
         return function, options
     return REDUCTIONS[function].reduce, {"axis": None, **options}
@@ -50,9 +49,9 @@ class NumPyProgram:
     Parameters
     ----------
     source : str
-        The text.
+        The text of a function ``run(v0, v1, ...)``.
     objects : dict
-        What the names in it stand for.
+        What the global names in it stand for.
     """
 
     def __init__(self, source: str, objects: dict[str, Any]) -> None:
@@ -73,7 +72,7 @@ class NumPyProgram:
 
 
 class _Writer:
-    """Writes the text of a schedule, line by line, and gives names to what it is about."""
+    """Writes the text of a schedule, line by line, and names the results, and the objects that it needs."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -85,7 +84,7 @@ class _Writer:
         self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
 
     def written(self) -> tuple[str, dict[str, Any]]:
-        """The text, and what the names in it stand for."""
+        """The text, and what its global names stand for."""
         parameters = ", ".join(map(self._new_name, self._schedule.inputs))
         for place, unit in enumerate(self._schedule.units):
             if isinstance(unit, Group):
@@ -111,7 +110,7 @@ class _Writer:
     # ---------------------------------------------------------------------------------------- the names
 
     def _bound(self, value: Any, prefix: str) -> str:
-        """The name under which the function finds an object."""
+        """How the text names an object: a literal for simple ones, else a new global name."""
         if value is None or value.__class__ in (bool, int, str) or (value.__class__ is float and np.isfinite(value)):
             return repr(value)
         name = f"{prefix}{next(self._numbers)}"
@@ -119,7 +118,7 @@ class _Writer:
         return name
 
     def _function(self, function: Any) -> str:
-        """The name of a function in the text: that which NumPy has for it, or a number of its own after its name."""
+        """The name of a function in the text: NumPy's own if it stands in ``np`` under it, else that with a number."""
         ufunc = getattr(function, "__self__", None)
         if isinstance(ufunc, np.ufunc):
             return self._bound(function, f"{_readable(ufunc)}_{_readable(function)}_")
@@ -189,7 +188,7 @@ class _Writer:
         return f"{self._function(window)}({name}, **{self._bound(place_in(root.plain, write.window), 'o')})"
 
     def _emit_group(self, group: Group) -> None:
-        """Operations element by element, a block of all of them after the other."""
+        """A loop over blocks of the elements: all operations of the group on one block, then on the next."""
         outside = {x: f"x{k}" for k, x in enumerate(group.read)}
         lines = self._lines
         flat = {x: f"{name}_" for x, name in outside.items()}
@@ -227,17 +226,17 @@ class _Writer:
             self._lines.append(f"del {', '.join(names)}")
 
 
-# Names that the text has for other things: of its own, of Python, and those that are a letter and a number.
+# Names that functions cannot have in the text: those it uses itself, Python's, and letters with a number, as results have.
 _TAKEN = frozenset({"np", "run", "start", "stop", *dir(builtins), *keyword.kwlist})
 _NUMBERED = re.compile(r"[a-z]+\d+_?")
 
 
 def _readable(function: Any) -> str:
-    """The name of a function, if it can stand in the text: Python takes some letters for others there."""
+    """The name of a function if it is an ASCII identifier, else "function": Python normalises other letters in source text."""
     name = getattr(function, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() and name.isascii() else "function"
 
 
 def _is_fresh(node: Any) -> bool:
-    """Whether the value of a node lies in memory that nothing else has."""
+    """Whether the value of a node lies in memory that nothing else uses."""
     return node.plain.__class__ is not np.ndarray or (node.plain.base is None and not node.memory)

@@ -1,7 +1,7 @@
 """A smaller graph with the same values: what is computed twice is computed once, and what never changes not at all.
 
-Graphs are never changed. The smaller one is made of new nodes over the same arrays. What is written into, and what looks at
-it, stays as it is: two reads of one array at different times are not the same.
+Graphs are never changed. The smaller one is made of new nodes over the same arrays. Operations that read or are an array that is
+written into are not merged: two reads of it at different times are not the same.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..graph.context import recording_on
 from ..guards import Guard
 from .schedule import Schedule, needed, origin_of
 
-# What they compute hangs on the shape of their operand alone, which is known.
+# Functions whose results hang on the shape of the operand alone: constants, if shapes are known.
 OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
-COPIED = 4096  # bytes of a raw operand, or constant, that is compared by its value
+COPIED = 4096  # bytes of the largest plain operand, or constant, that is compared by value; larger ones are by identity
 
 
 def simplified(nodes: Any) -> Any:
-    """The graph of some nodes without what is superfluous.
+    """A smaller graph of some nodes, with the same values.
 
     Equal sub-expressions are computed once, operations on constants alone become constants, and what leads to none of the
     nodes is left out. The values have the same bits.
@@ -48,7 +48,7 @@ def simplified(nodes: Any) -> Any:
     Returns
     -------
     Node or list of Node
-        As `nodes`; of a graph of its own, which shares leaves and arrays with the other.
+        One for each of `nodes`, of a new graph that shares leaves and arrays with the other; one alone if one was given.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def simplified(nodes: Any) -> Any:
 
 
 def simplify(schedule: Schedule) -> Schedule:
-    """Leave out what is superfluous (a pass)."""
+    """Merge equal operations and compute constant ones beforehand (a pass)."""
     items = schedule.items
     made = smaller(items, frozenset(schedule.inputs))
     guards = [made[item] for item in items if isinstance(item, Guard)]
@@ -84,10 +84,10 @@ def simplify(schedule: Schedule) -> Schedule:
 
 
 def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
-    """For each item of a graph what takes its place in a smaller one.
+    """For each item of a graph the one that takes its place in a smaller graph.
 
-    `inputs` are given from outside and stay. Unless `shapes_known`, other shapes may come, with which derivatives are
-    derived again: of the graph as it was.
+    `inputs` are given from outside and stay. Unless `shapes_known`, the graph may be run with other shapes: then derivatives keep
+    their origin, by which they are derived again, and are not merged.
     """
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
@@ -122,7 +122,7 @@ def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_k
 
 
 def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
-    """The items, and in place of some functions their steps, from which others may take what they have in common."""
+    """The items; in place of some composite operations their steps, which may be merged with steps of others."""
     for item in items:
         if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
             yield item
@@ -138,7 +138,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
 
 
 def _is_written(item: Any) -> bool:
-    """Whether an item reads, or is, an array that is written into."""
+    """Whether an item is, or reads, an array that is written into."""
     read = [item.args[position] for position in item.edges]
     return any(isinstance(node, Node) and root_of(node).memory for node in (item, *read))
 
@@ -156,7 +156,7 @@ def _constant(item: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _viewing(made: Any, item: Any) -> Any:
-    """A node that is a view of an operand, cut anew if another operand took the place of that."""
+    """`made`, which takes the place of `item`; if it is a view, and its operand was replaced, as a view of the new operand."""
     if isinstance(item, Joint):
         if any(made.args[p].plain is not item.args[p].plain for p in item.edges):
             made.plain = tuple(_called(made))
@@ -179,14 +179,14 @@ def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
 
 
 def _key_of_value(plain: Any) -> Any:
-    """What is the same for constants that cannot be told apart."""
+    """A key that constants share if they have the same type, layout and bits."""
     if plain.nbytes > COPIED:
         return id(plain)
     return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
 def _key(value: Any) -> Any:
-    """What is the same for equal operands and options."""
+    """A key that equal operands, or equal options, share."""
     if isinstance(value, (Node, Joint)):
         return id(value)
     if isinstance(value, (tuple, list)):

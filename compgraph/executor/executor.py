@@ -1,9 +1,9 @@
-"""Graphs that are run again, with other values."""
+"""`Executor`: runs a graph again, with other values."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from .passes import compiled
 from .retrace import replay
 from .schedule import Program, Schedule, needed, origin_of, origins_of
 
-PROGRAMS = 32  # how many programs an executor keeps; each has its own buffers
+PROGRAMS = 32  # how many programs an executor keeps at most; each has buffers of its own
 
 
 class Executor:
@@ -34,14 +34,14 @@ class Executor:
     Parameters
     ----------
     nodes : Node or sequence of Node
-        What is to be computed; several share what they have in common.
+        What is to be computed. What several nodes have in common is computed once.
     simplify : bool
         Whether the graph is made smaller first, as by `simplified`. The results have the same bits.
     fuse : bool
-        Whether operations element by element on large arrays are done together, a block that fits the cache after the
-        other. Faster; the last bits may differ.
+        Whether operations element by element on large arrays are done together, block by block, so that a block stays in the
+        cache. Faster; the last bits may differ.
     strict : bool
-        Whether values that left the graph while it was recorded (`escapes`) raise instead of giving a warning.
+        Whether numbers that left the graph while it was recorded (`escapes`) raise a GuardError instead of giving a warning.
 
     Attributes
     ----------
@@ -53,21 +53,23 @@ class Executor:
 
     Raises
     ------
+    ValueError
+        If `nodes` is empty.
     TypeError
-        If `nodes` holds something that is no node.
+        If `nodes` holds something that is no node, or a node that carries a tangent.
     GuardError
-        If `strict` and values left the graph.
+        If `strict`, and numbers left the graph.
 
     Notes
     -----
     The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
-    `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls, `source`; the following
-    runs just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``, ``x.shape[0]``) is
-    checked in each run, also what was decided after the last operation, until the executor is made. A plain array that was
-    indexed by a node (``K[np.argsort(x)]``) asks nobody: write ``cg.constant(K)[np.argsort(x)]``.
+    `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls (see `source`); later runs
+    with such arrays just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``,
+    ``x.shape[0]``), or after that until the executor was made, is checked in each run. That a plain array was indexed by a node
+    (``K[np.argsort(x)]``) is not seen: write ``cg.constant(K)[np.argsort(x)]``.
 
-    Variables that are not fed have the value they have when the graph is run, so one that is updated in place counts at
-    once. An executor may be shared by threads; runs wait for each other.
+    A variable that is not fed has the value it has when the graph is run, so updates in place count at once. An executor may be
+    shared by threads; runs with the same shapes wait for each other.
 
     Examples
     --------
@@ -93,6 +95,11 @@ class Executor:
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
+        self.escapes = self._prepare()
+        self._warn(strict)
+
+    def _prepare(self) -> list[str]:
+        """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
         guards, escaped = guards_of(needed(self.nodes, origins_of))
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
@@ -101,8 +108,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._derives = any(origin_of(item) is not None for item in self._items)
-        self.escapes = list(dict.fromkeys(escaped))
-        self._warn(strict)
+        return list(dict.fromkeys(escaped))
 
     def _warn(self, strict: bool) -> None:
         if not self.escapes:
@@ -116,9 +122,25 @@ class Executor:
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "an Executor cannot be pickled or copied: it holds compiled code. Pickle its nodes, and make another of them"
-        )
+        """Keep the nodes and options alone: programs are written again when they are needed."""
+        if self._guards:
+            raise TypeError(
+                "an Executor cannot be pickled or deep-copied with what Python decided while its graph was recorded, which has "
+                f"to be asked again: {self._guards[0]}. Send a function that records the graph, and make the Executor there"
+            )
+        return object.__new__, (type(self),), self._state()
+
+    def _state(self) -> Any:
+        return self.nodes, (self._single, self._options, self._backend), self.escapes
+
+    def __setstate__(self, state: Any) -> None:
+        self.nodes, (self._single, self._options, self._backend), self.escapes = state
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare()]))
+
+    def __copy__(self) -> Executor:
+        made = object.__new__(type(self))
+        made.__setstate__(self._state())
+        return made
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the nodes.
@@ -126,13 +148,14 @@ class Executor:
         Parameters
         ----------
         feed : mapping, optional
-            Values for nodes, by the node itself or by its name: for all placeholders, and for any other node of the graph.
+            Values for nodes, by the node itself or by its name: for all placeholders that the result needs, and for any other
+            nodes of the graph. An array_like of the node's shape, or of the declared shape of the placeholders.
 
         Returns
         -------
         array or list of array
-            The value of each node, as NumPy would give it; one alone if the executor was made of one. They share no memory
-            with anything.
+            The value of each node, as NumPy would give it; one alone if the executor was made of one. No two share memory, with
+            each other or with what was fed.
 
         Raises
         ------
@@ -141,7 +164,7 @@ class Executor:
         ValueError
             If a placeholder has no value, or a value has a shape with which the graph cannot be computed.
         TypeError
-            If a value has a dtype that cannot be converted safely.
+            If `feed` is no mapping, or a value has a dtype that cannot be converted safely.
         GuardError
             If Python would have decided otherwise with these values while the graph was recorded.
         """
@@ -157,11 +180,11 @@ class Executor:
             feeds = self._fed(feed)
             given, values = values, list(feeds.values())
             program = self._program(feeds)
-            if key is not None and all(a is b for a, b in zip(given, values, strict=True)):  # what is converted is checked
+            if key is not None and all(a is b for a, b in zip(given, values, strict=True)):  # else later runs must convert too
                 self._keep(key, program)
         try:
             results = program(values)
-        except (OtherProgramError, ValueError, IndexError, TypeError):  # also where a length hangs on values, and does not fit
+        except (OtherProgramError, ValueError, IndexError, TypeError):  # the others where a length that hangs on values misfits
             feeds = self._fed(feed)
             program, values = self._compiled(feeds), list(feeds.values())
             self._programs.pop(key, None)
@@ -172,7 +195,7 @@ class Executor:
         return results[0] if self._single else list(results)
 
     def _guarded(self, feeds: dict[Any, Any]) -> Any:
-        """The results of a program whose derivatives were recorded to hold where the others' give nan."""
+        """The results of a program whose derivatives were recorded to be right also where the short form gives nan."""
         values = list(feeds.values())
         key = ("guarded", _layouts(feeds, values))
         if key not in self._programs:
@@ -192,7 +215,7 @@ class Executor:
         return self._program(self._fed(feed or {})).source
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
-        """The program for values of some shapes, dtypes and layouts."""
+        """The program for values of these shapes, dtypes and layouts, written now if it is not kept."""
         key = _layouts(feeds, list(feeds.values()))
         program = self._programs.get(key)
         if program is None:
@@ -216,32 +239,37 @@ class Executor:
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:
-            return replay(self._items, feeds)
+            made = replay(self._items, feeds)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
                 raise
             given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+        if self._placeholders.difference(feeds):  # a derivative may need a placeholder behind a node that was fed
+            self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
+        return made
+
+    def _require_fed(self, read: list[Any], given: Container[Any]) -> None:
+        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
+        if missing:
+            raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
     # ------------------------------------------------------------------------------------------ what is fed
 
     def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The values by node, checked."""
+        """The values by node, checked and converted."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
         given = {self._node(key): value for key, value in feed.items()}
         if len(given) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(given):
-            read = needed(self.nodes, origins_of, given)
-            missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
-            if missing:
-                raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
-        return {node: _checked(node, value) for node, value in given.items()}
+            self._require_fed(needed(self.nodes, origins_of, given), given)
+        return {node: as_fed(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
-        """The node that a key names."""
+        """The node that a key, a node or a name, stands for."""
         if isinstance(key, Node):
             require_history(key)
             if key not in self._known:
@@ -260,7 +288,7 @@ def _hold_nan(results: Iterable[Any]) -> bool:
 
 
 def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
-    """What the program for some values hangs on; None if they are not all arrays."""
+    """The key of the program for some values: who is fed, shapes, dtypes and strides; None if they are not all arrays."""
     if any(value.__class__ is not np.ndarray for value in values):
         return None
     return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
@@ -275,8 +303,8 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
     return named
 
 
-def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
-    """A value as an array of a node's dtype."""
+def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
+    """A value as an array of a node's dtype, and of a shape that can be fed for it; else an error."""
     value = value.plain if isinstance(value, Node) else value
     require_computed(value, "what was fed")
     array = np.asarray(value)
@@ -284,7 +312,7 @@ def _checked(node: Any, value: Any) -> np.ndarray[Any, Any]:
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
     declared = getattr(node, "declared", node.shape)
-    # Lengths that were read while the graph was recorded are known to be checked where they follow from a placeholder's.
+    # A node whose shape follows from a placeholder's may be fed other lengths: guards check those that were read.
     free = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
     fixed = (None,) * len(declared) if free else declared
     if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):

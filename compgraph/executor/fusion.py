@@ -1,4 +1,4 @@
-"""Operations element by element on large arrays, done together: block by block, so that a block stays in the cache."""
+"""Fusion: operations element by element on large arrays are done together, block by block, so that a block stays in the cache."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..guards import Guard
 from .buffer_allocation import has_buffer, is_elementwise
 from .schedule import Schedule, sources_of
 
-BLOCK = 8192  # elements: a few operands of 64 kB fit the second cache of any processor
-REACH = 2000  # how many items an operation is moved at most
+BLOCK = 8192  # elements: a few operands of 64 kB fit the second-level cache of common processors
+REACH = 2000  # an operation is moved forward over at most so many items
 
 
 class Group(list[Any]):
-    """Nodes of one shape that are computed together.
+    """Nodes of one shape that are computed together, block by block.
 
     Attributes
     ----------
     size : int
-        How many elements each has.
-    read : list
-        The nodes of this shape that come from outside.
+        How many elements each node has.
+    read : list of Node
+        The operands of this shape that are not in the group.
     kept : dict
-        The nodes of the group that are needed outside.
+        Its keys are the nodes of the group that are needed outside, whole.
     scratch : list of dtype
-        The blocks that hold the others.
+        The dtypes of the blocks that hold the other nodes for as long as they are needed.
     place : dict
-        Which of these blocks holds a node.
+        For each of those nodes the position of its block in `scratch`.
     """
 
     def __init__(self, nodes: list[Any], needed: set[Any], inputs: frozenset[Any]) -> None:
@@ -60,7 +60,7 @@ class Group(list[Any]):
 
 
 def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
-    """The one number that a constant repeats in all its elements, or None; what is given from outside is none."""
+    """The one number that a constant has in all its elements, or None; an input of the schedule is no constant."""
     plain = operand.plain if isinstance(operand, Node) else operand
     if isinstance(operand, Node) and (operand.args or operand in inputs):
         return None
@@ -85,10 +85,10 @@ def fuse(schedule: Schedule) -> Schedule:
 
 
 def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
-    """The items in units: each operation element by element in the first of its shape that has all it reads before it."""
+    """The items in units: each operation element by element joins the first unit of its shape that comes after its operands."""
     units: list[list[Any]] = []
     there: dict[Any, int] = {}  # the unit of each item
-    opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # by shape: units, and the places of their first items
+    opened: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # by shape: units, and where their first items stood
     for place, item in enumerate(items):
         if isinstance(item, (Write, Guard)):
             opened.clear()
@@ -109,7 +109,7 @@ def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
 
 
 def _fits(item: Any, inputs: frozenset[Any]) -> bool:
-    """Whether an item is an operation element by element on whole, contiguous arrays of its own shape, or numbers."""
+    """Whether an item can be fused: a large result, element by element, of contiguous arrays of its own shape, or of numbers."""
     if isinstance(item, Joint) or not item.args or not is_elementwise(item) or not has_buffer(item):
         return False
     shape = item.plain.shape

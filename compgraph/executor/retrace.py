@@ -1,22 +1,24 @@
-"""A recorded graph recorded once more, with other values in its leaves.
+"""Records a graph once more, with other values in its leaves.
 
-Every operation is called again in the order in which it was recorded, writes in place among them, so lengths that follow
-from the leaves' follow again. Derivatives are not: what a rule recorded holds lengths of the arrays it saw, so the
-derivative is asked for again (`Origin`) of the new graph.
+Every operation, and every write in place, is done again in the order of recording, so lengths that follow from those of the
+leaves follow again. Derivatives are not recorded so: what a rule recorded holds lengths of the arrays it saw, so the derivative
+is derived again (`Origin`), of the new graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import operations
 from ..graph import (
+    NO_OPTIONS,
     Joint,
     Node,
     OperationalNode,
+    Origin,
     PlaceholderNode,
     Write,
     attach,
@@ -35,38 +37,54 @@ from ..graph.context import apart, recording_on
 from ..guards import Guard, GuardError, Shape, remembering
 from ..inplace import store
 
+Reading = Callable[[Any, int, dict[Any, Any]], Any]
 
-def replay(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
+
+def replay(
+    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any] = NO_OPTIONS, reading: Reading | None = None
+) -> dict[Any, Any]:
     """Record a graph again.
 
     Parameters
     ----------
     items : list
-        The graph in the order of recording, as `schedule.needed` gives it.
+        The nodes, joints, writes and guards of the graph in the order of recording, as `schedule.needed` gives them.
     feeds : mapping
         The values, plain arrays, of some of its nodes.
+    instead : mapping, optional
+        For some of its nodes others, made beforehand, that take their places.
+    reading : callable, optional
+        ``reading(item, position, made)`` is called for each operand before an item is recorded again; `made` is the result so
+        far. It returns the operand to read there, or None for the one that took the old operand's place.
 
     Returns
     -------
     dict
-        For each node and guard of `items` the one that took its place.
+        For each node, joint and guard of `items` the one that took its place.
 
     Raises
     ------
     GuardError
-        If Python would have decided otherwise.
+        If Python would have decided otherwise with these values.
     """
-    return apart(_recorded_again, items, feeds)
+    return apart(_recorded_again, items, feeds, instead, reading)
 
 
-def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any]:
-    again = _Replay(feeds, {id(item.memory): item for item in items if isinstance(item, Node) and item.memory})
-    # Lengths that are read are noted while a placeholder lives; without one, nobody knows what was done with them.
-    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in items)
+def _recorded_again(
+    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any], reading: Reading | None
+) -> dict[Any, Any]:
+    again = _Replay(feeds, items)
+    again.made.update(instead)
+    again.reading = reading
+    # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
+    # change.
+    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
     with recording_on(), remembering():
         for item in items:
+            if item in instead:
+                continue
             if isinstance(item, Guard):
-                args = tuple([again.made[a] if isinstance(a, Node) else a for a in item.args])
+                args = again.operands(item)
                 item.check(*[a.plain if isinstance(a, Node) else a for a in args])
                 again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
@@ -79,11 +97,26 @@ def _recorded_again(items: list[Any], feeds: Mapping[Any, Any]) -> dict[Any, Any
 class _Replay:
     """What has been recorded again so far."""
 
-    def __init__(self, feeds: Mapping[Any, Any], roots: dict[int, Any]) -> None:
-        self.feeds, self.roots, self.is_fixed = feeds, roots, False
+    def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
+        self.feeds, self.is_fixed = feeds, False
+        self.roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.derived: dict[int, list[Any]] = {}
+        self.asked: dict[int, list[int]] = {}  # for derivatives that were asked for together: the places that are needed here
+        for item in items:
+            if (origin := getattr(item, "origin", None)) is not None:
+                self.asked.setdefault(id(origin.wrt), []).append(origin.place)
+        self.derived: dict[int, dict[int, Any]] = {}
+        self.reading: Reading | None = None
+
+    def operands(self, item: Any) -> tuple[Any, ...]:
+        """What an item reads now, in place of its operands."""
+        found = [self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args]
+        if self.reading is not None:
+            for place, a in enumerate(item.args):
+                other = self.reading(item, place, self.made) if isinstance(a, Node) else None
+                found[place] = found[place] if other is None else other
+        return tuple(found)
 
     def record(self, item: Any) -> None:
         """Record a node or joint."""
@@ -97,7 +130,7 @@ class _Replay:
         self.made[item] = made
 
     def _require_kind(self, item: Any, made: Any) -> None:
-        """Raise if a result has another dtype, or another shape though all that was fed has its own: values decided of that."""
+        """Raise if a result has another dtype; or another shape, where no lengths may change (`is_fixed`)."""
         is_other = made.dtype != item.dtype
         if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
             was = item.dtype if is_other else f"of shape {item.plain.shape}"
@@ -111,15 +144,13 @@ class _Replay:
         if not item.args:
             if item in self.feeds:
                 return leaf(self.feeds[item], item.__class__, None)
-            # An array that is written into has to be as it was at first.
+            # An array that is written into has to hold what it held before the first write.
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
-            if id(origin.wrt) not in self.derived:  # those that were asked for together are derived together
-                found = origin.derive(self.made[origin.output], [self.made[n] for n in origin.wrt])
-                self.derived[id(origin.wrt)] = found
-            return self.derived[id(origin.wrt)][origin.place]
-        args = tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+            made = self._derived(origin)
+            return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
+        args = self.operands(item)
         options = _settled(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
@@ -135,8 +166,16 @@ class _Replay:
         self.outputs[joint] = parts
         return joint
 
+    def _derived(self, origin: Origin) -> Any:
+        """A derivative, derived again in one pass with those asked for together with it, as far as they are needed here."""
+        if id(origin.wrt) not in self.derived:
+            places = self.asked[id(origin.wrt)]
+            found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
+            self.derived[id(origin.wrt)] = dict(zip(places, found, strict=True))
+        return self.derived[id(origin.wrt)][origin.place]
+
     def write(self, item: Write) -> None:
-        """Write again, into the array that took the place of the other."""
+        """Write again, into the array that took the place of the one written into."""
         begun = next_tick()
         root = self.roots[id(item.memory)]
         target, there = self.made[root], root.plain
@@ -147,20 +186,20 @@ class _Replay:
                     f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
                 )
             target = record(window, (target,), place_in(there, item.window))
-        (value,) = item.args
-        store(target, item.index, self.made[value] if item.edges else value)
+        (value,) = self.operands(item)
+        store(target, item.index, value)
         written = root_of(target).memory
         if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
 
 
 def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    """Options in which shapes are tuples like others, which tell nobody who reads them: guards hold what Python was told."""
+    """Options with ordinary tuples for shapes: to read a `Shape` here would change the guard of the user's reading."""
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
 def _require_copy(item: Any, made: Any) -> None:
-    """Raise if a copy, of what was written into, is a view now, in which the writes would be seen."""
+    """Raise if what was a copy of an array that was written into is a view now, in which the writes would show."""
     if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
         raise GuardError(
             f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "

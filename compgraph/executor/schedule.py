@@ -1,4 +1,4 @@
-"""What is run, in which order, and where the results go: the one thing that the passes hand to each other and to a backend."""
+"""The `Schedule`, which passes hand to each other and to a backend: what is run, in which order, where the results go."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Schedule:
     Attributes
     ----------
     units : list of list
-        What is run, in order: nodes, joints, writes and guards. The items of one unit are run together (a `Group`, made by
-        `fusion`); any other stands alone in its unit.
+        What is run, in order: nodes, joints, writes and guards. Each item stands alone in its unit, unless `fusion` put several
+        into one, a `Group`, to be run together.
     inputs : list of Node
         What is given from outside, in the order of the values. Those that are needed are among the items; what lies behind
         them is not.
     outputs : list of Node
         What is computed, in the order of the results.
     buffers : dict
-        For a node whose result is written into an array made beforehand, the array. One array serves several nodes, so a
-        program with buffers is run once at a time.
+        For a node whose result is written into an array made beforehand, the array. One array serves several nodes, so only one
+        run of a program can be under way.
     frees : dict
-        For the place of a unit, the nodes that nobody needs after it and that have no buffer.
+        For the position of a unit, the nodes without a buffer that nothing needs after it.
     checks : dict
         For a node or joint, what its result must be like for the rest of the schedule to hold: functions of the result and
         of what is expected, which raise an OtherProgramError, each with what it expects.
@@ -50,7 +50,7 @@ class Schedule:
 
     @property
     def items(self) -> list[Any]:
-        """What is run, in order, of all units."""
+        """The items of all units, in order."""
         return [item for unit in self.units for item in unit]
 
 
@@ -74,14 +74,14 @@ class Program(Protocol):
 
 
 class Backend(Protocol):
-    """What makes a program of a schedule."""
+    """Makes a program of a schedule."""
 
     def compile(self, schedule: Schedule) -> Program:
         """A program for values of the shapes, dtypes and layouts that the inputs have."""
 
 
 def sources_of(item: Any) -> tuple[Any, ...]:
-    """What has to be there before a node, joint, write or guard can be computed."""
+    """What must have been computed, or done, before a node, joint, write or guard: operands, and of a root all its writes."""
     if isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Node)])
     read = tuple([item.args[position] for position in item.edges])
@@ -92,18 +92,18 @@ def sources_of(item: Any) -> tuple[Any, ...]:
 
 
 def origin_of(node: Any) -> Origin | None:
-    """How a node was derived, if it is a derivative."""
+    """How a node was derived, if it is a derivative; else None."""
     return getattr(node, "origin", None)
 
 
 def origins_of(item: Any) -> tuple[Any, ...]:
     """As `sources_of`, for an item that is to be recorded again: a derivative is derived again."""
     origin = origin_of(item)
-    return sources_of(item) if origin is None else (origin.output, *origin.wrt)
+    return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])
 
 
 def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:
-    """All that is needed for some items, in order, leaves first; what lies behind those in `stop` is left out."""
+    """All items that some items need, leaves first, in the order of recording; what lies behind those in `stop` is left out."""
     given = frozenset(stop)
     return sorted(walk(ends, lambda item: () if item in given else sources(item)), key=_moment)
 

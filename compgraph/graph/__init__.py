@@ -1,7 +1,7 @@
 """Nodes, and the graph that they are: how a value is recorded, how the graph is walked, and who shares memory with whom.
 
-Of NumPy's protocols and of derivatives nothing is known here. `context` says what holds for the code around, `hollow` keeps
-numbers from those who do not ask, and `interpreter` finds the user's line.
+Nothing here knows of NumPy's protocols or of derivatives. `context` has what holds inside a ``with`` statement, `hollow` keeps
+numbers from code that does not ask nodes, and `interpreter` finds the user's line.
 """
 
 from .aliasing import laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
@@ -31,7 +31,7 @@ from .kinds import (
     require_unsealed,
 )
 from .layout import TangentLayout
-from .lazy import require_computed
+from .lazy import require_computed, require_graph_sent, token_for_dask
 from .node import (
     NO_OPTIONS,
     ConstantNode,
@@ -65,6 +65,6 @@ __all__ = [
     "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "laid", "last_places", "leaf", "leaf_like",
     "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of",
     "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record", "recover", "remade",
-    "require_computed", "require_history", "require_single", "require_unsealed", "root_of", "snapshot", "solid", "to_plain",
-    "topological_order", "use", "value_at", "viewed_by", "walk", "window",
+    "require_computed", "require_graph_sent", "require_history", "require_single", "require_unsealed", "root_of", "snapshot",
+    "solid", "to_plain", "token_for_dask", "topological_order", "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

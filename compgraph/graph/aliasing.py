@@ -14,7 +14,7 @@ ndarray = np.ndarray
 
 
 def owner_of(array: Any) -> Any:
-    """What a view is a view of, in the end: whatever holds the memory."""
+    """The object that holds the memory of an array: the end of the chain of ``.base``."""
     while True:
         base = getattr(array, "base", None)
         if base is None:
@@ -41,7 +41,7 @@ def root_of(node: Any) -> Any:
 
 
 STEPS = 16
-# For views of views of views the root, every so many steps: else n of them, each of the one before, would take n * n steps.
+# The root of every `STEPS`-th view in a long chain of views of views: to walk each chain to its end costs quadratic time.
 _far: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
@@ -63,17 +63,17 @@ def viewed_by(node: Any) -> Any:
 
 
 def place_of(plain: Any, start: int) -> dict[str, Any]:
-    """Where an array lies in the memory that begins at an address, as `window` takes it together with a shape."""
+    """Where an array lies in the memory that begins at the address `start`: the arguments of `window`, but for the shape."""
     return {"dtype": plain.dtype, "offset": address_of(plain) - start if plain.size else 0, "strides": plain.strides}
 
 
 def place_in(buffer: Any, view: Any) -> dict[str, Any]:
-    """Where a view lies in an array, as `window` takes it."""
+    """Where a view lies in an array: the arguments of `window`."""
     return {"shape": view.shape, **place_of(view, address_of(buffer))}
 
 
 def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """The part of an array's buffer that begins at an offset from it, in bytes, and lies there in some strides."""
+    """A view, of given shape, dtype and strides, that begins `offset` bytes after the array's first element."""
     if 0 in shape:
         return np.empty(shape, dtype)
     if buffer.flags.c_contiguous and offset >= 0:
@@ -82,7 +82,7 @@ def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides
 
 
 class _Place:
-    """A part of an array that lies in any way, as NumPy takes it."""
+    """Hands NumPy a part of an array with any strides, also negative ones, by ``__array_interface__``."""
 
     def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
         self.base = base
@@ -93,14 +93,14 @@ class _Place:
 
 
 def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """A flat buffer in which `values` lie at an offset, in some strides, and zeros elsewhere."""
+    """A flat buffer of `count` elements: `values` in the window at `offset` with `strides`, zeros elsewhere."""
     buffer = np.zeros(count, dtype)
     window(buffer, values.shape, values.dtype, offset, strides)[...] = values
     return buffer
 
 
 def overlaps_itself(array: Any) -> bool:
-    """Whether several elements of an array may lie at one place: repeated by broadcasting, or sliding windows."""
+    """Whether several elements of an array may lie at one place, as after broadcasting or in sliding windows."""
     if array.flags.forc and array.size:
         return False
     reach = array.itemsize
@@ -113,7 +113,7 @@ def overlaps_itself(array: Any) -> bool:
 
 
 def last_places(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
-    """For each element of an index, the last element that names the same place; and their numbers."""
+    """For each element that ``a[index]`` selects, the number of the last one that names the same place; and its own number."""
     scratch = np.empty(shape, np.intp)  # only the places of the index are ever touched
     numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))
     scratch[index] = numbers

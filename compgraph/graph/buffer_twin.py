@@ -1,4 +1,4 @@
-"""Buffers laid out as others: what an array held at any moment is put back there, and adjoints are gathered."""
+"""Twins: buffers laid out as others, in which what an array held at some moment is put back, or adjoints are gathered."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from .write_log import Write
 
 
 class Twin:
-    """A flat buffer laid out as that of an array, so that every view of the one has its like on the other.
+    """A flat buffer laid out as that of an array, so that every view of the array has its like on the twin.
 
     Parameters
     ----------
     like : numpy.ndarray
-        The array, in which all views lie.
+        The array, of any shape, strides and dtype. Every view that is asked about must lie within its bounds.
+
+    Attributes
+    ----------
+    buffer : numpy.ndarray
+        One axis of `count` elements, zeros at first.
+    low : int
+        The lowest address of `like`, which the buffer begins at.
     """
 
     __slots__ = ("_windows", "buffer", "count", "dtype", "low")
@@ -36,18 +43,18 @@ class Twin:
         return twin
 
     def place(self, plain: Any) -> dict[str, Any]:
-        """Where a view lies."""
+        """Where a view of the array lies in the buffer: the arguments of `cut`, but for the shape."""
         return place_of(plain, self.low)
 
     def window(self, plain: Any) -> Any:
-        """Where `plain`, a view of the one array, has its like."""
+        """The part of the buffer that corresponds to `plain`, a view of the array."""
         kept = self._windows.get(id(plain))
-        if kept is None:  # the view is kept too, so that nothing else can get its id
+        if kept is None:  # the view is kept alive, so that no other array gets its id
             kept = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
         return kept[1]
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A part of the buffer."""
+        """A view of the buffer, with the shape and place that are given."""
         return window(self.buffer, shape, **place)
 
     def undo(self, write: Write) -> None:
@@ -56,7 +63,7 @@ class Twin:
 
 
 def value_at(node: Any, tick: float) -> Any:
-    """The plain value of `node` as a reader of that tick saw it."""
+    """The plain value of `node` as a reader at that tick saw it; a copy if it was written into since."""
     root = root_of(node)
     memory = root.memory
     if not memory or memory.before(tick) == len(memory.log):

@@ -6,15 +6,15 @@ import gc
 
 
 class Collector:
-    """Calls Python's collector of cycles by the size of what was written into, not only by the number of objects.
+    """Calls Python's collector of cycles by the bytes that were written, where Python itself only counts objects.
 
-    A buffer holds its log, the log what was stored, and that often what it was computed from, the buffer. Nothing but the
-    collector frees such a graph, and for a few large arrays it would come much too late.
+    A root refers to its log, the log to the values stored, and these often to what they were computed from, the root. Only the
+    collector frees such a cycle, and by the number of objects it would come much too late for a few large arrays.
 
     Attributes
     ----------
     limit : int
-        The bytes after which it is called; more for as long as nothing is found.
+        The bytes after which it is called; doubled each time that it finds nothing, `least` again once it finds something.
     """
 
     least = 2**28
@@ -24,7 +24,7 @@ class Collector:
         self._weighed = 0
 
     def weigh(self, size: int) -> None:
-        """Count some bytes of a graph with writes."""
+        """Count bytes that a write keeps alive, and collect if they are more than the limit."""
         self._weighed += size
         if self._weighed > self.limit and gc.isenabled():
             self._weighed = 0

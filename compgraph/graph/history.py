@@ -1,4 +1,4 @@
-"""Histories that were lost, since NumPy made a view or copy of a node without asking, and are found again."""
+"""Finds the history of a view or copy that NumPy made of a node without asking the node."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _set_state: Callable[..., None] = ndarray.__setstate__
 
 
 def restored(node: Any) -> bool:
-    """Record, late, what has a history that is plain to see: all of a node, as ``np.r_`` and ``np.c_`` take it.
+    """Record a whole node's view or copy late, and say whether that could be done; ``np.r_`` and ``np.c_`` make such ones.
 
-    It is a view of a node with axes in front, or a copy in another dtype (see `copies`).
+    `node` has to be a view with axes of length 1 in front, or a copy, of any dtype and with or without such axes (see
+    `hollow.copies`).
     """
     there = new_view(node, ndarray)
     source, is_copy = node.base, False
@@ -42,7 +43,7 @@ def restored(node: Any) -> bool:
         for slot in getattr(kind, "__slots__", ()):
             if hasattr(made, slot):
                 setattr(node, slot, getattr(made, slot))
-    if is_copy:  # what it holds is no number
+    if is_copy:  # its memory holds NaNs that name the source, not numbers
         hollow_out(node)
     return True
 
@@ -51,13 +52,13 @@ restorers.append(restored)
 
 
 def hollow_out(node: Any) -> None:
-    """Give a node whose body holds numbers one that refuses, since they are not all there is to them."""
+    """Make a node hollow in place: the array it is no longer holds numbers, and refuses; `plain` keeps them."""
     body = hollow_body(np.asarray(node.plain))
     _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
 
 
 def recover(error: AttributeError, *operands: Any) -> None:
-    """After an AttributeError: return if an operand without history was its reason and has found it, else raise."""
+    """After an AttributeError: return if it came of an operand without history, and that has been found now; else raise."""
     lost = [a for a in operands if isinstance(a, Node) and not hasattr(a, "plain")]
     if not lost:
         raise error

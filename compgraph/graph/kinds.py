@@ -5,8 +5,11 @@ VariableNode      a leaf one differentiates with respect to; may be updated in p
 ConstantNode      a leaf that never changes; no adjoint reaches it
 OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
 ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
-InertNode         an OperationalNode no adjoint passes: comparisons, floor, what has only constants
+InertNode         an OperationalNode no adjoint passes: of comparisons, floor, or constants only
 PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
+InputNode         what stands in for an argument while a function is differentiated
+BlankNode         an array of zeros that nobody has used so far (``cg.zeros``)
+Joint             no node: the record of an operation with several outputs
 ================  =============================================================================
 """
 
@@ -39,7 +42,7 @@ from .node import (
     snapshot,
 )
 
-beginnings: list[Callable[[], None]] = []  # what is done before a variable is made: there may be functions that are to ask it
+beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
 
 class VariableNode(Node):
@@ -69,7 +72,10 @@ class VariableNode(Node):
         return node
 
     def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
-        """Let `write` change the variable's own array; the variable is born again, younger than its readers."""
+        """Let ``write(plain)`` change the variable's own array; its tick is then younger than those of its readers.
+
+        `values` is what is written, looked at only for nodes, which are refused.
+        """
         if is_recording() and any(isinstance(v, Node) for v in values):
             raise TypeError(
                 f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
@@ -81,7 +87,7 @@ class VariableNode(Node):
             write(self.plain)  # NumPy refuses
             return self
         source_lines.made_at(self)
-        self.tick = next_tick()  # before: whatever interrupts, and whatever fails, may have changed a part
+        self.tick = next_tick()  # before the write too: one that fails or is interrupted may have changed a part
         try:
             write(self.plain)
         finally:
@@ -90,7 +96,7 @@ class VariableNode(Node):
 
 
 def require_unsealed(root: Any) -> None:
-    """Raise if a function that runs again in the backward pass would write into a node made outside it."""
+    """Raise if a function that is run a second time (a checkpoint) would write into a node made before the function."""
     if root.tick <= sealed_until():
         raise TypeError(
             f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
@@ -99,7 +105,13 @@ def require_unsealed(root: Any) -> None:
 
 
 class PlaceholderNode(Node):
-    """A leaf of the graph whose value is given when the graph is run. Made by `placeholder`."""
+    """A leaf of the graph whose value is given when the graph is run again. Made by `placeholder`.
+
+    Attributes
+    ----------
+    declared : tuple of int or None
+        Its shape as the user declared it; None for an axis of any length.
+    """
 
     __slots__ = ("declared",)
     kind = "placeholder"
@@ -109,7 +121,7 @@ class PlaceholderNode(Node):
 
 
 class InertPlaceholderNode(PlaceholderNode):
-    """A placeholder of integers or booleans: no adjoint passes."""
+    """A placeholder of integers or booleans, which no adjoint passes."""
 
     __slots__ = ()
 
@@ -145,9 +157,10 @@ class InertScalarNode(InertNode):
 
 
 class BlankNode(OperationalNode):
-    """An array of zeros, to be written into, that shares the memory of its value and that nobody has used so far.
+    """An array of zeros, to be written into, that nobody has used so far. It is never hollow.
 
-    Code that does not know of the graph may fill it, which is found when it is first used; then it becomes what it is below.
+    So code that does not know of the graph can fill it. `record.use` finds that at the first use, and raises; else the array
+    becomes the ordinary kind that `USED` names.
     """
 
     __slots__ = ()
@@ -155,14 +168,17 @@ class BlankNode(OperationalNode):
 
 
 class InertBlankNode(InertNode):
-    """The same, made like another node (``np.zeros_like(x)``)."""
+    """A BlankNode made like another node (``np.zeros_like(x)``), which no adjoint passes so far."""
 
     __slots__ = ()
     shown_as = InertNode
 
 
 class Joint:
-    """The record of an operation with several outputs; each output is an `Output` of it."""
+    """The record of an operation with several outputs. The function of each output is an `operations.Output`, its operand this.
+
+    The attributes are those of `Node`; `plain` is the tuple of all outputs.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -218,13 +234,13 @@ class Joint:
 
 ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
 INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode})
-GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that others may give new values
+GIVEN = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
 USED: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}  # what a blank array becomes
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
 def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, tick: float, name: str | None) -> Any:
-    """A node or joint whose history is known: it was pickled, or is that of another."""
+    """A node or joint with a known history: one that was pickled, or that of another node."""
     if kind is Joint:
         made: Any = Joint()
     else:
@@ -237,7 +253,7 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
 
 
 def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
-    """A node or joint as another is, but for its operands, or over another array; its buffer has no log."""
+    """A node or joint like `item` with other operands, and with `plain`, if given, as its value; it has no log of writes."""
     name = None if isinstance(item, Joint) else item._name
     plain = item.plain if plain is None else plain
     return placed_as(item, remade(item.__class__, plain, item.function, args, item.options, item.tick, name))

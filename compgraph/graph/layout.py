@@ -1,4 +1,4 @@
-"""What nodes have in memory: the slots of all kinds, so that an array made in time can become a node where it stands."""
+"""The slots that all kinds of node share: a `Promotable` has them too, so that it can become a node by a change of class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Layout(np.ndarray):
-    """An array with room for what a node knows; see `Node` for what each is."""
+    """An array with a slot for each attribute of a node; see `Node` for what each is."""
 
     __slots__ = (
         "_name",
@@ -29,11 +29,11 @@ class Layout(np.ndarray):
     )  # fmt: skip
 
     def numbers_now(self) -> Any:
-        """A plain array of the numbers as they are, which nobody changes; of arrays that are no nodes."""
+        """The present numbers as a plain array that nobody changes later; only arrays that are no nodes have it."""
         raise NotImplementedError
 
 
 class TangentLayout(Layout):
-    """The same, with room for what a node knows that carries something; see `autodiff.forward`, `autodiff.batching`."""
+    """A Layout that has also the slots of a node that carries something; see `autodiff.forward`, `autodiff.batching`."""
 
     __slots__ = ("_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root")

@@ -1,10 +1,10 @@
 """Nodes: NumPy arrays that remember the operation that made them.
 
-A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the arguments it
-was computed from, and the moment (``tick``) it was made; that is the whole graph. Nodes know nothing of
-derivatives, and nothing of NumPy's protocols: the room `protocols` installs what ends in `record`.
+A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the operands it was computed from, and
+the moment (``tick``) it was made; that is the whole graph. Nodes know nothing of derivatives, and nothing of NumPy's protocols:
+the package `protocols` adds the methods by which NumPy's calls come to `record`.
 
-Here are the base and the kinds that nodes make themselves; the others are in `kinds`.
+Here are the base class and the kinds that this module itself makes; the others are in `kinds`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_OPTIONS: dict[str, Any] = {}
 
 
 class Origin(NamedTuple):
-    """How nodes were derived from a graph: ``derive(output, wrt)[place]`` derives the node again, from another graph."""
+    """How a derivative was asked for: ``derive(output, wrt)[place]`` computes it again, of the like nodes of another graph."""
 
     derive: Callable[..., Any]
     output: Any
@@ -53,23 +53,28 @@ class Node(Layout):
     function : callable or None
         What computed the value from `args`; None for a leaf.
     args : tuple
-        The operands as they were given: nodes, and raw arrays held by reference.
+        The operands as they were given: nodes, and plain arrays held by reference. Of an output of an operation with several,
+        the `Joint` alone.
     options : dict
         Keyword arguments of `function`.
     edges : tuple of int
-        The positions in `args` that hold nodes.
+        The positions in `args` that hold nodes, or the joint.
     tick : int
-        When the node was made (for a variable: last written); operands are always older.
+        When the node was made (for a variable: last written). Operands are older, but for a variable updated after it was read.
     memory : Memory or None
-        The log of writes into this node's buffer, if it is the first that had it (see `write_log`).
+        Of a root, the log of the writes into its buffer; None before the first one, and for views (see `write_log`).
     code, instruction : code object, int
         Where the node was made; see `line`.
     origin : Origin
         Of a derivative, how it was asked for; for other nodes the slot is empty.
     lineage : Lineage
-        How the node is computed again, if a guard is about it; see `guards.lineage`.
+        How the node was computed, once a guard is about it or about what was computed from it; else the slot is empty.
     taken : int
-        When numbers of the node first went into operations that were not recorded, if they did.
+        When an operation that was not recorded first read the node's present numbers; the slot is empty if none did.
+    level : int
+        Which derivative's tangent the node carries: larger for an inner derivative, 0 for a node without a tangent.
+    is_scalar : bool
+        Whether NumPy would have returned a scalar: nothing can be written into such a node.
     """
 
     __slots__ = ()
@@ -140,19 +145,19 @@ class Node(Layout):
 
     @property
     def operands(self) -> tuple[Node, ...]:
-        """All operands, as nodes. Raw arrays become ConstantNodes the first time they are looked at."""
+        """All operands, as nodes with the values that were read. Plain arrays become ConstantNodes when first looked at."""
         require_history(self)
         record = self.args[0] if isinstance(self.function, operations.Output) else self
         return tuple([snapshot(a, record.tick) for a in operand_nodes(record)])
 
     @property
     def operand_a(self) -> Node | None:
-        """The first operand, or None for a leaf."""
+        """The first operand; None for a leaf."""
         return next(iter(self.operands), None)
 
     @property
     def operand_b(self) -> Node | None:
-        """The second operand, or None for a leaf or a unary operation."""
+        """The second operand; None for a leaf or a unary operation."""
         return next(iter(self.operands[1:]), None)
 
     def __repr__(self) -> str:
@@ -182,7 +187,7 @@ class ConstantNode(Node):
 
     @classmethod
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
-        """A constant that holds a raw operand by reference, as the operation that used it does."""
+        """A constant over a plain operand, which is not copied: it shares memory with what the operation was given."""
         node: ConstantNode = leaf(np.asarray(value), cls, name)
         return node
 
@@ -208,7 +213,7 @@ class InertNode(OperationalNode):
 
 
 def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """Give a fresh node its history."""
+    """Give a new node its history: function, operands, tick and line."""
     node.function = function
     node.args = args
     node.edges = edges
@@ -230,7 +235,7 @@ def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any
 
 
 def in_scopes(result: Any) -> None:
-    """Let what was made know the scopes around."""
+    """Enter the open scopes into a new node, or into several; None among them is passed over."""
     path = open_scopes()
     if path:
         for node in result if isinstance(result, (tuple, list)) else (result,):
@@ -241,13 +246,13 @@ def in_scopes(result: Any) -> None:
 
 
 def placed_as(other: Any, node: Any) -> Any:
-    """A node or joint, made where another was: on its line, in its scopes."""
+    """`node`, a node or joint, with the line and the scopes of `other`."""
     node.code, node.instruction, node._scope = other.code, other.instruction, other.scope
     return node
 
 
 def plain_array(value: Any) -> np.ndarray[Any, Any]:
-    """The value of a leaf, given as any array_like of numbers."""
+    """The plain array, for a leaf, of an array_like of numbers; a TypeError for what holds none."""
     if isinstance(value, Node):
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
@@ -260,7 +265,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def operand_nodes(record: Any) -> tuple[Node, ...]:
-    """All operands of a node or joint, as they are now; raw ones become constants, once, and stay as they are in `args`."""
+    """All operands of a node or joint, with their present values; of plain ones constants, made once, while `args` keeps them."""
     if record._operands is None:
         wanted = operations.operand_count(record.function, len(record.args))
         record._operands = tuple(
@@ -273,15 +278,15 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
 
 
 def held(value: Any, record: Any) -> ConstantNode:
-    """A raw operand of a node or joint as a constant, made where that was made."""
+    """A plain operand of a node or joint as a constant on that one's line."""
     node: ConstantNode = placed_as(record, ConstantNode.hold(value))
     return node
 
 
 def snapshot(node: Any, tick: float, value: Any = None) -> Any:
-    """`node` as a reader of that tick saw it: itself, or a copy from then if its buffer was written into since.
+    """`node` as a reader at `tick` saw it: itself, or, if its buffer was written into since, a copy of what it held then.
 
-    The copy is a node of its own, just older than the reader, whose value may be known already.
+    The copy is a recorded node whose tick lies just before the reader's. `value` is what it holds, where the caller knows it.
     """
     memory = root_of(node).memory if node.plain.__class__ is ndarray else None
     if memory.__class__ is not Memory or memory.before(tick) == len(memory.log):
@@ -296,11 +301,11 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
 
 # -------------------------------------------------------------------------------------------- history
 
-restorers: list[Callable[[Node], bool]] = []  # what may find a lost history again; `history` knows how
+restorers: list[Callable[[Node], bool]] = []  # each tries to find a lost history, and says whether it did; filled by `history`
 
 
 def lost_history(node: Any) -> TypeError:
-    """What to raise for a node that NumPy made without the graph being told; none of its slots is filled."""
+    """What to raise for a node that NumPy made without the graph being told; its slots are empty."""
     computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "

@@ -20,7 +20,7 @@ FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
 
 
 def as_operand(value: Any) -> Any:
-    """An operand as the graph keeps it: a sequence as an array, with the history of every node in it."""
+    """An operand as the graph keeps it: a sequence becomes an array, or one node if there are nodes in it."""
     if value is None or isinstance(value, (Node, int, float, complex)):
         return value
     value = gathered(value)
@@ -41,7 +41,7 @@ def as_operand(value: Any) -> Any:
 
 
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Each of several operands as the graph keeps it."""
+    """Each of several operands as the graph keeps it; the tuple itself if all are so already."""
     for value in values:
         if value.__class__ not in FAMILIAR or (value.__class__ is ndarray and value.dtype.kind == "O"):
             return tuple(map(as_operand, values))
@@ -49,7 +49,7 @@ def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def gathered(value: Any) -> Any:
-    """A sequence with nodes in it as one array, which NumPy's own code would make without their history."""
+    """A list or tuple with nodes in it as one node; NumPy's own conversion would lose their history. Others as they are."""
     if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in leaves_of(value)):
         return np.stack([as_operand(v) for v in value])
     return adopted(value)
@@ -63,7 +63,7 @@ def leaves_of(value: Any) -> tuple[Any, ...]:
 
 
 def to_plain(value: Any) -> Any:
-    """`value` with every node in it, also inside tuples, lists and dicts, as a plain array."""
+    """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
     if isinstance(value, Node):
         require_history(value)
         if value.level:
@@ -77,11 +77,12 @@ def to_plain(value: Any) -> Any:
 
 
 def is_foreign(operand: Any, protocol: str) -> bool:
-    """Whether an operand has a protocol of its own, so that NumPy should ask it."""
+    """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
     theirs = getattr(type(operand), protocol, None)
-    if isinstance(operand, Node) or theirs is None:
+    if isinstance(operand, Node) or theirs is None or theirs is getattr(ndarray, protocol):
         return False
-    return theirs is not getattr(ndarray, protocol)
+    require_computed(operand, "an operand")
+    return True
 
 
 def full_name(function: Any) -> str:

@@ -1,9 +1,9 @@
 """Plain arrays made while a function is differentiated: NumPy's own in all respects, but nodes once a node is written into them.
 
 A program fills ``np.zeros(n)`` and cannot know beforehand whether with numbers or with nodes. A `Promotable` is an array over
-real memory, of which NumPy, C code and SciPy see nothing but that. It has room for what a node knows, so that it can become one
-where it stands, with all its views, when a node is written into it or into one of these. What is computed or copied from it is
-promotable too.
+real memory, and to NumPy, SciPy and C code it is nothing else. It has the slots of a node. When a node is written into it, or
+into a view of it, the array and all its views become nodes by a change of class. What is computed or copied from it is promotable
+too.
 
 An array that was there before the function was called belongs to the caller. Within the function it is seen as `Given`: the same
 memory; what is computed from it is promotable, and a node written into it raises.
@@ -75,9 +75,9 @@ class Promotable(Layout):
         self[...] = value
 
     def numbers_now(self) -> Any:
-        """A plain array of the numbers as they are, which nobody changes: an operand as the graph keeps it.
+        """The present numbers as a plain array that nobody changes later: an operand as the graph keeps it.
 
-        While nothing has changed it is the same one for all operations.
+        It is a copy, shared by all operations until the numbers change; of a `Given` it is the caller's memory, not copied.
         """
         if self.is_given:
             return new_view(self, ndarray)
@@ -97,20 +97,20 @@ class Promotable(Layout):
 
 
 class TangentPromotable(TangentLayout, Promotable):
-    """The same within a function through which tangents are pushed; it knows how one becomes a node with a tangent."""
+    """A Promotable within a function through which tangents are pushed; `_shadow` holds the functions that add a tangent."""
 
     __slots__ = ()
 
 
 class Given(Promotable):
-    """An array that was there before the function that is differentiated was called."""
+    """A view of an array that was there before the differentiated function was called; a node written into it raises."""
 
     __slots__ = ()
     is_given = True
 
 
 class TangentGiven(TangentPromotable):
-    """The same within a function through which tangents are pushed."""
+    """A Given within a function through which tangents are pushed."""
 
     __slots__ = ()
     is_given = True
@@ -121,11 +121,11 @@ _FRESH: dict[type, type] = {
 }  # fmt: skip
 PROMOTABLE = frozenset(_FRESH)
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
-_PRUNED = 16  # views that are remembered before the dead are looked for
+_PRUNED = 16  # views that are remembered before the dead ones are dropped
 
 
 def promotable(array: Any) -> Any:
-    """A fresh plain array, as one that becomes a node once a node is written into it."""
+    """A new plain array, as one that becomes a node once a node is written into it."""
     return new_view(array, TangentPromotable if wrappers.get() else Promotable)
 
 
@@ -135,7 +135,7 @@ def given(array: Any) -> Any:
 
 
 def plainly(value: Any) -> Any:
-    """What a user outside is given for an array of these kinds: NumPy's own."""
+    """A value to hand to the user: of a promotable or given array a plain view, others as they are."""
     return new_view(value, ndarray) if value.__class__ in _FRESH else value
 
 
@@ -161,14 +161,14 @@ def _differs(index: Any) -> bool:
 
 
 def _is_followed(value: Any) -> bool:
-    """Whether something of a node, or of nodes in a list, is to be kept beside its numbers."""
+    """Whether the graph or the tangent of a node, or of a node in a list, has to be kept: not under `no_graph`."""
     if isinstance(value, Node):
         return is_recording() or bool(value.level)
     return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
 
 
 def _remember(root: Any, view: Any) -> None:
-    """Let an array know its views."""
+    """Enter a view into the list that its root keeps of them, as weak references."""
     views = getattr(root, "memory", None)
     if views is None:
         views = root.memory = []
@@ -178,14 +178,14 @@ def _remember(root: Any, view: Any) -> None:
 
 
 def promote(array: Any) -> None:
-    """Let an array, what it is a view of, and all views of that, become nodes where they stand."""
+    """Turn an array, what it is a view of, and all views of that into nodes, by a change of class."""
     if array.is_given:
         raise TypeError(
             f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
             "function was called; it belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
         )
     base = array.base
-    if isinstance(base, Node):  # the rest was promoted before
+    if isinstance(base, Node):  # the root is a node already; only this view was made since
         _become(array, record(window, (base,), place_in(base.plain, array)))
         return
     root = base if isinstance(base, Promotable) else array
@@ -199,7 +199,7 @@ def promote(array: Any) -> None:
 
 def _promote_root(root: Any) -> None:
     base = root.base
-    if base is None:  # it has the memory itself, and would hold a view that holds it
+    if base is None:  # it owns the memory: a plain view would refer to it, and it to the view
         plain = np.array(root, subok=False, order="K")
     elif base.__class__ is ndarray:
         plain = window(base, **place_in(base, root))
@@ -216,14 +216,14 @@ def _promote_root(root: Any) -> None:
             )
         _become(root, made)
         return
-    root.__class__ = InertNode  # a write makes it what it has to be
+    root.__class__ = InertNode  # the write of an active node makes it active; see `inplace.writing`
     root.plain = plain
     root._operands = None
     fill(root, None, (), ())
 
 
 def _become(array: Any, made: Any) -> None:
-    """Let an array be the node that was made for it."""
+    """Give an array the class and the slots of the node that was made for it."""
     for kind in type(made).__mro__:
         for slot in getattr(kind, "__slots__", ()):
             if hasattr(made, slot):
@@ -234,14 +234,14 @@ def _become(array: Any, made: Any) -> None:
 
 
 def promoted(value: Any) -> Any:
-    """What a function writes into: an array that can be, as a node."""
+    """What a function is to write nodes into: a promotable array becomes a node; all else stays as it is."""
     if isinstance(value, Promotable) and value.dtype.kind in "fc":
         promote(value)
     return value
 
 
 def _asking(name: str) -> Any:
-    """A method that takes arrays, which NumPy's own would take for plain ones."""
+    """A method that takes arrays: with nodes among them NumPy's function is called, since its method would not ask them."""
     by_numpy = getattr(ndarray, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -254,7 +254,7 @@ def _asking(name: str) -> Any:
 
 
 def _part(name: str) -> property:
-    """``z.real``, ``z.imag``, ``a.flat``, into which nodes may be written."""
+    """A property for ``z.real``, ``z.imag`` or ``a.flat``; a node written into it promotes the array."""
     by_numpy = getattr(ndarray, name)
 
     def write(self: Any, value: Any) -> None:

@@ -38,14 +38,14 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     function : callable
         A function of plain arrays.
     args : tuple
-        Its operands: nodes and raw arrays. Nodes among the options are not seen; see `operations.Keyworded`.
+        Its operands: nodes, plain arrays or numbers, of any shape and dtype that the function takes.
     options : dict
-        Everything else it is given.
+        Its keyword arguments. A node among them is not seen; see `operations.Keyworded`.
 
     Returns
     -------
     Node, tuple of Node, or plain NumPy result
-        What `function` returns, as a node; as it is under `no_graph` or when no argument is a node.
+        What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
     """
     values, edges, active = [], [], False
     top: Any = None
@@ -94,7 +94,7 @@ def _attach_hollow(*operation: Any) -> Any:
 
 
 def take(node: Any) -> None:
-    """Remember that numbers of a node, as they are now, go where nothing is recorded."""
+    """Remember, in `Node.taken`, that an operation that is not recorded reads the node's present numbers."""
     try:
         is_known = node.taken > node.tick
     except AttributeError:
@@ -104,7 +104,7 @@ def take(node: Any) -> None:
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """The node, or tuple of nodes, of an operation that has been computed."""
+    """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
     edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     for i in edges:
         if args[i].__class__ in USED:
@@ -150,7 +150,7 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 
 
 def scalar(value: Any, kind: type[Node]) -> Any:
-    """A 0-d node around a NumPy scalar, kept as it is where scalar arithmetic has the same bits as arrays'."""
+    """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
     node: Any
     if bodies() is not None and value.__class__ in operations.SAME_BITS:
         node = new_view(OF_SCALARS[value.__class__], kind)
@@ -173,7 +173,7 @@ def _attach(
     node = fill(_wrapped(value, active), function, args, edges, options)
     if function in _BLANK and node.__class__ is InertNode and bodies() is None:
         if function is np.empty_like:
-            value.fill(0)  # it may hold anything, so also what can be told from what others fill in
+            value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
         node.__class__ = InertBlankNode
     return node
 
@@ -182,7 +182,7 @@ _BLANK = frozenset({np.zeros_like, np.empty_like})
 
 
 def use(blank: Any) -> None:
-    """Let a blank array be an array like others, unless it has been filled behind the graph's back."""
+    """Turn a blank array into an ordinary one before its first use; raise if it was filled without the graph."""
     if blank.plain.any():
         place = "" if blank.line is None else f" ({blank.line})"
         raise EscapeError(
@@ -202,10 +202,10 @@ def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bo
 
 
 def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
-    """A result that may share its operand's buffer; then what is written into the one changes the other."""
+    """A result that may be a view of an operand, as an array of its own; and whether an adjoint may have to pass it."""
     if value.base is None:
         value = value.view()
-    if not active:  # something with a derivative may be written there later: through the operand, if this is read-only
+    if not active:  # a node may be written into the buffer later; if this view is read-only, through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
         active = may_change and any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
@@ -247,7 +247,7 @@ def _outputs(
 
 
 def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
-    """Several outputs; those that lie in the memory of an operand, which only a user's primitive gives, as copies."""
+    """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
     owners = {id(owner_of(args[i].plain)) for i in edges if args[i].plain.__class__ is ndarray}
     shared = [part.__class__ is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
@@ -263,14 +263,14 @@ def _created(
     operand_b: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Make the node of an operation whose result is already known.
+    """Make the node of an operation whose result is already known; shown as ``OperationalNode.create_using``.
 
     Parameters
     ----------
     opresult : array_like
-        The value of the operation.
+        The value of the operation; integers and booleans become float64 if the operation has a derivative.
     opname : str
-        The name of a recorded operation of one or two operands (``"add"``, ``"exp"``).
+        The name of an operation of one or two operands (``"exp"``, ``"add"``); a ValueError if none has it.
     operand_a, operand_b : array_like or Node
         The operands; `operand_b` is None for a unary operation.
     name : str, optional
@@ -279,11 +279,6 @@ def _created(
     Returns
     -------
     OperationalNode
-
-    Raises
-    ------
-    ValueError
-        If no operation has that name.
 
     Examples
     --------
@@ -308,7 +303,7 @@ OperationalNode.create_using = _created
 
 
 def adopted(value: Any) -> Any:
-    """An array of objects with nodes among them, as ``np.array([[x[0], 1], [2, x[1]]])`` makes it of hollow ones, as a node."""
+    """An array of objects with nodes in it, as one node; others as they are. ``np.array([x[0], 1])`` of hollow nodes is one."""
     if value.__class__ is not ndarray or value.dtype != OBJECT:
         return value
     elements = value.ravel().tolist()
@@ -328,19 +323,19 @@ _dtype_of_body = ndarray.dtype.__get__
 
 
 def solid(node: Any) -> Any:
-    """What code outside is given for a node: where new nodes are solid, a copy of one that is hollow."""
+    """A node to hand to the user: of a hollow one a copy that is not, unless new nodes are hollow here."""
     if bodies() is not None or node.level or not is_hollow(node):
         return node
     return record(operations.copy, (node,), {"order": "K"})
 
 
 def inert(value: Any) -> Any:
-    """A value that no derivative passes, as a node without operands."""
+    """A value as a node without operands that no adjoint passes."""
     return fill(_wrapped(value, False), None, (), ())
 
 
 def input_over(argument: Any) -> Any:
-    """An input node over a copy of an argument, into which a function may write; a number of NumPy's stays one."""
+    """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
     if argument.__class__ in operations.SAME_BITS:
         node = leaf(np.asarray(argument), InputNode, None)
         node.plain = argument
@@ -349,5 +344,5 @@ def input_over(argument: Any) -> Any:
 
 
 def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
-    """A node without operands that is no variable: an array to be written into."""
+    """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
     return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)

@@ -14,10 +14,10 @@ GraphNode: TypeAlias = Node | Joint | Write
 
 
 def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
-    """What a node was computed from, one entry for each use; raw arrays as ConstantNodes.
+    """What a node was computed from, one entry for each use; plain arrays as ConstantNodes.
 
-    An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands.
-    What was written into the buffer of a node comes last; a write has the value that was stored.
+    An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands. The
+    writes into a node's buffer come after its operands. A write has one operand, the value that was stored.
     """
     if isinstance(node, Write):
         (value,) = node.args
@@ -28,19 +28,19 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
 
 
 def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """All that is reached from some things, each once, the nearest first; whoever walks may stop.
+    """All that is reached from some things, each once, breadth first; a generator, so that the caller may stop early.
 
     Parameters
     ----------
-    starts : iterable
+    starts : iterable of hashable
         Where to begin.
     following : callable
-        What is reached from a thing in one step.
+        ``following(thing)`` gives what is reached from a thing in one step.
 
     Yields
     ------
     object
-        Each, before its followers are asked for.
+        Each thing; what follows it is asked for only after the caller has seen it.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and what was computed before
 has not. Nodes keep no versions of a buffer. They say when they read it (`tick`), and the node that first had it, its
 *root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
-a private copy, and to tell which writes a reader saw. IN_PLACE.md of the package explains the whole.
+a private copy, and to tell which writes a reader saw. `compgraph/inplace/IN_PLACE.md` explains the whole.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Write:
         The array that was written through.
     index : index
         Where in it.
-    saved : numpy.ndarray
-        What stood there before.
+    saved : numpy.ndarray or numpy.generic
+        What stood there before: a copy of ``window[index]``.
     args : tuple
         The value that was stored: a node, or a plain array.
     edges : tuple of int
         ``(0,)`` if it is a node.
     tick : int
-        When.
+        When it was stored.
     code, instruction : code object, int
-        The line of code that wrote.
+        The user's line that wrote.
     scope : tuple of str
-        The names of the scopes around.
+        The names of the scopes around, the outermost first.
     whole : bool
-        Whether it has been done. It is entered before, so that no signal can come between a write and its entry.
+        Whether it is done. It is entered into the log before it is done, so that no signal can come between the two.
     """
 
     __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "whole", "window")
@@ -67,7 +67,7 @@ class Write:
         self.whole = True
 
     def like(self, memory: Memory, value: Any, is_node: bool) -> Write:
-        """The same, of another value, in the log of another buffer."""
+        """The same write with another value, for the log of another buffer."""
         place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
         return Write(memory, place, value, is_node, self.tick, line, self.scope)
 
@@ -85,7 +85,7 @@ class Memory:
     log : list of Write
         The writes.
     is_ready : bool
-        Whether the root is one that adjoints pass, and hollow: whatever is written into it leaves it as it is.
+        Whether the root is known to be active and hollow, so that no later write has to change its class or its body.
     """
 
     __slots__ = ("is_ready", "log")
@@ -95,19 +95,19 @@ class Memory:
         self.is_ready = False
 
     def before(self, tick: float) -> int:
-        """How many of the writes a reader of that tick saw."""
+        """How many of the writes a reader at that tick saw; it raises if the last of them was interrupted."""
         count = bisect_right(self.log, tick, key=by_tick)
         if count == len(self.log):
             self.require_whole()
         return count
 
     def require_whole(self) -> None:
-        """Raise if the last write was cut off, and could not be taken back; nothing is written after such a one."""
+        """Raise if the last write was interrupted and could not be taken back; no write can follow such a one."""
         if self.log and not self.log[-1].whole:
             raise interrupted(self.log[-1].line)
 
     def enter(self, write: Write, do: Callable[..., object], *args: Any) -> None:
-        """Do a write, and enter it: one step, whatever interrupts. What is cut off is taken back."""
+        """Enter a write into the log and do it by ``do(*args)``; if that fails or is interrupted, both are taken back."""
         write.whole = False
         try:
             self.log.append(write)
@@ -118,7 +118,7 @@ class Memory:
             raise
 
     def _take_back(self, write: Write) -> None:
-        """Undo a write that failed, or was cut off; if this is cut off as well, the write stays there as not whole."""
+        """Undo a write that failed or was interrupted; if this is interrupted as well, the entry stays, not whole."""
         if not self.log or self.log[-1] is not write:
             return
         write.whole = False
@@ -128,12 +128,12 @@ class Memory:
 
 
 def memory_of(node: Any) -> Memory | None:
-    """The log of the buffer in which a node lies, if it was ever written into."""
+    """The log of the buffer in which a node lies; None if it was never written into."""
     return root_of(node).memory or None
 
 
 def interrupted(line: str | None) -> RuntimeError:
-    """What to raise for an array in which a write was cut off by a signal."""
+    """What to raise for an array in which a write was interrupted by a signal."""
     place = "" if line is None else f" ({line})"
     return RuntimeError(
         f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "

@@ -1,4 +1,4 @@
-"""What Python was told of values while a graph was recorded: answers to be asked for again, and numbers that escaped."""
+"""What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
 
 from . import escapes
 from .escapes import collecting_escapes, escaped, note_saved, told
@@ -17,12 +17,12 @@ from .guards import (
     remembering,
 )
 from .lineage import Lineage, gathered_up
-from .logs import Log, copied, enter_lost, is_forgetful, noted, reset
+from .logs import Log, copied, enter, enter_lost, is_forgetful, noted, reset
 from .shapes import Shape, freezes_nothing, guarded_flags, guarded_strides, note_length, note_lengths, watch_shapes
 
 __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
-    "derived_again", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
+    "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
     "guarded_strides", "guards_of", "is_forgetful", "note", "note_copy", "note_layout", "note_length", "note_lengths",
     "note_nothing", "note_saved", "noted", "remembering", "reset", "told", "watch_shapes",
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""Escapes: where a value leaves its graph by one of Python's own conversions; what is refused, and what is remembered.
+"""Escapes: where a number leaves its graph by one of Python's own conversions; what is refused, and what is remembered.
 
 ``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
-instruction at work in the calling frame tells them apart. A number that the user asks for by its name, ``float(x)``, is given;
-within a function that is differentiated a warning says that it has no derivative. What is assigned into a plain array, or
-handed to C code such as ``math.sin``, would escape without a word, and raises. What was given is noted in a short log, so
-that whoever finds a gradient wrong or missing can say where values may have escaped.
+instruction at work in the calling frame tells them apart. A number that the user asks for by name, ``float(x)``, is given;
+within a function that is differentiated a warning says that it has no derivative. Where a number is assigned into a plain array,
+or handed to C code such as ``math.sin``, it would escape without a word: that raises. What was given is noted in a short log, so
+that the message for a missing gradient can name the lines where numbers escaped.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import operations
-from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, use
+from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
 from .guards import TAKEN, fingerprint, note
 
-KEPT = 100  # escapes that are remembered
+KEPT = 100  # escapes that a context remembers: the latest
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
 DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
 SHOWN = 5  # escapes that a message names
@@ -39,9 +39,9 @@ class Escape(NamedTuple):
     Attributes
     ----------
     what : str
-        The conversion.
+        The conversion: ``"float()"``, ``".item()"``.
     code, instruction : code object, int
-        Where it was asked for.
+        Where in the user's code it was asked for.
     """
 
     what: str
@@ -59,7 +59,7 @@ def escaped() -> tuple[Escape, ...]:
 
 
 class collecting_escapes:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
-    """Collect the escapes of what runs inside into a list, which is full when the context is left."""
+    """Collect the escapes of what runs inside into a list, which is filled when the context is left."""
 
     __slots__ = ("_around", "_token", "found")
 
@@ -85,7 +85,7 @@ def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
 
 
 def told(escapes: Any, before: str = " ") -> str:
-    """The distinct escapes, the latest of them, as the end of a message; nothing if there are none."""
+    """The latest distinct escapes as the end of a message, which begins with `before`; empty if there are none."""
     distinct = list(dict.fromkeys(escapes))
     if not distinct:
         return ""
@@ -94,13 +94,13 @@ def told(escapes: Any, before: str = " ") -> str:
 
 
 def _passes(node: Node) -> bool:
-    """Whether derivatives pass the node, and are recorded, or have tangents."""
+    """Whether numbers taken from a node lose a derivative: it is active or has a tangent, and operations are recorded."""
     require_history(node)
     return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
 
 
 def note_escape(what: str) -> None:
-    """Remember that a node was converted, on the user's line two calls up; the package's own conversions are none."""
+    """Remember that the user's code, two calls up, converted a node; conversions by the packages themselves do not count."""
     if source_lines.is_ours(frame_up(2).f_code.co_filename):
         return
     frame = source_lines.users_frame(3)
@@ -112,22 +112,22 @@ def note_saved(name: str) -> None:
     _remember(f"{name}()", source_lines.users_frame(2), bodies() is not None)
 
 
-# Who may be given numbers: what is written to have a plain number, and what only takes the elements apart.
+# Callables that are given numbers, with a warning: those by which a user asks for plain ones, or takes the elements apart.
 _EXPLICIT = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
      list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
 )  # fmt: skip
-# Functions whose answers have no derivative to lose, and what only shows a number.
+# Callables that are given numbers without a warning: those whose answers have no derivative, and those that show a number.
 _DECIDING = frozenset(
     {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
      cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
 )  # fmt: skip
 _SHOWING = frozenset({print, str, repr, format, str.format})
-_OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are refused wherever they are called
+_OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never given a node's number
 
 
 def _ask(node: Node, what: str, frame: Any) -> None:
-    """Raise, or remember, when C code asks a node for its number in a frame: by what is called there."""
+    """Decide, by what a frame calls, whether C code is refused a node's number, or given it, which is remembered."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
     if _is_drawing(frame):
@@ -147,7 +147,7 @@ def _ask(node: Node, what: str, frame: Any) -> None:
 
 
 def _take(node: Node, what: str, frame: Any) -> None:
-    """Remember that code asked for numbers by name."""
+    """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
     _remember(what, frame, _is_within(node) and not _is_drawing(frame))
@@ -167,7 +167,7 @@ def _is_among(asked: Any, known: frozenset[Any]) -> bool:
 
 
 def _remember(what: str, frame: Any, warns: bool) -> None:
-    """Enter an escape into the log, and warn of it, once a line."""
+    """Enter an escape, on the user's line, into the log; if `warns`, warn of it once for each line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     escape = Escape(what, frame.f_code, frame.f_lasti)
@@ -204,13 +204,13 @@ def _conversion(name: str) -> Any:
 
 
 def _inert_conversion(name: str) -> Any:
-    """The same of a node that no derivative passes: a guard like any other, but no escape."""
+    """``float(x)`` and kin of a node that no adjoint passes: noted as a guard, but no escape."""
     by_numpy = getattr(np.ndarray, f"__{name}__")
     function, what = ASKED_AGAIN.get(name), f"{name}()"
 
     def convert(self: Node) -> Any:
         number = by_numpy(_solid(self))
-        if function is not None or is_recording():  # Python goes on from it where nothing is recorded, too
+        if function is not None or is_recording():  # also under no_graph: Python goes on from the answer there too
             note(what, function, (self,), number, source_lines.users_frame(2))
         return number
 
@@ -218,21 +218,23 @@ def _inert_conversion(name: str) -> Any:
 
 
 def _note_number(node: Node, what: str) -> None:
-    """Remember that the user's code was given numbers, of which nobody knows what it did."""
-    is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # the value of a variable is for updates, too
+    """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
+    is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
-        if node.__class__ in INERT:  # counts, places, truth values: few have a reason to be others
+        if node.__class__ in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
             note(what, fingerprint, (node,), fingerprint(node.plain), source_lines.users_frame(3))
         else:
             note(what, None, (node,), None, source_lines.users_frame(3))
 
 
 def _plain_method(name: str) -> Any:
-    """``x.item()`` and kin, whose names say that they give plain values."""
+    """``x.item()`` and kin, which by their names give plain values: noted, with a warning where derivatives are taken."""
     by_numpy = getattr(np.ndarray, name)
     what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+        if name == "item" and (token := token_for_dask(frame_up(1), f"a node of shape {self.shape}")) is not None:
+            return token
         if _passes(self):
             is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
@@ -246,8 +248,8 @@ def _plain_method(name: str) -> Any:
 
 
 def _element(node: Node, *index: Any) -> Any:
-    """``x.item(...)`` as a node."""
-    np.broadcast_to(0, node.shape).item(*index)  # NumPy says what is no index
+    """``node.item(*index)`` as a node."""
+    np.broadcast_to(0, node.shape).item(*index)  # NumPy raises here for a wrong index
     if len(index) == 1 and isinstance(index[0], tuple):
         return node[index[0]]
     if len(index) > 1:
@@ -278,7 +280,7 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
         note_escape(".value")
     if is_recording():
         _note_number(self, ".value")
-    if self.__class__ in USED and not self.plain.any():  # who has it may fill it, and says that plain numbers are meant
+    if self.__class__ in USED and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
         use(self)
     return np.asarray(self.plain)
 
@@ -289,7 +291,7 @@ PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
 def _buffer(self: Node, flags: int) -> memoryview:
-    """``memoryview(x)`` and C code that asks for a buffer, from Python 3.12 on; before, that is an array of objects."""
+    """``memoryview(x)``, and C code that asks for a buffer, from Python 3.12 on; earlier ones get the body's objects."""
     if hasattr(self, "plain") and is_hollow(self):
         raise refused(frame_up(1), f"the {describe(self)}")
     return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
@@ -301,14 +303,14 @@ def methods() -> dict[str, Any]:
         **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
-        "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which would be those of the body
+        "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which else would be the bytes of the body
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "value": property(_value),
     }
 
 
 def free_inert_nodes() -> None:
-    """Let the nodes without derivatives be converted without a word; what is decided by them is guarded."""
+    """Give inert nodes conversions that neither warn nor refuse; what they told is guarded."""
     for kind in INERT:
         for name in CONVERSIONS:
             setattr(kind, f"__{name}__", _inert_conversion(name))

@@ -14,10 +14,24 @@ from .logs import copied, is_forgetful, logs_of, noted
 
 
 def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str]]:
-    """The guards, of answers given after a tick, on which some nodes hang; and, in words, what cannot be asked again.
+    """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
 
-    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations, or younger, since
-    Python may have chosen what to hand out.
+    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
+    since Python may have chosen by it which nodes to return.
+
+    Parameters
+    ----------
+    items : list of Node, Joint or Write
+        The graph, as `executor.needed` gives it.
+    since : float
+        Only guards of answers given after this tick count. If it is not 0, they are marked as `is_derived`.
+
+    Returns
+    -------
+    guards : list of Guard
+        Oldest first, about nodes: those that are gone are computed again.
+    escaped : list of str
+        What to tell the user.
     """
     graph = _Graph(items)
     logs = logs_of(graph.leaves)
@@ -44,7 +58,17 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
 
 
 class _Behind(NamedTuple):
-    """What lies behind a node: whether leaves of the graph are among it, and when the values were replaced that it saw."""
+    """What lies behind a lineage.
+
+    Attributes
+    ----------
+    given, constant : bool
+        Whether leaves of the graph are among it: variables, placeholders and arrays; constants.
+    foreign : bool
+        Whether variables or placeholders are among it that the graph does not have.
+    replaced : float
+        Guards up to this tick are about values that a variable of the graph had before it was updated.
+    """
 
     given: bool = False
     constant: bool = False
@@ -58,14 +82,14 @@ class _Behind(NamedTuple):
 
 
 class _Graph:
-    """The items of a graph, and when it reads its leaves.
+    """A graph, and when it reads its leaves.
 
     Attributes
     ----------
-    leaves : list of Node
-        Where it begins.
+    nodes, leaves : list of Node
+        Its nodes; those among them without operands.
     first, last : float
-        When its operations were recorded.
+        The ticks of its first and last operation.
     """
 
     def __init__(self, items: list[Any]) -> None:
@@ -81,7 +105,7 @@ class _Graph:
                     self._reads[read] = min(self._reads[read], item.tick)
 
     def behind(self, guards: list[Guard]) -> dict[int, _Behind]:
-        """What lies behind all lineages of guards, by their identity."""
+        """What lies behind each lineage that a guard is about, by its id."""
         about = (a for guard in guards for a in guard.args)
         return gathered_up(about, self._leaf, _Behind.together)
 
@@ -96,16 +120,16 @@ class _Graph:
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
-        """Since when guards about a leaf matter: about the value that a variable had before, to the new one they do not."""
+        """The tick after which guards about a leaf matter: of a variable that was updated before it was read, the update's."""
         return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
 
     def hangs_on(self, guard: Guard, behind: list[_Behind]) -> bool:
-        """Whether the graph hangs on a guard, which is about what some leaves are behind."""
+        """Whether the graph hangs on a guard, given what lies behind each of its arguments."""
         found = _Behind.together(behind)
         return (found.given or (found.constant and not found.foreign)) and found.replaced < guard.tick
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
-        """In words, what may have been decided and is not remembered."""
+        """In words, decisions that the graph may hang on and that are not remembered."""
         found = []
         for log, leaves in logs.items():
             if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
@@ -118,7 +142,7 @@ class _Graph:
         return found
 
     def taken(self) -> list[str]:
-        """In words, numbers of nodes that went where nothing was recorded, before the graph was whole."""
+        """In words, nodes whose numbers were read by operations within `no_graph`, before the last operation of the graph."""
         return [
             f"operations on the {describe(node)} within no_graph"
             for node in self.nodes

@@ -1,8 +1,8 @@
-"""What Python was told while a graph was recorded, so that a graph that is run again can ask again.
+"""Guards: what Python was told while a graph was recorded, so that it can be asked again when the graph is run again.
 
 ``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
 that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. It stands in the log of
-the leaves behind the nodes it is about (`logs`); whoever runs a graph again asks those that are about its nodes.
+the leaves behind the nodes it is about (`logs`); whoever runs a graph again asks the guards about its nodes (`graphs`).
 
 ``float(x)`` and kin are noted without a function to ask with: what Python does with a number cannot be asked again.
 """
@@ -24,17 +24,17 @@ from ..graph.interpreter import source_lines
 from .logs import enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
-TAKEN = frozenset({".item()", ".tolist()"})  # asked for by name, and mostly to go on with
+TAKEN = frozenset({".item()", ".tolist()"})  # mostly called to compute with the numbers, not to show them
 
 
 class GuardError(RuntimeError):
-    """A graph was given values with which Python would have decided otherwise while it was recorded."""
+    """A graph is run with values for which Python would have decided otherwise while the graph was recorded."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
 
 
 class OtherProgramError(Exception):
-    """A program does not hold for these values: how many elements are found, or where something is written, is another."""
+    """A program does not hold for these values, and another must be written: how many elements are found, say, differs."""
 
 
 @dataclass(eq=False, slots=True)
@@ -46,17 +46,17 @@ class Guard:
     what : str
         What asked: ``"bool()"``, ``".shape"``.
     function : callable or None
-        What gives the answer, of plain values; None if it cannot be asked for again.
+        ``function(*values)`` of plain values gives the answer; None if it cannot be asked for again.
     args : tuple
-        What it is about: plain values, and nodes; in a log, these as their lineage.
+        What it is about: plain values, and nodes. In a log, lineages stand for the nodes.
     answer : object
-        What it gave.
+        What `function` gave.
     code, instruction : code object, int
-        Where in the user's code.
+        Where in the user's code it was asked.
     tick : float
-        When: it stands among the nodes, and the writes, in that order.
+        When it was asked; nodes, writes and guards are run again in the order of their ticks.
     is_derived : bool
-        Whether a rule asked while a program was written: another answer means another program.
+        Whether a rule asked, while a program was written: another answer then calls for another program, and is no error.
     """
 
     what: str
@@ -70,7 +70,7 @@ class Guard:
 
     @property
     def is_used(self) -> bool:
-        """Whether Python most likely went on from the answer: it was not just asked for numbers to be shown."""
+        """Whether Python most likely went on from the answer; else numbers were only asked for, perhaps to be shown."""
         return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
 
     def __str__(self) -> str:
@@ -78,11 +78,11 @@ class Guard:
         return self.what if place is None else f"{self.what} at {place}"
 
     def on(self, args: tuple[Any, ...], tick: float) -> Guard:
-        """The same guard about others."""
+        """The same guard about other nodes, at another tick."""
         return replace(self, args=args, tick=tick)
 
     def check(self, *values: Any) -> None:
-        """Ask again, of the plain values of `args`; raise a GuardError if the answer is another."""
+        """Ask again, with plain values for `args`; for another answer raise a GuardError, or an OtherProgramError if derived."""
         assert self.function is not None
         answer = self.function(*values)
         if answer != self.answer:
@@ -103,19 +103,22 @@ _forgetting: ContextVar[bool | None] = layered("forgetting", False)
 
 
 def derived_again(on: bool) -> Setting:
-    """Forget what is asked inside, since it will be asked again whenever the graph is run; see `graph.Origin`."""
+    """A context that, if `on`, notes no guards: the derivative computed inside is derived again in each run (`graph.Origin`)."""
     return Setting({_forgetting: on and _forgetting.get() is not None})
 
 
 def remembering() -> Setting:
-    """Remember what is asked inside, whatever is derived there: a program is being written, which holds for that alone."""
+    """A context that notes guards, also within `derived_again`: the program being written holds for these answers alone."""
     return Setting({_forgetting: None})
 
 
 def note(
     what: str, function: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
 ) -> Guard | None:
-    """Remember an answer, given now or at a tick, on the line at work in a frame; the guard, if it is about nodes."""
+    """Remember an answer as a guard, on the running line of `frame`, and return it; None if it is about no node.
+
+    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `tick` is now unless it is given.
+    """
     if _forgetting.get():
         return None
     if any(isinstance(a, Node) and a.carries == "batch" for a in about):
@@ -144,7 +147,7 @@ def _note_forms(what: str, about: tuple[Any, ...], frame: Any, tick: int) -> Non
 
 
 def frozen(value: Any, what: str) -> Any:
-    """`value` with every node in it plain, for a use that is not recorded: where is written, and how often."""
+    """`value` with the plain value in place of each node, for a use that is not recorded, such as an index; this is guarded."""
     if isinstance(value, (tuple, list)):
         return type(value)([frozen(part, what) for part in value])
     if not isinstance(value, Node):
@@ -157,7 +160,7 @@ def frozen(value: Any, what: str) -> Any:
 
 
 def decided(what: str, function: Callable[[Any], Any], value: Any) -> Any:
-    """What a function says of plain values, where a rule goes on from it without recording it; a guard asks it again."""
+    """``function(value)``, of plain values, for a rule that branches on the answer without recording it; a guard asks again."""
     if not isinstance(value, Node):
         return function(value)
     require_single(what, value)
@@ -172,17 +175,17 @@ def _said(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def fingerprint(array: Any) -> tuple[Any, ...]:
-    """What tells an array from others, in few bytes."""
+    """Shape, dtype and a hash of an array, to compare it with others without keeping it."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
 def note_layout(node: Any, what: str) -> None:
-    """Take note of how a node lies in memory, on which hangs what is read, or whether it is copied."""
+    """Note a guard on the memory layout of a node, by which NumPy chose an order, or between a copy and a view."""
     note(what, layout, (node,), layout(node.plain), source_lines.users_frame(2))
 
 
 def note_copy(node: Any) -> None:
-    """Take note that a result which is written into is a copy, where another array would have given a view."""
+    """Note a guard that a result, which is written into now, is a copy; of an operand laid out otherwise it would be a view."""
     operand = node.args[0]
     if isinstance(operand, Node):
         function = functools.partial(is_copy, node.function, node.options)
@@ -190,7 +193,7 @@ def note_copy(node: Any) -> None:
 
 
 def note_nothing(node: Any, index: Any) -> None:
-    """Take note that a write into a part of a node, which was empty, changed nothing and is not remembered."""
+    """Note a guard that a part of a node is empty: a write into it changed nothing, and is not remembered."""
     function = functools.partial(is_empty, index)
     note("whether nothing is there to be written into", function, (node,), True, source_lines.users_frame(2))
 
@@ -206,7 +209,7 @@ def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """How an array lies in memory: whether its elements stand in C or Fortran order, and the axes from the widest step on."""
+    """The memory layout of an array: whether it is C- or Fortran-contiguous, whether writeable, its axes by falling stride."""
     flags, strides = np.asarray(array).flags, np.asarray(array).strides
     axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
     return flags.c_contiguous, flags.f_contiguous, flags.writeable, axes

@@ -1,8 +1,7 @@
-"""How nodes were computed, kept so that a guard about them can be asked when they are gone.
+"""Lineages: how nodes were computed, kept so that a guard about a node can be asked when the node is gone.
 
-A `Lineage` holds a node weakly and the lineages of its operands, down to the leaves, so that what was only computed to be
-asked about is free to die and can still be computed again. A node keeps its lineage: each is made once, whatever is asked
-later.
+A `Lineage` holds its node weakly, and the lineages of the node's operands, down to the leaves. So a node that was computed only
+for a test (``if np.sum(x) > 0``) may be freed, and can still be computed again. A node keeps its lineage, which is made once.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..graph import ConstantNode, Joint, Node, attach, walk
 
-HEAVY = 2**20  # bytes of an array that a lineage holds strongly; a larger one has to live elsewhere
+HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
 
 
 class GoneError(Exception):
@@ -28,17 +27,18 @@ class Lineage:
     Attributes
     ----------
     node : callable
-        Gives the node while it lives, else None.
+        ``node()`` gives the node while it lives, else None.
     function, args, options, tick
-        Those of the node; nodes among the arguments as lineages, large arrays weakly. A leaf has no function.
+        Those of the node; in place of nodes among the arguments lineages, of large arrays weak references. Of a leaf the
+        function is None.
     value : array or None
-        Of a leaf that no operation can write into, its array.
+        Of a leaf of one of the kinds in `logs._STEADY`, its array, if it is not heavy.
     root : Lineage or None
-        Of a view, that of what it is a view of; see `rooted`.
+        Of a view, the lineage of what it is a view of, or of the root itself; see `rooted`.
     log : Log
         Where guards about it stand.
     buffer : Buffer or None
-        What was written into the buffer of a root.
+        Of a root that was written into, the writes.
     """
 
     __slots__ = ("args", "buffer", "function", "log", "node", "options", "root", "tick", "value")
@@ -54,7 +54,7 @@ class Lineage:
     value: Any
 
     def rooted(self) -> Lineage:
-        """The lineage of the node that first had the buffer."""
+        """The lineage of the root: the node that first had the buffer."""
         root = self
         while root.root is not None:
             root = root.root
@@ -64,13 +64,23 @@ class Lineage:
         return root
 
     def sources(self) -> list[Lineage]:
-        """What the value hangs on: operands, and what was stored in the buffer; readers of a buffer may be among it."""
+        """The lineages of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
         stored = () if self.buffer is None else self.buffer.stored
         return [a for a in (*self.args, *stored) if a.__class__ is Lineage]
 
 
 class Buffer:
-    """The writes into a buffer, as far as they were looked at: how many, when the first was, and lineages of what was stored."""
+    """The writes into a buffer, as far as they were looked at.
+
+    Attributes
+    ----------
+    seen : int
+        How many they are.
+    written : float
+        The tick of the first.
+    stored : list of Lineage
+        Those of the nodes that were stored.
+    """
 
     __slots__ = ("seen", "stored", "written")
 
@@ -82,12 +92,12 @@ class Buffer:
 def gathered_up(
     lineages: Iterable[Any], leaf: Callable[[Lineage], Any], together: Callable[[Iterable[Any]], Any]
 ) -> dict[int, Any]:
-    """For lineages and all behind them, by identity, what is said of the leaves behind each, put together by `together`."""
+    """For each lineage, and each behind it, by id: ``leaf(lineage)`` of itself and of all behind it, joined by `together`."""
     ordered = in_order(lineages)
     found = {id(lineage): leaf(lineage) for lineage in ordered}
     buffers = any(lineage.buffer for lineage in ordered)
     changed = True
-    while changed:  # what was stored in a buffer is younger than it, so once more for each buffer behind another
+    while changed:  # what is stored in a buffer is younger than the buffer, so one pass in the order of ticks may miss it
         changed = False
         for lineage in ordered:
             sources = lineage.sources()
@@ -99,7 +109,7 @@ def gathered_up(
 
 
 def in_order(lineages: Iterable[Any]) -> list[Lineage]:
-    """Lineages and those of all that lies behind them, operands first."""
+    """Lineages and all lineages behind them, operands first."""
     return sorted(walk([a for a in lineages if a.__class__ is Lineage], Lineage.sources), key=_leaves_first)
 
 
@@ -111,15 +121,16 @@ def _leaves_first(lineage: Lineage) -> tuple[bool, float]:
 
 
 class Reviver:
-    """Makes nodes of lineages: the node itself if it lives, else one computed again from what does."""
+    """Makes nodes of lineages: the node itself while it lives, else one computed again from nodes that do."""
 
     def __init__(self) -> None:
-        # By the identity of lineages, which the guards hold: nodes, and when buffers that are gone were written into.
+        # By the ids of lineages, which the guards keep alive: the node made, and the tick up to which its value is right (the
+        # first write into a buffer behind it that is gone).
         self._made: dict[int, Any] = {}
         self._until: dict[int, float] = {}
 
     def revived(self, kept: Any, tick: float) -> Any:
-        """An operand of a guard that was made at a tick; raises a GoneError if there is no way."""
+        """The node for an argument of a guard of that tick; raises a GoneError if it cannot be computed again."""
         if kept.__class__ is not Lineage:
             return self._operand(kept)
         behind = list(walk([kept], self._needed))
@@ -134,7 +145,7 @@ class Reviver:
         return self._made[id(kept)]
 
     def _needed(self, lineage: Lineage) -> list[Lineage]:
-        """What a node that is gone is computed from."""
+        """The operands' lineages of a node that is gone; of one that lives nothing, and it is entered."""
         if id(lineage) not in self._made:
             node = lineage.node()
             if node is None:

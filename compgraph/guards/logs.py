@@ -1,8 +1,8 @@
 """The logs in which guards stand: one for all leaves that were asked about together.
 
-A guard matters to graphs of the leaves behind it alone, so it stands in a `Log` that these leaves own together and that dies
-with them; what other threads ask about other leaves is no affair of it. A log is bounded: of what it forgets it keeps the
-moment, so that an older graph can be refused.
+A guard matters only to graphs of the leaves behind it, so it stands in a `Log` that these leaves own together and that dies with
+them. Questions about other leaves, in other threads say, go into other logs. A log is bounded. It keeps the tick up to which it
+forgot guards, so that a graph begun before can be refused.
 """
 
 from __future__ import annotations
@@ -31,15 +31,25 @@ from ..graph.context import renewed, restart_names
 from .lineage import HEAVY, Buffer, Lineage, gathered_up
 
 ndarray = np.ndarray
-OPERATION = 256  # bytes that a lineage itself takes, about
-FIRST, MOST = 2**20, 2**23  # bytes of lineages after which a log is looked through, and that it holds at most
+OPERATION = 256  # bytes, about, of a lineage without the arrays that it holds
+FIRST, MOST = 2**20, 2**23  # bytes of lineages: a log is pruned for the first time beyond FIRST, and holds at most MOST
 KEPT = 10_000  # guards that a log holds at most
 
-_reset_at = 0  # what was asked before is forgotten
+_reset_at = 0  # the tick of the last `reset`: guards up to it count as forgotten
 
 
 class Lost(NamedTuple):
-    """The latest guard about a leaf that was copied, by its lineage, in words; when it was made, and when copied."""
+    """A decision about a leaf that was then copied; the copy's graph cannot ask it again.
+
+    Attributes
+    ----------
+    lineage : Lineage
+        That of the copy.
+    words : str
+        The latest guard about the original, for a message.
+    tick, copied : float
+        When that was asked, and when the copy was made.
+    """
 
     lineage: Lineage
     words: str
@@ -52,12 +62,12 @@ class Log:
 
     Attributes
     ----------
-    guards : deque
-        What is remembered; the weight of each in bytes is that of the lineages made for it.
+    guards : deque of (int, Guard)
+        What is remembered; before each guard the bytes of the lineages made for it.
     forgotten : float
-        Graphs that were begun up to this tick may hang on guards that are not remembered any more.
+        A graph that first read the log's leaves before this tick may hang on guards that are forgotten.
     lost : list of Lost
-        Of leaves that are copies, what was decided about those they were copied from.
+        For leaves that are copies, decisions about the originals.
     """
 
     __slots__ = ("_into", "_limit", "_weight", "forgotten", "guards", "lost")
@@ -70,7 +80,7 @@ class Log:
         self._weight, self._limit = 0, FIRST
 
     def found(self) -> Log:
-        """The log that this one was joined to, if any."""
+        """The log that this one was joined to in the end; itself if it was not."""
         log = self
         while log._into is not None:
             log = log._into
@@ -91,14 +101,14 @@ class Log:
         return large
 
     def enter(self, guard: Any, weight: int) -> None:
-        """Remember a guard."""
+        """Remember a guard, for which lineages of `weight` bytes were made."""
         self.guards.append((weight, guard))
         self._weight += weight
         if self._weight > self._limit or len(self.guards) > KEPT:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget guards about values that variables had before, and, if need be, the oldest."""
+        """Forget guards about values that variables have no more, and, if the log is still too large, the oldest."""
         newest = _newest_leaves(lineage for _, guard in self.guards for lineage in guard.args)
         stays: deque[tuple[int, Any]] = deque()
         for weight, guard in self.guards:
@@ -130,8 +140,8 @@ def _newest_leaves(lineages: Iterable[Any]) -> dict[int, float]:
 def reset() -> None:
     """Start the counts of automatic names anew, and forget what was decided so far.
 
-    What Python decided by the values of nodes (``if x > 0``) is remembered for an `Executor`, which asks again. It takes
-    decisions about its variables for its own; call this before the graph is recorded if others went before.
+    What Python decided by the values of nodes (``if x > 0``) is remembered for an `Executor`, which asks again. An executor
+    cannot tell decisions of its graph from earlier ones about the same variables; call this before the graph is recorded.
 
     Examples
     --------
@@ -146,7 +156,7 @@ def reset() -> None:
 
 
 def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
-    """The logs of some leaves, each with those it belongs to."""
+    """The logs of some leaves, each with the leaves that it belongs to."""
     found: dict[Log, list[Any]] = {}
     for leaf in leaves:
         lineage = getattr(leaf, "lineage", None)
@@ -163,23 +173,23 @@ def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
 
 
 def is_forgetful(log: Log, begun: float) -> bool:
-    """Whether a log may have forgotten what a graph hangs on, the first node of which was made at a tick."""
+    """Whether a log may have forgotten guards of a graph that read the log's leaves first at the tick `begun`."""
     return log.forgotten > max(_reset_at, begun)
 
 
 def copied(log: Log) -> list[Lost]:
-    """What was decided about copied leaves, and is not forgotten."""
+    """The decisions in `log.lost` about leaves that were copied after the last `reset`."""
     return [lost for lost in log.lost if lost.copied > _reset_at]
 
 
 # ------------------------------------------------------------------------------------------- made
 
-# The logs of two threads may be joined by a third.
+# A third thread may join the logs of two others.
 _lock = renewed(threading.RLock())
 
 
 def enter(guard: Any) -> None:
-    """Remember a guard, with the nodes that it is about as lineages."""
+    """Remember a guard in the log of the leaves behind it; in its `args` lineages take the place of nodes."""
     with _lock:
         log, weight = _remember([a for a in guard.args if isinstance(a, Node)])
         guard.args = tuple([_kept(a) for a in guard.args])
@@ -187,23 +197,23 @@ def enter(guard: Any) -> None:
 
 
 def enter_lost(leaf: Any, words: str, tick: float) -> None:
-    """Remember of a copied leaf that something was decided at a tick about what it was copied from."""
+    """Remember of `leaf`, a copy, that something was decided at a tick about the leaf it was copied from."""
     with _lock:
         log, _ = _remember([leaf])
         log.lost.append(Lost(leaf.lineage, words, tick, next_tick()))
 
 
 def _kept(operand: Any) -> Any:
-    """An operand as a lineage, or a guard, holds it."""
+    """An argument as a guard in a log holds it: of a node the lineage, of a large array a weak reference."""
     if isinstance(operand, (Node, Joint)):
         return operand.lineage
     return weakref.ref(operand) if operand.__class__ is ndarray and operand.nbytes > HEAVY else operand
 
 
 def _remember(nodes: list[Any]) -> tuple[Log, int]:
-    """Give nodes lineages, those behind them too; the log of all their leaves, and the bytes that were added.
+    """Give lineages to nodes and to all behind them that have none; return the one log of their leaves, and the bytes added.
 
-    Each node is walked once, however much is decided.
+    Nodes that have a lineage are not walked again, so each is walked once, however many guards there are.
     """
     new: list[Any] = []
     try:
@@ -231,7 +241,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
             if item.memory:
                 queue += _stored(item, grown)
             continue
-        if hasattr(lineage, "log"):  # else it is one of these
+        if hasattr(lineage, "log"):  # else it was made in this loop
             log = lineage.log.found() if log is None else log.join(lineage.log.found())
         root = item if lineage.root is None else lineage.rooted().node()
         if root is not None and root.memory:
@@ -243,7 +253,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
 
 
 def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
-    """What was stored in the buffer of a node since it was looked at."""
+    """The nodes that were stored in a root's buffer since it was last looked at; noted in its lineage, and in `grown`."""
     log = root.memory.log
     lineage = root.lineage
     if log and lineage.buffer is None:
@@ -257,7 +267,7 @@ def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
 
 
 def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
-    """Let the lineages of nodes know their operands, and where guards stand."""
+    """Give the new lineages of nodes their operands, log, root and value; return the log, and the bytes added."""
     weight = OPERATION * (1 + len(new))
     for item in new:
         lineage, plain = item.lineage, item.plain
@@ -279,5 +289,6 @@ def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
     return log, weight
 
 
-# Leaves that hold what they held, or, being variables, what was last written into them.
+# Leaves that hold what they held at first, or, being variables, what was last written into them; a write into an input is known
+# from its `Buffer`.
 _STEADY = (VariableNode, PlaceholderNode, ConstantNode, InputNode, InertScalarNode)

@@ -21,22 +21,25 @@ _COMPOSITIONS = str(Path(compositions.__file__).parent)
 
 
 def freezes_nothing(frame: Any) -> bool:
-    """Whether the code that asks for a shape is ours and keeps none: all but compositions, which do as NumPy's own code."""
+    """Whether a shape asked for in a frame needs no guard: no placeholder lives, or the frame is ours and no composition.
+
+    Compositions (functions of NumPy's in recorded steps) build on the shapes they read, as NumPy's own code does.
+    """
     filename = frame.f_code.co_filename
     return not _living or (source_lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
 
 
 def note_length(node: Any, what: str = "its size") -> None:
-    """Take note of the shape of a node that decides where the elements are that a call of ours reads or writes."""
+    """Note a guard on a node's shape, by which a call of ours finds elements to read or write; `what` is for the message."""
     if _living:
         note(what, np.shape, (node,), node.plain.shape, source_lines.users_frame(2))
 
 
 def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
-    """Take note of the shapes of placeholders and arguments behind nodes, for what is recorded, from a tick on, for these alone.
+    """Note guards, at a tick, on the shapes of placeholders and inputs behind `outputs`: `what` was recorded for these alone.
 
-    What a derivative's rules record holds lengths of the arrays they saw. `autodiff.reverse.gradients` is asked for again
-    where the graph is run with others; other derivatives cannot be.
+    What a derivative's rules record holds lengths of the arrays they saw. Where the graph is run with others, derivatives by
+    `autodiff.reverse.gradients` are derived again; other ones cannot be, and need these guards.
     """
     if _living:
         for node in breadth_first(*[x for x in outputs if isinstance(x, Node)]):
@@ -49,10 +52,10 @@ def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
 
 
 class Shape(tuple[int, ...]):
-    """A shape that Python was told, which binds the graph to all of it, or to the one axis that is all Python looks at.
+    """A shape that Python was told. Its guard is about all of it, or about one axis if that is all Python reads.
 
-    Code in C may read a tuple without asking its class, so all of it is bound until ``shape[0]`` is asked for; whatever else
-    is asked of the same tuple binds all of it again.
+    C code may read a tuple without calling its methods, so the guard is about the whole shape at first. ``shape[0]`` narrows it
+    to that axis; whatever else is asked of the same tuple widens it again.
     """
 
     _guard: Guard
@@ -60,7 +63,7 @@ class Shape(tuple[int, ...]):
     _is_whole: bool
 
     def __new__(cls, lengths: Iterable[int], guard: Guard | None = None) -> Any:
-        """What is made of a shape, as by ``type(shape)(lengths)``, is a tuple like others."""
+        """A shape with its guard; without one, as in ``type(shape)(lengths)``, an ordinary tuple."""
         if guard is None:
             return tuple(lengths)
         shape = super().__new__(cls, lengths)
@@ -77,7 +80,7 @@ class Shape(tuple[int, ...]):
         return answer
 
     def whole(self) -> tuple[int, ...]:
-        """The lengths of all axes, which the graph hangs on from here on."""
+        """The lengths of all axes, as an ordinary tuple; from here on the guard is about all of them."""
         lengths = tuple(tuple.__iter__(self))
         self._is_whole, guard = True, self._guard
         guard.what, guard.function, guard.answer = ".shape", np.shape, lengths
@@ -92,13 +95,13 @@ def _length(axis: int, x: Any) -> int:
 
 
 def _of_all(name: str) -> Callable[..., Any]:
-    """A method of a tuple, for a shape: asked of a plain one."""
+    """A method of tuples for `Shape`: called on an ordinary tuple, with the guard widened."""
     method = getattr(tuple, name)
     return lambda self, *args: method(self.whole(), *args)
 
 
 def _operated(operation: Callable[[Any, Any], Any], is_reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """An operator of a tuple, for a shape; the other operand may know it better than a tuple does."""
+    """An operator of tuples for `Shape`; used as an operator, so that the other operand can have its own say."""
     return lambda self, other: operation(other, self.whole()) if is_reflected else operation(self.whole(), other)
 
 
@@ -113,8 +116,8 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 
 # ------------------------------------------------------------------------------------------- told by nodes
 
-# While a placeholder lives, the properties that tell the shape of a node take note of what they told. Only a placeholder
-# can be fed another shape than it was recorded with.
+# While a placeholder lives, the properties of `Node` that tell a shape note guards. Without one they need not: nothing but a
+# placeholder can be fed another shape than it was recorded with.
 _living = 0
 _is_watching = False
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
@@ -152,7 +155,7 @@ def _guarded_rows(self: Node) -> Any:
 
 
 def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
-    """A property that tells how an array lies in memory, and takes note of what it told to code that is not ours."""
+    """A property that tells how an array lies in memory, and notes a guard if code that is not ours asks."""
 
     def tell(self: Node) -> Any:
         answer = read(self)
@@ -181,13 +184,13 @@ _before: dict[str, Any] = {}
 
 
 def watch_shapes(placeholder: Any) -> None:
-    """Take note of shapes that are told for as long as a placeholder lives."""
+    """Note guards on shapes for as long as a placeholder lives."""
     _count(1)
     weakref.finalize(placeholder, _count, -1).atexit = False
 
 
 def _count(more: int) -> None:
-    """Count the placeholders that live; `Node` tells of its shapes while there are any, and costs nothing more else."""
+    """Count living placeholders, and give `Node` the properties that note guards while there are any, its own otherwise."""
     global _living, _is_watching
     with callbacks_lock:  # a placeholder may die wherever memory is asked for, also where another is made
         _living += more

@@ -1,4 +1,4 @@
-"""Writing into nodes with NumPy's meaning: every form NumPy has, each in terms of one door, `writing.store`."""
+"""Writing into nodes with NumPy's meaning: every form that NumPy has comes down to one function, `writing.store`."""
 
 from . import numpy_forms
 from .flatiter import Flat

@@ -67,7 +67,7 @@ class Flat:
         note_length(self.base, "the shape, in which .flat finds elements,")
         places = np.arange(self.base.size)[index]
         if not self.base.ndim:
-            return np.ravel(self.base)[places]  # a copy, if it is no single one
+            return np.ravel(self.base)[places]  # unravel_index takes no arrays of places in a 0-d array
         return self.base[np.unravel_index(places, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:

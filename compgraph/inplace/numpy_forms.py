@@ -1,4 +1,7 @@
-"""The forms in which NumPy writes into an array, each in terms of `writing.store`."""
+"""The forms in which NumPy writes into an array, each brought down to `writing.store`.
+
+A function that is named after one of NumPy's takes the same arguments; its target is a node, and values may be nodes too.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from .overlapping import assign, move, overlap
 from .writing import require_cast, require_writeable, rewrite, store, store_number
 
 ndarray = np.ndarray
-_NUMBERS = frozenset({int, np.int64})  # as parts of an index
+_NUMBERS = frozenset({int, np.int64})  # an index, or parts of one, that names a single place
 
 
 def own_index(index: Any) -> Any:
-    """An index of plain parts that nobody else can change."""
+    """An index without nodes, whose arrays are copies, so that nobody can change them later."""
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
     if isinstance(index, Node):
@@ -46,7 +49,7 @@ def set_item(target: Any, index: Any, value: Any) -> None:
 
 
 def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
-    """A function that writes into its first argument, a plain array: NumPy's own, where nothing is recorded."""
+    """A call that writes into a plain array: NumPy's own where nothing is recorded; else a TypeError that names `instead`."""
     if is_recording():
         raise plain_target(full_name(function), instead)
     function(*to_plain(args), **to_plain(options))
@@ -68,13 +71,13 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         move(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
         return
     extra = np.ndim(src) - dst.ndim
-    if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops them
+    if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops leading axes of length 1
         src = np.reshape(src, np.shape(src)[extra:])
     rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """``numpy.put``: at positions counted along the flattened array."""
+    """``numpy.put``: stores at positions counted along the flattened array."""
     if not isinstance(a, Node):
         into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
@@ -100,7 +103,7 @@ def set_flat(a: Any, places: Any, values: Any) -> None:
         raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
     values = as_operand(values)
     if np.size(places) and np.size(values):
-        if not a.ndim:  # of several values for the one place, the last stays
+        if not a.ndim:  # of several values for the only place the last stays
             rewrite(a, lambda: _repeated(values, np.size(places))[-1], (values,))
             return
         index = np.unravel_index(places % a.size, a.shape)
@@ -108,13 +111,13 @@ def set_flat(a: Any, places: Any, values: Any) -> None:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """As many values, from the first again where they end."""
+    """`count` values, flat; where they end, they begin again with the first."""
     flat = np.ravel(values)
     return flat if flat.size == count else flat[np.arange(count) % flat.size]
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """``numpy.place``: the first values where a mask holds."""
+    """``numpy.place``: the first value goes to the first place where the mask holds, and so on."""
     if not isinstance(arr, Node):
         into_plain(np.place, "use np.where", arr, mask, vals)
         return
@@ -133,7 +136,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """``numpy.putmask``: where a mask holds, the value of the same place."""
+    """``numpy.putmask``: where the mask holds, stores the value that stands at the same place among the (repeated) values."""
     if not isinstance(a, Node):
         into_plain(np.putmask, "use np.where", a, mask, values)
         return
@@ -150,7 +153,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    """``numpy.put_along_axis``: NumPy's own implementation assigns to the items of a node."""
+    """``numpy.put_along_axis``, by NumPy's own implementation, which assigns to items of the node."""
     if not isinstance(arr, Node):
         into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
@@ -162,7 +165,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """``numpy.fill_diagonal``: NumPy's own implementation assigns to ``a.flat``."""
+    """``numpy.fill_diagonal``, by NumPy's own implementation, which assigns to ``a.flat``."""
     if not isinstance(a, Node):
         into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
         return
@@ -204,7 +207,7 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
-    """``ufunc.at(target, index, other)``: a place that is named several times changes as often."""
+    """``ufunc.at(target, index, other)``: a place that the index names several times is changed as many times."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Node):
         if is_recording():
@@ -238,7 +241,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
 
 
 def _occurrences(places: Any) -> Any:
-    """For each element, how many before it have the same place."""
+    """For each element, how many elements before it name the same place."""
     order = np.argsort(places, axis=None, kind="stable")
     ordered = places.ravel()[order]
     counted = np.empty(places.size, np.intp)

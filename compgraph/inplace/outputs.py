@@ -1,4 +1,4 @@
-"""``out=`` and ``where=``: what is computed is recorded as ever, and stored."""
+"""``out=`` and ``where=``: the result is recorded as any operation's, and then stored in the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ndarray = np.ndarray
 
 
 def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """A ``where=`` in a shape, as plain booleans of our own: NumPy converts whatever is no array."""
+    """A ``where=``, broadcast to a shape, as plain booleans that nobody else can change; a TypeError for arrays of others."""
     plain = frozen(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
         raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
@@ -37,7 +37,7 @@ def plain_target(name: str, instead: str) -> TypeError:
 
 
 def _name_of(function: Any) -> str:
-    """The name of what is given ``out=``, as users write it."""
+    """The name, as users write it, of a function that is given ``out=``."""
     if isinstance(function, ops.UfuncMethod):
         return f"np.{function.ufunc.__name__}.{function.method}"
     by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
@@ -45,7 +45,7 @@ def _name_of(function: Any) -> str:
 
 
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
-    """``out=``: what `compute` gives is recorded as ever, and stored."""
+    """``function(*args, out=out, **options)``: store what `compute` gives, the recorded call without ``out=``; return `out`."""
     targets = out if isinstance(out, tuple) else (out,)
     require_history(*targets)
     name = _name_of(function)
@@ -65,7 +65,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
 
     _require_apart(name, targets)
     if any(t is None for t in targets):
-        value_of(0)  # here, where it is recorded: what updates a variable is not
+        value_of(0)  # computed here, where it is recorded; an update of a variable is not
     written = as_numpy_writes(function, args, options, targets)
     for position, found_there in enumerate(written or ()):
         if found_there is None or _same(value_of(position), found_there):
@@ -87,14 +87,14 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
 
 
 def _same(value: Any, written: Any) -> bool:
-    """Whether a value is, bit for bit, what NumPy has written."""
+    """Whether a value, stored in the dtype of `written`, has the same bits."""
     stored = np.empty(written.shape, written.dtype)
     np.copyto(stored, to_plain(value), casting="unsafe")
     return bool(stored.tobytes() == written.tobytes())
 
 
 def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
-    """The sources of a call that moves elements, and the call on other arrays that lie as they do."""
+    """For `move`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
     options = to_plain(options)
     if function in ops.PACKED_FUNCTIONS:
         return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
@@ -108,14 +108,14 @@ def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tu
 
 
 def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
-    """Raise if two outputs would be written into one memory: which of them stays, NumPy does not say."""
+    """Raise if two outputs would be written into one memory: NumPy does not say which of them stays."""
     written = [memory_behind(t) for t in targets if t is not None]
     if len(written) > 1 and np.shares_memory(*written):
         raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
 
 
 def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
-    """A call without a graph, some of whose targets are plain: NumPy writes into those, and into copies of nodes."""
+    """A call, not recorded, with plain targets: NumPy writes into these, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Node) else t for t in targets]
     results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
@@ -128,7 +128,10 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
 
 
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
-    """A result, if NumPy would write it into `target` as it is; other dtypes change how NumPy computes."""
+    """`value`, if NumPy could write it into `target`, else an error.
+
+    But for ufuncs it must have the target's dtype: NumPy lets another dtype of ``out=`` change how it computes.
+    """
     if isinstance(function, np.ufunc):
         here, there = np.shape(value), target.shape
         names = (function.signature or "").partition("->(")[2].partition(")")[0]
@@ -146,7 +149,7 @@ def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
 
 
 def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
-    """``out=`` and ``where=`` of a ufunc: it is computed, and differentiated, only where the mask holds."""
+    """A ufunc with ``out=`` and ``where=``: it is computed, and differentiated, only where the mask holds."""
     name = f"np.{ufunc.__name__}"
     if not all(isinstance(t, Node) for t in out):
         if is_recording():

@@ -1,9 +1,9 @@
 """Writes whose source and target lie in one memory, where NumPy reads what it has already overwritten.
 
-Ufuncs take care of that, and item assignment mostly does. What does not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``,
-``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``) leaves what NumPy's loops happen to, and that is the value here too.
-Where elements are only moved, NumPy is asked where each comes from: it does the same on numbered elements. Of functions that
-compute, an answer that depends on it is refused.
+Ufuncs take care of that, and item assignment mostly does. Other forms do not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``,
+``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``): the result hangs on the order of NumPy's loops, and is the same here.
+Where elements are only moved, NumPy makes the same moves on numbered elements, and the numbers tell where each came from. Of
+functions that compute, a result that the overlap changes is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..graph import Node, Twin, leaves_of, owner_of, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
-# They move elements; what they write has been somewhere before.
+# Functions with ``out=`` that only move elements: each element of the result is one of an operand's.
 MOVING: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
 
 
@@ -32,14 +32,14 @@ def memory_behind(node: Any) -> Any:
 
 
 def overlap(target: Any, *sources: Any) -> bool:
-    """Whether a source may lie where a target does."""
+    """Whether a source, if it is a node, may share memory with the target."""
     there = memory_behind(target)
     nodes = [there_too for s in sources if isinstance(s, Node) and (there_too := memory_behind(s)).__class__ is ndarray]
     return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
 
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
-    """``target[index] = value``, which may lie in one memory; see `writing.store`."""
+    """``target[index] = value``, as by `writing.store`, where both may lie in one memory."""
     plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
     if plain is not None and (value.level or target.level) and "batch" in (value.carries, target.carries):
         plain = None  # what its own `store` does is right for all examples
@@ -53,7 +53,7 @@ def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
 
 
 def _reads_late(target: Any, index: Any, value: Any) -> bool:
-    """Whether NumPy may read what it has overwritten: at a mask, and along one axis if the strides differ."""
+    """Whether item assignment may read what it has overwritten: with a mask, and along one axis if the strides differ."""
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, ndarray)]
     if arrays:
         return any(part.dtype == bool for part in arrays)
@@ -62,7 +62,10 @@ def _reads_late(target: Any, index: Any, value: Any) -> bool:
 
 
 def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None:
-    """Write into a target what ``do(target, *sources)`` moves there, of plain arrays that lie as these do."""
+    """Do to a target what ``do(target, *sources)``, called on plain arrays with the same overlaps, does: it moves elements.
+
+    It is called on arrays of numbered elements. So it is known which element moves where, and that is recorded and stored.
+    """
     require_single("a write whose source lies in the memory of its target", target, *sources)
     require_writeable(target)
     if any(isinstance(s, Node) and s.dtype != target.dtype and overlap(target, s) for s in sources):
@@ -86,12 +89,15 @@ def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None
 
 
 def _part(numbered: Twin, plain: Any) -> Any:
-    """The numbers of the elements of a view."""
+    """The numbers, in a twin, of the elements of a view."""
     return numbered.cut(plain.shape, **{**numbered.place(plain), "dtype": numbered.dtype})
 
 
 def _numbered(target: Any, sources: Sequence[Any]) -> tuple[Twin, list[Any]]:
-    """The memory of a target with the elements numbered, and sources that lie elsewhere, with numbers that go on from there."""
+    """A twin of the target's memory with its elements numbered, and for each source an array of further numbers.
+
+    The latter serve for sources that lie elsewhere.
+    """
     kind: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}.get(target.itemsize, target.dtype)
     owner = owner_of(target.plain)
     twin = Twin(owner.view(kind) if owner.dtype.itemsize == target.itemsize else owner)
@@ -106,9 +112,9 @@ def _numbered(target: Any, sources: Sequence[Any]) -> tuple[Twin, list[Any]]:
 
 
 def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]) -> Any:
-    """What a call with ``out=`` leaves in its targets, if these lie in the memory of an operand; else None."""
+    """What NumPy's call with ``out=``, made on copies, writes into the targets, if one overlaps an operand; else None."""
     if isinstance(function, ops.UfuncMethod) or (isinstance(function, np.ufunc) and function.signature is None):
-        return None  # NumPy promises that it makes no difference
+        return None  # NumPy promises of ufuncs that overlaps make no difference
     sources = [leaf for leaf in leaves_of((args, tuple(options.values()))) if isinstance(leaf, Node)]
     if not any(overlap(t, *sources) for t in targets if t is not None):
         return None

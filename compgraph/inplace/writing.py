@@ -1,7 +1,7 @@
-"""The one door through which a node is written into: ``store``.
+"""The one function by which a node is written into: ``store``.
 
 Item assignment, operators in place, ``out=``, ``np.copyto`` and all others come down to it: what is to be written is
-computed first, as any operation is, and then stored.
+computed first, as any operation is, and then stored. See `IN_PLACE.md`.
 """
 
 from __future__ import annotations
@@ -45,23 +45,24 @@ from ..guards import note_copy, note_nothing
 
 
 def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
-    """``target[index] = value``, remembered.
+    """``target[index] = value``, entered into the log of the target's root.
 
     Parameters
     ----------
     target : Node
-        What is written into: a node, or a view of one.
+        What is written into, of any shape and dtype: a node, or a view of one.
     index : index
-        As NumPy takes it, without nodes.
+        As NumPy takes it, without nodes. It is kept, so it must be the caller's own copy (see `numpy_forms.own_index`).
     value : array_like or Node
-        What is stored.
+        What is stored; it broadcasts to ``target[index]`` and is cast to the target's dtype.
     casting : str, optional
-        As in ``numpy.copyto``, which is then used on the whole target; item assignment casts whatever it is given.
+        As in ``numpy.copyto``, which then writes the whole target, whatever `index` is. By default any cast is allowed, as in
+        item assignment.
 
     Raises
     ------
     TypeError
-        If `target` is a constant or a scalar, or a node is to be written into a variable.
+        If `target` is a constant, a placeholder or a scalar, or a node is to be written into a variable.
     ValueError
         If the shapes do not fit, or the memory is read-only; nothing is changed then.
     """
@@ -85,7 +86,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     require_unsealed(root)
     saved = np.array(target.plain[index])
-    if not saved.size:  # nothing to remember, but for another length
+    if not saved.size:  # nothing to remember, but that with other lengths there might be
         put_plain(target.plain, index, plain, casting)
         if is_recording():
             note_nothing(target, index)
@@ -107,7 +108,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
 def store_number(target: Any, index: Any, value: Any) -> bool:
     """``target[index] = value`` of one number at one place, as loops over elements write; False if it is left to `store`.
 
-    The same steps, less those whose answer is known: that of `Memory.is_ready`, and that a number lies in no memory.
+    The steps are those of `store`, but for two whose answers are known: the root needs no change of class or body
+    (`Memory.is_ready`), and a single number shares no memory with the target.
     """
     kind = value.__class__
     is_node = kind in _NODES
@@ -135,7 +137,7 @@ _NUMBERS = operations.SAME_BITS | {float, int}
 
 
 def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
-    """Let NumPy write."""
+    """``array[index] = value`` on plain arrays; with `casting`, ``numpy.copyto`` of the whole array."""
     if casting is None:
         array[index] = value
     else:
@@ -143,14 +145,14 @@ def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
 
 
 def unwritable(target: Any) -> TypeError:
-    """What to raise for writing into a scalar or a constant."""
+    """What to raise for writing into a scalar, a constant or a placeholder."""
     if target.is_scalar:
         return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
 
 
 def require_writeable(target: Any) -> None:
-    """Raise unless something may be written into `target`, even if nothing is: as NumPy does."""
+    """Raise unless `target` may be written into; as in NumPy also if the write would change nothing."""
     require_history(target)
     if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
         raise unwritable(target)
@@ -159,7 +161,7 @@ def require_writeable(target: Any) -> None:
 
 
 def _is_there(array: Any, index: Any, value: Any) -> bool:
-    """Whether ``array[index]`` is `value` already: what ``a[1:3] += b`` stores is the view it has just changed."""
+    """Whether ``array[index]`` is the very memory of `value`: the last step of ``a[1:3] += b`` stores the view just changed."""
     if value.__class__ is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
         return False
     there = array[index]
@@ -170,16 +172,16 @@ def _open(root: Any) -> None:
     """Begin the log of a buffer."""
     if root.function in operations.VIEWS_IF_THEY_CAN:
         note_copy(root)
-    if isinstance(root.function, operations.Output):  # the record of all outputs keeps what they were made with
+    if isinstance(root.function, operations.Output):  # the joint must keep the output as it was computed, for the rule
         joint, place = root.args[0], root.function.index
         joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
     root.memory = Memory()
 
 
 def _activate(target: Any, root: Any, hollows: bool) -> None:
-    """Let adjoints pass a buffer that had none to pass: from the target up to the root, hollow if what is written is.
+    """Make the target, the root and the views between active, so that adjoints pass; and hollow, if `hollows`: if the value is.
 
-    What lies above a node that is so already, is so too.
+    If the target and the root are so already, all between are.
     """
 
     def is_done(node: Any) -> bool:
@@ -197,7 +199,10 @@ def _activate(target: Any, root: Any, hollows: bool) -> None:
 
 
 def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
-    """Store what `compute` gives; of a variable that is updated from itself and plain numbers, the numbers alone."""
+    """Store what ``compute()`` gives. Into a variable that is updated from itself and plain numbers goes the plain value.
+
+    `sources` are the operands of `compute`, as far as they may be other nodes: those cannot be written into a variable.
+    """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
     updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)

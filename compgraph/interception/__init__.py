@@ -1,8 +1,8 @@
-"""How functions that ask no array, SciPy's above all, come to ask the nodes among their arguments.
+"""How functions that have no protocol, SciPy's above all, come to ask the nodes among their arguments.
 
-NumPy has protocols by which an array is asked; SciPy has none. So the Python functions of SciPy that users call are given
-other code, once, that looks whether a node is among the arguments; everything else about them stays. What is then done with
-each is said in the room `scipy`.
+NumPy asks arrays by its protocols (``__array_function__``); SciPy has none. So the Python functions of SciPy that users call
+are given other code, once, that looks for nodes among the arguments; everything else about them stays. What is done when a node
+is found stands in the room `scipy`. ``README.md`` tells the whole.
 """
 
 from .draws import refusing_draws

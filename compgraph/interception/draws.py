@@ -1,9 +1,9 @@
-"""Random numbers whose parameters are nodes: the same draw, as a function of its parameters.
+"""Random numbers whose parameters are nodes: a draw as a function of its parameters.
 
-A draw of a location-scale family is ``loc + scale * z`` with z drawn from the standard one, so its derivatives are plain to see
-(Kingma and Welling, "Auto-encoding variational Bayes", 2014). NumPy draws with the plain numbers, and z is found from what it
-drew; so the numbers, and the state of the generator, are NumPy's own. Families that do not follow their parameters by such a
-formula refuse.
+A draw from a location-scale family is ``loc + scale * z``, where z is a draw from the standard distribution and does not
+depend on the parameters (Kingma and Welling, "Auto-encoding variational Bayes", 2014). NumPy draws with the plain numbers, and
+z is computed back from the draw; so the numbers, and the state of the generator, are NumPy's own. Families without such a
+formula refuse nodes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Formula = Callable[..., Any]
 
 
 def _moved(drawn: Any, loc: Any, scale: Any) -> Any:
-    """``loc + scale * z``, of which `drawn` is the value."""
+    """``loc + scale * z``, whose value is `drawn`."""
     standard = _safe(drawn - to_plain(loc), to_plain(scale))
     return loc + scale * standard
 
 
 def _safe(numerator: Any, scale: Any) -> Any:
-    """``numerator / scale``; 0 where the scale is 0, and nothing can be told of the standard draw."""
+    """``numerator / scale``, the standard draw; a scale of 0 raises, since the draw then does not tell it."""
     if np.any(np.equal(scale, 0)):
         raise TypeError(
             "a draw of scale 0 does not tell the standard draw, by which it follows its scale. Draw that: "
@@ -41,12 +41,12 @@ def _scaled(drawn: Any, scale: Any) -> Any:
 
 
 def _powered(drawn: Any, a: Any) -> Any:
-    """``z ** (1 / a)``, of which `drawn` is the value."""
+    """``z ** (1 / a)``, whose value is `drawn`."""
     return (drawn ** to_plain(a)) ** (1 / a)
 
 
 def _triangular(drawn: Any, left: Any, mode: Any, right: Any) -> Any:
-    """By the inverse of the distribution function at the same probability."""
+    """The inverse of the triangular distribution function, at the probability of the value `drawn`."""
     a, c, b = map(to_plain, (left, mode, right))
     rises = drawn < c
     with np.errstate(all="ignore"):
@@ -56,7 +56,7 @@ def _triangular(drawn: Any, left: Any, mode: Any, right: Any) -> Any:
     return np.where(rises, low, high)
 
 
-# For each family its parameters, with the values they have by themselves, and the draw as a function of them.
+# For each family: its parameters with their defaults (None: required), and the draw as a function of its value and of them.
 FAMILIES: dict[str, tuple[dict[str, Any], Formula]] = {
     **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ({"loc": 0.0, "scale": 1.0}, _moved)),
     "uniform": ({"low": 0.0, "high": 1.0}, lambda v, low, high: _moved(v, low, high - low)),
@@ -119,7 +119,7 @@ def refusing_draws(message: str | None) -> Setting:
 
 
 class Generator(np.random.Generator):
-    """A generator over the same bits, whose draws follow their parameters."""
+    """A generator whose methods take nodes for parameters, over the bit generator of another."""
 
     def __getattribute__(self, name: str) -> Any:
         found = np.random.Generator.__getattribute__(self, name)
@@ -132,5 +132,5 @@ class Generator(np.random.Generator):
 
 
 def following(generator: np.random.Generator) -> Generator:
-    """A generator that draws what another would have drawn, and leaves that in the same state."""
+    """A `Generator` over the bits of `generator`: it draws the same numbers, and advances the same state."""
     return Generator(generator.bit_generator)

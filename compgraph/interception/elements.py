@@ -1,4 +1,4 @@
-"""NumPy's functions in Python that no protocol reaches: ``np.vectorize``, ``np.ndenumerate``, ``np.poly1d``, ``np.r_``."""
+"""NumPy functions that no protocol reaches: ``np.vectorize``, ``np.ndenumerate``, ``np.poly1d``, ``np.fromiter``, ``np.r_``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..graph.hollow import bodies
 
 
 def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``np.vectorize(f)(*args)``: f called on the elements of nodes, and its results in an array of nodes."""
+    """``np.vectorize(f)(*args)``: f is called on the elements of nodes, and its results are stacked to one node."""
     self, *given = args
     if self.signature is not None:
         raise TypeError("np.vectorize with a signature is not supported on nodes; write the loop, and np.stack its results")
@@ -38,7 +38,7 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """``np.poly1d(c)``, which drops leading coefficients that are zero: with those of nodes their derivatives would go."""
+    """``np.poly1d(c)``; raises if it drops leading coefficients (zeros) of a node, whose derivatives would be lost."""
     original(*args, **kwargs)
     polynomial, given = inspect.signature(begin).bind(*args, **kwargs).args[:2]
     given = gathered(given)
@@ -60,13 +60,13 @@ def _shaped(results: list[Any], shape: tuple[int, ...], otypes: Any, position: i
 
 
 def enumerated(array: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """``np.ndenumerate(array)``."""
+    """``np.ndenumerate`` of a node: pairs of index and element."""
     for index in np.ndindex(array.shape):
         yield index, array[index]
 
 
 def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
-    """``np.fromiter``, of nodes too."""
+    """``np.fromiter``, also of an iterable with nodes in it."""
     items = list(iterable)
     if not any(map(holds_node, items)):
         made = np.fromiter(items, dtype, count, **options)
@@ -79,7 +79,7 @@ def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) ->
 
 
 class Joining:
-    """``np.r_`` or ``np.c_``, which keeps the graph of nodes."""
+    """``np.r_`` or ``np.c_`` as a function that is differentiated sees it: ours for nodes, else the original."""
 
     def __init__(self, original: Any, ours: Any) -> None:
         self._original, self._ours = original, ours

@@ -1,9 +1,9 @@
-"""Python functions that ask the nodes among their arguments: the function object stays, its code is exchanged.
+"""`exchange` gives a Python function other code, which looks for nodes among the arguments; the function object stays.
 
-A function is bound in many places: in the module that defines it, where it was imported by name, in classes, in pickles. To
-replace it in all of them is not possible; to give it other code is one assignment, and identity, signature, pickles and every
+A function is bound in many places: in the module that defines it, where it was imported by name, in classes, in pickles. It
+cannot be replaced in all of them; but giving it other code is one assignment, and identity, signature, pickles and every
 binding stay. The new code looks at the classes of its arguments, which costs some tenths of a microsecond, and calls the old
-one, kept in a function of its own.
+code, which a second function keeps.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Classes(set[type]):
-    """A set that can be a constant of a function's code: codes are put into dictionaries, with all that is in them."""
+    """A set that can be a constant in a code object: code objects are hashed, and with them all their constants."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-# What holds no node. Classes of SciPy's join when they are met, so that methods look at their `self` once.
+# Classes whose instances hold no node. Those of SciPy are added when they are first met, so that `self` is looked at once.
 _PLAIN = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
@@ -37,11 +37,11 @@ _PLAIN = _Classes(
         *(FunctionType, BuiltinFunctionType, MethodType),
     }
 )
-_DEPTH = 3  # how deep in lists and tuples a node is looked for
+_DEPTH = 3  # nodes are looked for in lists and tuples nested so deep
 
 _lock = renewed(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
-_codes: dict[FunctionType, CodeType] = {}  # by which they ask
+_codes: dict[FunctionType, CodeType] = {}  # the code with which each looks for nodes
 _is_on = True
 
 _TEMPLATE = """
@@ -64,19 +64,19 @@ def make({free}):
 
 
 def exchange(function: FunctionType, answer: Answer, always: bool = False, again: bool = False) -> None:
-    """Let calls of a function with nodes among the arguments be answered by another.
+    """Let another function answer the calls of `function` that have nodes among the arguments.
 
     Parameters
     ----------
     function : function
         Written in Python, of any module.
     answer : callable
-        Called as ``answer(function, original, args, kwargs)`` in place of the function, if a node is among the arguments,
-        also within lists and tuples; ``original`` is a function of the old code.
+        Called as ``answer(function, original, args, kwargs)`` in place of the function if a node is among the arguments,
+        also within lists and tuples; ``original`` is a function with the old code.
     always : bool
-        Whether it is called in any case: a function that is given may bring nodes.
+        Whether it answers calls without nodes as well: a function among the arguments may bring nodes by its closure.
     again : bool
-        Whether it takes the place of who has answered before.
+        Whether it replaces an answer that was given before; else the first one stays.
     """
     with _lock:
         if function in _originals and not again:
@@ -94,7 +94,7 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False, again
 
 
 def switch(is_on: bool) -> None:
-    """Let functions ask nodes, or give all of them their own code again."""
+    """Turn the search for nodes on or off: off, every exchanged function has its own code again."""
     global _is_on
     with _lock:
         _is_on = is_on
@@ -103,7 +103,7 @@ def switch(is_on: bool) -> None:
 
 
 def _set(function: FunctionType, code: CodeType) -> None:
-    """Give a function the code that asks, or its own."""
+    """Give a function the code that looks for nodes, or its own, as the switch is."""
     original = _originals[function]
     if _is_on:
         function.__dict__.setdefault("__signature__", inspect.signature(original))
@@ -115,12 +115,12 @@ def _set(function: FunctionType, code: CodeType) -> None:
 
 
 def original_of(function: Any) -> Any:
-    """A function of the code that a function had; the function itself if that was not exchanged."""
+    """A function with the code that `function` had before `exchange`; `function` itself if it was not exchanged."""
     return _originals.get(function, function)
 
 
 def holds_node(value: Any, depth: int = _DEPTH) -> bool:
-    """Whether a value is a node, or a list or tuple or array of objects with one in it."""
+    """Whether a value is a node, or holds one: a list, tuple or object array, or an object of SciPy's made with nodes."""
     kind = value.__class__
     if kind is list or kind is tuple:
         return depth > 0 and any(v.__class__ not in _PLAIN and holds_node(v, depth - 1) for v in value)
@@ -128,7 +128,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
         return True
     if kind is np.ndarray:
         return value.dtype == object and any(isinstance(v, Node) for v in value.ravel().tolist())
-    if getattr(kind, "_holds_node", False):  # a class of SciPy's, with nodes within
+    if getattr(kind, "_holds_node", False):  # see `scipy.sparse.recorded`
         return True
     if kind.__module__.startswith("scipy."):
         _PLAIN.add(kind)
@@ -136,7 +136,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
 
 
 def _copy_of(function: FunctionType) -> FunctionType:
-    """A function of the same code."""
+    """Another function with the same code, attributes and names."""
     copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copied.__kwdefaults__ = function.__kwdefaults__
     copied.__dict__.update(function.__dict__)
@@ -145,9 +145,9 @@ def _copy_of(function: FunctionType) -> FunctionType:
 
 
 def _asking(function: FunctionType, plain: Any, original: FunctionType, answered: Any) -> CodeType:
-    """Code that looks at the arguments; what it needs are its constants, so that no module has to hold them."""
+    """The code that looks for nodes. What it uses is put among its constants, since its globals are those of `function`."""
     old = function.__code__
-    free = old.co_freevars  # as many as the function has cells
+    free = old.co_freevars  # Python demands that new code has as many as the old
     source = _TEMPLATE.format(free=", ".join(free), free_used="; ".join(free) or "pass")
     if inspect.isgeneratorfunction(function):  # the new code has to be that of a generator, too
         source = re.sub(r"return (\w+\(.*args\))", r"return (yield from \1)", source)

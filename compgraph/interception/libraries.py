@@ -1,4 +1,4 @@
-"""Whose code a file is: the user's, or Python's and that of installed packages."""
+"""Whether a file is a user's code, or belongs to Python or an installed package."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 @functools.cache
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python or to what is installed."""
+    """Whether a file belongs to Python, to an installed package, or to the two packages here."""
     return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names

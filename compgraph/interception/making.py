@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays or take lists, and those of `math`, as a function that is differentiated sees them."""
+"""What names such as ``np.zeros``, ``math.sin`` and ``np.random.normal`` mean within a function that is differentiated."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .records import Records
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
-_IDLE = frozenset({"subok", "device", "like"})  # they say nothing about a node
+_IDLE = frozenset({"subok", "device", "like"})  # options that change nothing for a node
 
 
 _SCIPY = f"{os.sep}scipy{os.sep}"
 
 
 class _Users(dict[str, bool]):
-    """Whether a file's own calls are answered.
+    """By filename: whether calls from this file get our functions.
 
-    Not ours, nor NumPy's, of which the polynomials work on nodes; nor SciPy's, which hands arrays that it has made to code in C
-    that looks at nothing but their memory.
+    Not those from our own packages; nor from NumPy, but for its polynomials, which work on nodes; nor from SciPy, which hands
+    the arrays that it makes to C code that reads their memory.
     """
 
     def __missing__(self, filename: str) -> bool:
@@ -47,7 +47,7 @@ _users = _Users()
 
 
 def _arange(*args: Any, **kwargs: Any) -> Any:
-    """``numpy.arange`` of nodes: as many numbers as there are, from the first in equal steps."""
+    """``numpy.arange`` of nodes: ``start + k * step``, where the number of elements is plain."""
     given = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
     if "stop" not in given:
         given = {**given, "start": 0, "stop": given.get("start", 0)}
@@ -59,7 +59,8 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     return found if given.get("dtype") is None else found.astype(given["dtype"])
 
 
-# Functions that make arrays: of nodes, by these. None: NumPy asks the nodes itself.
+# NumPy functions that make arrays, and the function of ours that runs for nodes. None: NumPy asks the nodes itself, and only
+# arrays that are made without nodes are made promotable.
 MAKING: dict[str, Function | None] = {
     **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
     **{name: getattr(arrays, name) for name in ("ascontiguousarray", "asfortranarray")},
@@ -76,18 +77,18 @@ MAKING: dict[str, Function | None] = {
 
 
 def _making(original: Function, ours: Function | None) -> Function:
-    """A function that makes arrays, for users within a function that is differentiated."""
+    """What the name of a function that makes arrays means to users' code within a function that is differentiated."""
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         like = kwargs.get("like")
-        if isinstance(like, Node):  # NumPy would name this very function to it
+        if isinstance(like, Node):  # NumPy would hand the node this function, which no table knows
             return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
         for value in (*args, *kwargs.values()):
             if holds_node(value):
-                # NumPy asks the node; or code in C calls, which takes numbers, and is refused.
+                # NumPy asks the node itself; or the caller is C code, which takes the numbers and is refused.
                 if ours is None or not is_calling(frame_up(1), make):
                     return original(*args, **kwargs)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
@@ -97,7 +98,10 @@ def _making(original: Function, ours: Function | None) -> Function:
 
 
 def fresh(made: Any, args: tuple[Any, ...]) -> Any:
-    """A new array as one that can become a node; of the memory of an argument, as that is."""
+    """A result as a promotable array, which becomes a node once a node is written into it.
+
+    Lists and tuples of results likewise; structured arrays as `Records`. Integers, and views of an argument, stay as they are.
+    """
     if made.__class__ is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
     if made.dtype.names is not None and made.base is None:
@@ -131,7 +135,7 @@ _MATH: dict[str, Function] = {
 }  # fmt: skip
 
 
-# Of complex numbers, which real ones become.
+# The functions of `cmath`, of which real numbers become complex.
 _COMPLEX: dict[str, Function] = {
     **{
         name: lambda z, f=f: f(z + 0j)
@@ -193,14 +197,14 @@ def _seeding(original: Function) -> Function:
 
 
 def _marked(answer: Any) -> Any:
-    """An answer that `patched_numpy` tells from NumPy's own."""
+    """An answer with a mark, by which `patched_numpy` tells it from NumPy's own function."""
     if isinstance(answer, FunctionType):
         answer.is_answering = True  # type: ignore[attr-defined]
     return answer
 
 
 def answers() -> list[tuple[dict[str, Any], str, Any]]:
-    """For each name: the namespace where it stands, and what it means to a function that is differentiated."""
+    """The names that are exchanged: namespace, name, and what it means within a function that is differentiated."""
     numpy, mathematics, random = vars(np), vars(math), vars(np.random)
     found: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
 

@@ -1,8 +1,9 @@
-"""Names that mean something else while a function is differentiated, in the whole process; others fall through to the originals.
+"""Names that are exchanged while a function is differentiated, in the whole process.
 
-``np.zeros`` asks nobody, and no protocol reaches it. So while a function is differentiated, and only then, the names by which
-arrays are made mean functions that look whether the caller is that function. Threads that differentiate nothing get NumPy's own
-from them. Names are counted in and out under a lock, and what an interrupt keeps from being left goes when it is dropped.
+No protocol reaches ``np.zeros``. So while a function is differentiated, and only then, the names by which arrays are made mean
+functions of ours (`making`). These look who calls: for other threads, and for library code, they call NumPy's own. Names are
+exchanged when the first such context opens and restored when the last closes, under a lock; a context that an interrupt kept
+from being closed is closed when it is garbage-collected.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from .reach import Held, content_of, function_of, is_closed, namespace_of, reach
 ndarray = np.ndarray
 _open: set[weakref.ref[Any]] = set()
 _spaces: dict[int, _Namespace] = {}
-_wrapped: dict[int, tuple[Any, Any]] = {}  # what a name means to a function that is differentiated, by the original's id
-_given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are seen as given: where, name, as it was, as it is
+_wrapped: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and our function for it
+_given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are exchanged for `given` arrays: place, name, before, now
 _modules = 0
 _is_on = True
 _has_asked = False
 
 
 class _Namespace:
-    """The names of one namespace that are exchanged."""
+    """One namespace, and the names in it that are exchanged."""
 
     __slots__ = ("is_ours", "length", "ours", "space", "theirs")
 
@@ -45,20 +46,21 @@ class _Namespace:
         self.look()
 
     def look(self) -> None:
-        """Find the names, anew if there are more than before."""
+        """Find the names to be exchanged; again if the number of names in the namespace has changed."""
         if self.length != len(self.space) and not self.is_ours:
             self.length = len(self.space)
-            self.theirs = {name: value for name, value in self.space.items() if _is_wrapped(value)}
+            items = list(self.space.items())  # at once: another thread may import into this module
+            self.theirs = {name: value for name, value in items if _is_wrapped(value)}
             self.ours = {name: _wrapped[id(value)][1] for name, value in self.theirs.items()}
 
     def exchange(self) -> None:
-        """Let the names be ours."""
+        """Let the names mean our functions."""
         if not self.is_ours:
             self.is_ours = True
             self._mean(self.ours, self.theirs)
 
     def restore(self) -> None:
-        """Let the names be theirs."""
+        """Let the names mean the originals again."""
         if self.is_ours:
             self._mean(self.theirs, self.ours)
             self.is_ours = False
@@ -68,7 +70,7 @@ class _Namespace:
         if [*map(space.get, before)] == [*before.values()]:
             space.update(now)
             return
-        for name, value in before.items():  # somebody gave a name another meaning, which stays
+        for name, value in before.items():  # a name that somebody has rebound meanwhile stays as it is
             if space.get(name) is value:
                 space[name] = now[name]
 
@@ -79,7 +81,7 @@ def _is_wrapped(value: Any) -> bool:
 
 
 class Interception:
-    """While it lives, names mean what they mean to a function that is differentiated. Made by `intercepted`."""
+    """A context, made by `intercepted`: names are exchanged until it is left or dropped."""
 
     __slots__ = ("__weakref__",)
 
@@ -92,7 +94,11 @@ class Interception:
 
 
 def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
-    """A context in which `f` is called with arguments: arrays that it makes, and those that it reaches, may meet nodes."""
+    """A context in which `f` is to be called with `arguments`.
+
+    In it nodes can be written into arrays that `f` makes, and arrays that `f` reaches by name (globals, closures, default
+    values) are seen as `given`.
+    """
     opened = Interception()
     if not _is_on:
         return opened
@@ -120,7 +126,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
 
 
 def ask_functions() -> None:
-    """Let those of NumPy's functions that are written in Python, and ask nobody, ask nodes."""
+    """Exchange, once, the Python functions of NumPy that have no protocol or do not look into lists."""
     global _has_asked
     if not _has_asked:
         look_into_lists()
@@ -133,7 +139,7 @@ beginnings.append(ask_functions)
 
 
 def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:
-    """Let the names be ours everywhere, in namespaces of the user's too."""
+    """Exchange the names in all namespaces that are known, and in those given."""
     if not _wrapped:
         _prepare()
     if len(sys.modules) != _modules:
@@ -167,9 +173,10 @@ def _close(reference: weakref.ref[Any]) -> None:
 
 
 def lent(value: Any) -> Any:
-    """A value of the caller's, as a function that is differentiated sees it: an array as given, a generator that follows.
+    """A value of the caller's, as a function that is differentiated sees it.
 
-    In tuples too; what can be changed (a list) is the caller's own, and handed on.
+    An array as a `given` one, a random generator as one that takes nodes (`draws.Generator`), a tuple with its parts lent. A
+    list or another mutable object is passed as it is, since the function may change it for the caller.
     """
     kind = value.__class__
     if kind not in _LENT or not _is_on or bodies() is None:
@@ -193,7 +200,7 @@ def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _give_defaults(function: FunctionType) -> None:
-    """Let the default values of a function be seen as lent."""
+    """Exchange the default values of a function for `lent` ones."""
     before = function.__defaults__
     seen = tuple(map(lent, before)) if before else None
     if before is not None and seen is not None and any(a is not b for a, b in zip(before, seen, strict=True)):
@@ -226,7 +233,7 @@ def _space(space: dict[str, Any]) -> _Namespace:
 
 
 def _scan() -> None:
-    """Look for the names in modules that were imported since."""
+    """Find the names in modules that were imported since the last scan."""
     global _modules
     modules = list(sys.modules.items())
     for name, module in modules:
@@ -244,16 +251,16 @@ def _scan() -> None:
 
 
 def interception(on: bool = True) -> None:
-    """Whether functions that ask no array, SciPy's above all, are made to ask nodes; it is so unless it is turned off.
+    """Turn on or off that functions without a protocol, SciPy's above all, ask nodes. It is on by default.
 
-    While a function is differentiated, ``np.zeros`` and other names by which arrays are made give arrays that nodes can be
-    written into; and Python functions of SciPy's ask the nodes among their arguments. Turned off, all of that is taken back at
-    once, in the whole process: nodes are then refused by whoever does not ask them.
+    On: while a function is differentiated, ``np.zeros`` and other names by which arrays are made give arrays that nodes can be
+    written into; and SciPy's Python functions ask the nodes among their arguments. Off: all of that is taken back at once, in
+    the whole process; code that does not ask nodes then gets an error.
 
     Parameters
     ----------
     on : bool
-        Whether it shall be so.
+        Whether it is turned on or off.
 
     Raises
     ------

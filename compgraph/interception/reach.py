@@ -1,4 +1,4 @@
-"""Which variables outside a function its code reaches by their names: globals, and cells of the functions around."""
+"""What a function reaches outside itself: by names in its code (globals), and by what it holds (closures, default values)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .libraries import is_library
 from .making import MAKING
 
 _SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
-_known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the code, which may go
+_known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the id of the code, which may be garbage-collected
 Home = str | None  # the name of a module; None for that of the function itself
 
 
 class Reach:
-    """What the code of a function, and of those of the same program that it calls by their names, reaches: by names alone.
+    """What the code of a function reaches by names, and the code of users' functions that it calls by their names.
 
     Attributes
     ----------
     variables : list of (str or None, str)
         Names in the user's modules, whose values may be arrays.
     functions : list of (str or None, str, weakref)
-        The functions that were followed; they may be defined anew.
+        The functions whose code was read as well; weak, since they may be redefined.
     is_closed : bool
-        Whether all that is called is NumPy, Python's own and these functions, and NumPy makes no array by a name.
+        Whether the code calls nothing but NumPy, builtins and these functions, and no NumPy function that makes an array.
     """
 
     def __init__(self, function: FunctionType) -> None:
@@ -43,14 +43,14 @@ class Reach:
         del self._own, self._seen
 
     def is_current(self, own: dict[str, Any]) -> bool:
-        """Whether the names of functions still mean what they did."""
+        """Whether the names of the functions still mean the same functions."""
         for home, name, function in self.functions:  # noqa: SIM110 (for every derivative)
             if namespace_of(home, own).get(name) is not function():
                 return False
         return True
 
     def _follow(self, function: Any) -> None:
-        """Look at the names in the code of a function."""
+        """Read the names in the code of a function, and of the functions that they mean."""
         code, namespace = function.__code__, function.__globals__
         if id(code) in self._seen:
             return
@@ -84,22 +84,22 @@ class Reach:
 
 
 def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
-    """The namespace of a module, or the function's own."""
+    """The namespace of the module `home`; for None `own`, that of the function."""
     return own if home is None else getattr(sys.modules.get(home), "__dict__", {})
 
 
-# Attributes by which no array is made: of arrays, and NumPy's functions but those that make one.
+# Attributes by which no new array is made: those of arrays, and NumPy's functions except the ones in MAKING.
 _MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 
 def _is_known(value: Any) -> bool:
-    """Whether nothing can be called through a value but NumPy and functions that are followed."""
+    """Whether only NumPy, or functions whose code is read, can be called through a value."""
     return isinstance(value, (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc))
 
 
 def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
-    """Whether a name in a code, of a global or an attribute, makes no array."""
+    """Whether a name in a function's code, of a global or an attribute, makes no array."""
     if name in namespace:
         value = namespace[name]
         return value is np or _is_known(value)
@@ -107,7 +107,7 @@ def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
 
 
 def reach_of(function: FunctionType) -> Reach:
-    """What a function reaches."""
+    """The `Reach` of a function, remembered as long as its names mean the same functions."""
     code = function.__code__
     known = _known.get(id(code))
     if known is not None and known[0]() is code and known[1].is_current(function.__globals__):
@@ -122,21 +122,21 @@ def _forget(number: int, _: Any) -> None:
 
 
 class Held:
-    """What a function holds beside its code, and functions among it: variables of the functions around, and default values.
+    """What a function holds besides its code: closure cells and default values, and the functions among these, likewise.
 
     Attributes
     ----------
     functions : list of function
         The function, and those that it holds.
     cells : list of cell
-        The variables of functions around.
+        The cells of their closures.
     is_known : bool
-        Whether nothing can be called through what is held but these functions.
+        Whether only NumPy and these functions can be called through what is held.
     """
 
     def __init__(self, function: FunctionType) -> None:
         self.functions, self.cells, self.is_known = [function], list[CellType](), True
-        for known in self.functions:  # which grows
+        for known in self.functions:  # the list grows meanwhile
             for cell in known.__closure__ or ():
                 self.cells.append(cell)
                 self._meet(content_of(cell))
@@ -152,12 +152,12 @@ class Held:
 
 
 def is_closed(held: Held, reached: list[Reach], arguments: Iterable[Any]) -> bool:
-    """Whether all that is called is known."""
+    """Whether a call of the function runs nothing but NumPy, builtins and users' functions that make no array by a name."""
     return held.is_known and all(reach.is_closed for reach in reached) and all(map(_is_known, arguments))
 
 
 def function_of(f: Any) -> Any:
-    """The Python function behind a callable."""
+    """The Python function behind a partial, a method or a wrapper of ours; another callable as it is."""
     while f.__class__ is not FunctionType:
         if isinstance(f, functools.partial):
             f = f.func
@@ -169,7 +169,7 @@ def function_of(f: Any) -> Any:
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
-    """A code and those within it."""
+    """A code object, and those of the functions that are defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -177,7 +177,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def content_of(cell: CellType) -> Any:
-    """What a variable of a function around holds; None if it has not been filled."""
+    """What a closure cell holds; None if it is still empty."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -17,7 +17,7 @@ class Records(np.ndarray):
     _parts: dict[str, Any]
 
     def _part(self, name: str) -> Any:
-        """A field, the same array each time."""
+        """The array of a field: the same object each time, so that it can become a node."""
         parts = getattr(self, "_parts", None)
         if parts is None:
             parts = self._parts = {}
@@ -42,7 +42,7 @@ class Records(np.ndarray):
         np.ndarray.__setitem__(self, index, value)
 
     def _require_plain(self) -> None:
-        """Raise where whole records are asked for, of which a field is a node."""
+        """Raise a TypeError if a field is a node: whole records cannot be read or written then."""
         nodes = [name for name, part in (getattr(self, "_parts", None) or {}).items() if isinstance(part, Node)]
         if nodes:
             raise TypeError(

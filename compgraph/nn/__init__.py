@@ -1,4 +1,4 @@
-"""What networks need and NumPy lacks: activations, losses, convolutions and pooling."""
+"""What neural networks need and NumPy lacks: activations, losses, convolutions and pooling."""
 
 from .activations import log_softmax, logsumexp, relu, sigmoid, softmax, softplus
 from .convolutions import conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places

@@ -16,7 +16,7 @@ from ..protocols import primitive
 
 
 def kept(x: ArrayLike) -> np.ndarray[Any, Any]:
-    """An array; a node as it is, so that the steps of a function are recorded where one asks for them."""
+    """An array; a node as it is, so that the steps of a function can be recorded (see `operations.INLINED`)."""
     return x if isinstance(x, Node) else np.asarray(x)
 
 
@@ -55,7 +55,7 @@ def sigmoid(x: ArrayLike) -> Any:
     Returns
     -------
     array
-        Of the shape of `x`, between 0 and 1.
+        Of the shape of `x` and, if that is floating, of its dtype; between 0 and 1.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def softplus(x: ArrayLike) -> Any:
     Returns
     -------
     array
-        Of the shape of `x`.
+        Of the shape of `x` and, if that is floating, of its dtype.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdi
     axis : int, tuple of int, or None
         The axes to sum over; all by default.
     keepdims : bool
-        Whether these axes stay, with length one.
+        Whether the summed axes stay, with length one.
 
     Returns
     -------
     array
-        ``log(sum(exp(x)))``.
+        ``log(sum(exp(x)))``, of the shape of `x` without the summed axes and, if that is floating, of its dtype.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     Returns
     -------
     array
-        Of the shape of `x`.
+        Of the shape of `x` and, if that is floating, of its dtype.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     Returns
     -------
     array
-        Of the shape of `x`.
+        Of the shape of `x` and, if that is floating, of its dtype.
 
     Examples
     --------

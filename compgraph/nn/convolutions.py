@@ -1,13 +1,13 @@
 """Cross-correlation and convolution, and the two operations that are their derivatives.
 
-``out[n, o, l] = sum over c, k of x[n, c, l * stride + k * dilation] kernel[o, c, k]`` is linear in `x` and in `kernel`. With
-an adjoint it becomes a form that is linear in three arrays; `cross_correlate`, `cross_correlate_back` and
-`cross_correlate_kernel` each compute one of the three from the other two, so that their derivatives are again each other.
+``out[n, o, l] = sum over c, k of x[n, c, l * stride + k * dilation] kernel[o, c, k]`` is linear in `x` and in `kernel`.
+``sum(g * out)`` is linear in `g`, `x` and `kernel`: `cross_correlate`, `cross_correlate_back` and `cross_correlate_kernel`
+each compute the derivative by one of the three from the other two, so the derivatives of each are the other two.
 
-Each is a matrix product of the windows, copied into the columns of a matrix (K. Chellapilla, S. Puri and P. Simard, "High
-performance convolutional neural networks for document processing", 2006), a block at a time, so that a block stays in the
-cache. Where all strides are one, the columns are taken along the padded array as one row, across the ends of its lines:
-what is copied then is contiguous, and the few results that mean nothing are left out at the end.
+Each is a matrix product with the windows of `x`, copied into the columns of a matrix (K. Chellapilla, S. Puri and P. Simard,
+"High performance convolutional neural networks for document processing", 2006), a block at a time, so that a block stays in
+the cache. Where all strides are one, windows are taken at every element of the padded array as one long row. So contiguous
+memory is copied; the windows that run across the end of a line give results without meaning, which are dropped (`Row`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK = 1 << 18  # elements that are copied together
 def cross_correlate(
     x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """Slide a kernel over an array, and sum the products at each place: cross-correlation.
+    """Cross-correlate an array with a kernel: slide the kernel over the array and sum the products at each place.
 
     Parameters
     ----------
@@ -41,26 +41,26 @@ def cross_correlate(
     strides : int or sequence of int
         The steps from one place to the next, along each axis.
     padding : str, int or sequence
-        Zeros around `x`: a number, or for each axis a number or a pair ``(before, after)``; "valid" for none; "same" for as
-        many results as elements, divided by the stride; "full" for every place where the kernel touches `x`. Where "same"
-        has an odd number of zeros to give, a signal has the one more before it, as in ``np.correlate``; arrays with channels
-        have it behind, as in PyTorch and JAX.
+        Zeros around `x`: a number, or for each axis a number or a pair ``(before, after)``; "valid" for none; "same" for
+        ``ceil(length / stride)`` results; "full" for every place where the kernel touches `x`. If "same" needs an odd number
+        of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it behind, as in
+        PyTorch and JAX.
     dilation : int or sequence of int
-        The steps from one element to the next that the kernel meets.
+        The steps in `x` from one element that the kernel meets to the next.
     groups : int
-        Into how many groups the channels are divided; each group of results sees one group of channels.
+        Into how many groups the channels are divided; each group of output channels is computed from one group of channels.
 
     Returns
     -------
     array
-        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``. A complex kernel is conjugated, as by
-        ``np.correlate``.
+        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``, with the number of places along each axis; of the dtype
+        of ``x * kernel``. A complex kernel is conjugated, as by ``np.correlate``.
 
     Raises
     ------
     ValueError
-        If the shapes do not match, an option has another form, or the kernel fits nowhere. Unlike ``np.correlate`` no
-        operands are exchanged where the kernel is the longer one.
+        If the shapes do not match, an option has another form, or the kernel fits nowhere. Unlike in ``np.correlate`` the
+        operands are not exchanged where the kernel is longer than `x`.
 
     Examples
     --------
@@ -75,17 +75,17 @@ def cross_correlate(
 
 @primitive
 def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1) -> Any:
-    """Convolve an array with a kernel: `cross_correlate` with the kernel backwards along its lengths.
+    """Convolve an array with a kernel: `cross_correlate` with the kernel reversed along the axes that it slides along.
 
     Parameters
     ----------
     x, kernel, strides, padding, dilation, groups
-        As for `cross_correlate`. What neural networks call convolution is `cross_correlate`.
+        As for `cross_correlate`, which is what neural networks call convolution.
 
     Returns
     -------
     array
-        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``. No kernel is conjugated.
+        As for `cross_correlate`, but the kernel is not conjugated.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def places(kernel: Any) -> tuple[int, ...]:
 
 
 def pads_of_signal(size: int, padding: Any = "valid", dilation: Any = 1, **_: Any) -> Any:
-    """The padding of a signal for a kernel of a size, so that it means the same for arrays with channels."""
+    """`padding`, given for a signal, as it is given for arrays with channels: only "same" differs (its extra zero)."""
     if not isinstance(padding, str) or padding != "same":
         return padding
     span = int(np.ravel(dilation)[0]) * (size - 1) + 1
@@ -120,23 +120,23 @@ def pads_of_signal(size: int, padding: Any = "valid", dilation: Any = 1, **_: An
 def cross_correlate_back(
     g: Any, kernel: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """What `cross_correlate` with a real kernel undoes: each result spread over the elements it was summed from.
+    """The adjoint of `x` in `cross_correlate`, for a real kernel: each of `g` spread over the elements it was summed from.
 
     Parameters
     ----------
     g : array
-        Of the shape of a result.
+        The adjoint of the result, and of its shape.
     kernel : array
         The kernel; it is not conjugated.
     like : array
-        An array of the lengths of `x`; its values do not matter.
+        `x`, or another array of its lengths; only its shape is used.
     strides, padding, dilation, groups
         As for `cross_correlate`.
 
     Returns
     -------
     array
-        Of the shape of `x`: its adjoint, if `g` is that of the result.
+        Of the shape of `x`.
     """
     shape = like.shape[2:] if len(like.shape) > 2 else like.shape
     x_shape = (*(() if g.ndim == 1 else (g.shape[0], kernel.shape[1] * groups)), *shape)
@@ -147,16 +147,16 @@ def cross_correlate_back(
 def cross_correlate_kernel(
     x: Any, g: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """The adjoint of the kernel of `cross_correlate`, for a real one.
+    """The adjoint of the kernel in `cross_correlate`, for a real kernel.
 
     Parameters
     ----------
     x : array
         As for `cross_correlate`.
     g : array
-        Of the shape of a result.
+        The adjoint of the result, and of its shape.
     like : array
-        An array of the lengths of the kernel; its values do not matter.
+        The kernel, or another array of its lengths; only its shape is used.
     strides, padding, dilation, groups
         As for `cross_correlate`.
 
@@ -171,7 +171,7 @@ def cross_correlate_kernel(
 
 
 class Correlation:
-    """A cross-correlation of two shapes: it computes each of x, kernel and result from the other two."""
+    """A cross-correlation of two shapes: its result, and the adjoints of x and of the kernel."""
 
     def __init__(
         self, opname: str, x: tuple[int, ...], kernel: tuple[int, ...], strides: Any, padding: Any, dilation: Any, groups: int
@@ -190,7 +190,7 @@ class Correlation:
         self.columns = self.row.counts if self.row else self.windows.counts
 
     def forward(self, x: Any, kernel: Any) -> Any:
-        """The result."""
+        """The result, from x and the kernel."""
         view = self._view(self._padded(x))
         matrices = np.reshape(kernel, (self.groups, self.results, -1))
         out = np.empty((self.batch, self.groups, self.results, *self.columns), np.result_type(x, kernel))
@@ -200,7 +200,7 @@ class Correlation:
         return self._shaped(out if self.row is None else self.row.taken(out), self.windows.counts)
 
     def back(self, g: Any, kernel: Any) -> Any:
-        """What x is to have, from the result and the kernel."""
+        """The adjoint of x, from that of the result and the kernel."""
         g = self._spread(g)
         matrices = np.reshape(kernel, (self.groups, self.results, -1)).swapaxes(1, 2)
         padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
@@ -209,12 +209,12 @@ class Correlation:
             part = np.matmul(matrices, g[block].reshape(*g[block].shape[:3], -1))
             target = view[block]
             part = part.reshape(target.shape)
-            for place in np.ndindex(self.windows.window):  # within one place no two windows meet
+            for place in np.ndindex(self.windows.window):  # at one place of the window, no two windows share an element
                 target[:, :, :, *place] += part[:, :, :, *place]
         return self._shaped(padded[self.windows.inner], self.windows.lengths)
 
     def kernel(self, x: Any, g: Any) -> Any:
-        """What the kernel is to have, from x and the result."""
+        """The adjoint of the kernel, from x and the adjoint of the result."""
         view, g = self._view(self._padded(x)), self._spread(g)
         total = np.zeros((self.groups, self.results, self.channels * math.prod(self.windows.window)), np.result_type(x, g))
         for block in self._blocks():
@@ -230,21 +230,21 @@ class Correlation:
         return self.row.view(padded) if self.row else self.windows.view(padded)
 
     def _copied(self, view: Any) -> Any:
-        """Windows as the columns of matrices."""
+        """The windows of a view, copied into the columns of matrices: of shape ``(batch, groups, elements, count)``."""
         examples = view.shape[0]
         return view.reshape(examples, self.groups, self.channels * math.prod(self.windows.window), -1)
 
     def _spread(self, g: Any) -> Any:
-        """A result by groups, and in the columns of the matrices."""
+        """An adjoint of the result with an axis for groups, laid out as the columns are."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
         return np.ascontiguousarray(g) if self.row is None else self.row.put(g)
 
     def _shaped(self, found: Any, lengths: tuple[int, ...]) -> Any:
-        """As users see it: a signal, or with all channels on one axis."""
+        """`found` as users see it: a signal, or an array with all channels on one axis."""
         return found.reshape(lengths if self.flat else (self.batch, found.shape[1] * found.shape[2], *lengths))
 
     def _blocks(self) -> Iterator[tuple[Any, ...]]:
-        """Indices of some examples and some windows, whose copies are of a moderate size."""
+        """Indices of blocks: some examples and some windows, whose copies have about `BLOCK` elements."""
         first, *rest = self.columns
         height = self.groups * self.channels * math.prod(self.windows.window)
         size = height * first * math.prod(rest)
@@ -257,7 +257,10 @@ class Correlation:
 
 
 class Row:
-    """Windows one element apart, over a padded array as one row; those that go across the end of a line mean nothing."""
+    """Windows at every element of a padded array taken as one row.
+
+    Those that run across the end of a line give results without meaning; `taken` leaves them out.
+    """
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
@@ -267,7 +270,7 @@ class Row:
 
     @classmethod
     def of(cls, windows: Windows) -> Row | None:
-        """None where strides, or many windows that mean nothing, are against it."""
+        """The row of some windows; None if a stride is not one, or more than a fifth of the results would have no meaning."""
         row = cls(windows)
         return row if set(windows.strides) == {1} and 4 * row.counts[0] <= 5 * math.prod(windows.counts) else None
 
@@ -279,19 +282,19 @@ class Row:
         return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
 
     def taken(self, row: Any) -> Any:
-        """What means something, as a view."""
+        """The results that have a meaning, as a view of all."""
         places = [step * row.itemsize for step in self.steps]
         return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
 
     def put(self, g: Any) -> Any:
-        """A row with `g` where it means something, and zeros elsewhere."""
+        """The reverse of `taken`: `g` at the results that have a meaning, zeros at the others."""
         row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
         self.taken(row)[...] = g
         return row
 
 
 def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: Any) -> None:
-    """Refuse shapes that do not belong together."""
+    """Raise a ValueError if the shapes or the groups do not fit together."""
     if len(x) == len(kernel) == 1:
         if groups != 1:
             raise ValueError(f"{opname}: a signal without channels has no groups; leave out groups={groups!r}")

@@ -64,7 +64,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
 
 
 def _of_class(below: Any, labels: Any) -> Any:
-    """From each row the element of its class."""
+    """From each row of `below` the element of its class, after checks of the labels."""
     classes = below.shape[-1]
     if labels.dtype.kind not in "iu":
         raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")

@@ -1,6 +1,6 @@
 """Pooling: the largest, or the mean, of the elements in windows along the last axes.
 
-Each operation goes through the places of a window, and takes all windows together at each.
+The Python loops go over the places within a window; at each, one NumPy call handles all windows.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def max_pool(
     Parameters
     ----------
     x : array_like
-        Real, with at least as many axes as a window; others, before them, stay as they are.
+        Real, with at least as many axes as a window; windows slide along the last ones, those before stay as they are.
     window : int or tuple of int
         How many elements a window takes along each of the last axes; a number for the last axis alone.
     strides : int or sequence of int, optional
-        The steps from one window to the next; by default as long as a window. Elements after the last whole window are
-        left out.
+        The steps from one window to the next; by default the lengths of the window. Elements after the last whole window
+        are left out.
     padding : str, int or sequence
-        What is added around `x`, and is never the largest: a number, or for each axis a number or a pair
-        ``(before, after)``; "valid" for nothing; "same" for as many windows as elements, divided by the stride.
+        How much is added around `x`; what is added is never the largest. A number, or for each axis a number or a pair
+        ``(before, after)``; "valid" for nothing; "same" for ``ceil(length / stride)`` windows.
     dilation : int or sequence of int
         The steps from one element of a window to the next.
     name : str, optional
@@ -48,8 +48,8 @@ def max_pool(
     Returns
     -------
     array
-        Of the dtype of `x`. Where several elements are the largest, each gets an equal part of the derivative, as by
-        ``np.max``.
+        Of shape ``(*others, *counts)``, with the number of windows along each of the last axes, and of the dtype of `x`.
+        Where several elements are the largest, each gets an equal part of the derivative, as by ``np.max``.
 
     Raises
     ------
@@ -82,12 +82,12 @@ def mean_pool(
     ----------
     x, window, strides, padding, dilation, name
         As for `max_pool`. Padding does not count: the mean is that of the elements of `x` in a window (in PyTorch,
-        ``count_include_pad=False``).
+        ``count_include_pad=False``). `x` may be complex.
 
     Returns
     -------
     array
-        Of the dtype of `x`; float64 for integers.
+        Of the shape that `max_pool` gives, and of the dtype of `x`; float64 for integers and booleans.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any
 
 
 def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
-    """The windows along the last axes of a shape; none of them is empty."""
+    """The windows along the last axes of a shape; raises if one of them holds nothing but padding."""
     try:
         window = (
             tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
@@ -190,28 +190,31 @@ def _covered(found: Windows) -> list[Any]:
 
 
 def _sizes(found: Windows, dtype: Any) -> Any:
-    """How many elements of the array are in each window."""
+    """How many elements of the array, padding not counted, are in each window."""
     return functools.reduce(np.multiply.outer, _covered(found)).astype(dtype)
 
 
 def _places(found: Windows) -> list[tuple[Any, ...]]:
-    """The index of each element of a window in a view of all."""
+    """For each place within a window, the index that takes the element at that place from all windows (of `Windows.view`)."""
     every = [slice(None)] * len(found.window)
     return [(..., *place, *every) for place in np.ndindex(found.window)]
 
 
 def _winners(found: Windows, x: Any, best: Any) -> list[Any]:
-    """For each place in a window, where the largest element stands there; where one is nan, all do."""
-    view = found.view(found.pad(x, np.nan))  # of which padding is never the largest, even among infinities
+    """For each place within a window, a mask of the windows whose largest element stands there.
+
+    Where the largest is nan, all places of the window count.
+    """
+    view = found.view(found.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
     unknown = np.isnan(best)
     return [(view[place] >= best) | unknown for place in _places(found)]
 
 
 def _spread(found: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
-    """Add what each window gives to each of its places."""
+    """The sum over windows of `shares`, each added at the places of its window that `winners` names."""
     others = shares.shape[: shares.ndim - len(found.lengths)]
     padded = np.zeros((*others, *found.padded), dtype)
     view = found.view(padded)
-    for place, won in zip(_places(found), winners, strict=True):  # at one place no two windows meet
+    for place, won in zip(_places(found), winners, strict=True):  # at one place of the window, no two windows share an element
         view[place] += shares if won is True else np.where(won, shares, 0)
     return padded[found.inner]

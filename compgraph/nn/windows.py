@@ -51,7 +51,7 @@ class Windows:
 
     @property
     def inner(self) -> tuple[Any, ...]:
-        """The index of the array within what is padded."""
+        """The index of the array within the padded array."""
         return (..., *[slice(left, left + n) for n, (left, _) in zip(self.lengths, self.pads, strict=True)])
 
     def pad(self, x: Any, value: Any = 0) -> Any:
@@ -74,12 +74,12 @@ class Windows:
 
 
 def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, padding: Any, dilation: Any) -> Windows:
-    """Check what a user gave, and find where the windows lie.
+    """Check the options that a user gave, and find where the windows lie.
 
     Parameters
     ----------
     opname : str
-        The operation, for messages.
+        The operation, for error messages.
     lengths : tuple of int
         The lengths of the axes that the windows slide along.
     window : tuple of int
@@ -133,7 +133,7 @@ def _each(opname: str, what: str, given: Any, axes: int) -> Lengths:
 
 
 def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
-    """The padding that has a name."""
+    """The pads of "valid", "same" and "full"; `spans` are the lengths of a window with its dilation."""
     if padding == "valid":
         return tuple([(0, 0) for _ in spans])
     if padding == "full":
@@ -145,7 +145,7 @@ def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], 
 
 
 def _pads_given(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...]:
-    """The padding as numbers or pairs of them."""
+    """The pads that are given as numbers or pairs of numbers."""
     each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
     try:
         found = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in each]

@@ -1,11 +1,13 @@
 """What is recorded, as data: which callables become nodes, under which opname, with which operands.
 
-Tables say so of NumPy's and SciPy's functions by kind, `policies` of those that need a word more, and `compositions` write
-some of them anew in terms of others. Nothing here knows what a node is.
+An opname is the name of an operation: rules, pictures and pickles know the operation by it. `tables` holds the commonest
+functions of NumPy and gathers the others from `policies`, where they stand family by family; `compositions` has functions
+in recorded steps that run instead of some of NumPy's. SciPy's functions are entered by the room `compgraph.scipy`. No module
+here imports nodes.
 """
 
 from . import compositions
-from .attached import keep, kept
+from .attached import KNOWN_ELSEWHERE, keep, kept, known_elsewhere
 from .callables import (
     Configured,
     Keyworded,
@@ -78,12 +80,13 @@ from .tables import (
 
 __all__ = [
     "ALIASES", "BATCH_KINDS", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "INDEXED",
-    "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "METHODS", "METHODS_MODULE", "NO_VALUE", "OPNAMES",
-    "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS",
-    "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS",
-    "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured",
-    "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions",
-    "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter", "enter_piecewise", "enter_users", "flatten",
-    "function_named", "getitem", "implementation", "input_of", "keep", "kept", "keyworded", "on_axes", "operand_count",
-    "operand_names", "opname_of", "output", "power", "public_functions", "stop_gradient", "ufunc_method", "view",
+    "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE",
+    "NO_VALUE", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS",
+    "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS",
+    "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS",
+    "WRITING_METHODS", "Configured", "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
+    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter",
+    "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept",
+    "keyworded", "known_elsewhere", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power",
+    "public_functions", "stop_gradient", "ufunc_method", "view",
 ]  # fmt: skip

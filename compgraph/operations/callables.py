@@ -1,4 +1,4 @@
-"""How a recorded function is called: where operands do not simply come first, and what stands for operators and methods."""
+"""Callables that are recorded: adapters of functions whose operands do not simply come first, and operators and methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Packed:
 class Keyworded:
     """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
 
-    The last of these names, `counts`, are no operands of the function: integers that say how it is applied.
+    `names` are all of these keywords. `counts` are those among them that no derivative passes: integers, such as `shift`.
     """
 
     __slots__ = ("counts", "function", "names")
@@ -41,16 +41,16 @@ class Keyworded:
         return self.function(*operands[:cut], **self.named(operands[cut:]), **options)
 
     def named(self, values: tuple[Any, ...]) -> dict[str, Any]:
-        """The values by keyword; those that are no operands of the function as Python's own integers.
+        """The values by keyword; counts as Python's integers.
 
-        A node that was computed stays a node, so that what is recorded of it is computed again with it.
+        A count that was computed stays a node, so that it is computed again when the graph is run again.
         """
         pairs = zip(self.names, values, strict=True)
         return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
 
 
 def _integers(value: Any) -> Any:
-    """An integer, or tuples of integers, from an array."""
+    """The integers of an array or node: one, or nested tuples of them."""
     found = getattr(value, "plain", np.asarray(value)).tolist()
     return _tuples(found) if isinstance(found, list) else found
 
@@ -60,7 +60,7 @@ def _tuples(values: list[Any]) -> tuple[Any, ...]:
 
 
 class Configured:
-    """A ufunc with options (``dtype=``, ``casting=``) that say how it computes, not what: rules do not see them."""
+    """A ufunc with options (``dtype=``, ``casting=``) that do not change its derivative: rules do not see them."""
 
     __slots__ = ("function", "options")
 
@@ -77,7 +77,7 @@ configured = functools.cache(Configured)
 
 
 class OnAxes(Configured):
-    """A ufunc of vectors or matrices that do not lie along the last axes: ``vecdot(a, b, axis=0)``."""
+    """A ufunc of vectors or matrices (`vecdot`, `matmul`) along other axes than the last: ``vecdot(a, b, axis=0)``."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class OnAxes(Configured):
         return self.function(*operands, **{**self.options, **axes})
 
     def places(self, count: int) -> list[tuple[int, ...]]:
-        """The axes of each of `count` operands, and of the output, on which their vectors or matrices lie."""
+        """For each of `count` operands, then for the output: the axes along which its vectors or matrices lie."""
         kept = self.options.get("keepdims", False)
         if "axes" in self.options:
             given = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
@@ -100,7 +100,7 @@ on_axes = functools.cache(OnAxes)
 
 
 class UfuncMethod:
-    """``np.hypot.reduce`` and kin: a ufunc folded along an axis."""
+    """A method of a ufunc that folds it along an axis: ``np.hypot.reduce``, ``accumulate``, ``reduceat``."""
 
     __slots__ = ("__name__", "method", "ufunc")
 
@@ -134,7 +134,7 @@ output = functools.cache(Output)
 
 
 def getitem(x: Any, *index: Any) -> Any:
-    """``x[index]``; an index of several parts may come spread, so that each part can be a node."""
+    """``x[index]``; the parts of an index may come as several arguments, so that each part can be a node."""
     return x[index[0] if len(index) == 1 else index]
 
 
@@ -144,7 +144,7 @@ def astype(x: Any, dtype: Any, **options: Any) -> Any:
 
 
 def view(x: Any, dtype: Any) -> Any:
-    """``x.view(dtype)``; tangents and adjoints may lie otherwise in memory than the value, and are copied then."""
+    """``x.view(dtype)``. A tangent or adjoint whose memory layout allows no such view is copied first."""
     try:
         return x.view(dtype)
     except ValueError:
@@ -162,7 +162,7 @@ def flatten(x: Any, order: Any = "C") -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """``x ** y`` as NumPy's operator has it: arrays square for ``** 2``, where the ufunc would call pow; scalars do not."""
+    """``x ** y`` as NumPy's operator computes it: ``** 2`` of an array is ``np.square``, where the ufunc would call pow."""
     return x**y
 
 
@@ -172,14 +172,15 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 
 def input_of(x: Any) -> Any:
-    """The value of `x`, as the argument of a function that is differentiated, which may write into it."""
+    """A copy of `x`, to be the argument of a function that is differentiated: the function may write into it."""
     return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
 
 
 def copy_as_laid(x: Any) -> Any:
-    """A copy of an array on which NumPy makes views where it makes views of `x`, and copies where it makes copies.
+    """A copy of an array, of which NumPy makes a view wherever it makes a view of `x`, and a copy wherever it copies `x`.
 
-    An array with gaps, or one that is reversed, has a copy with gaps, of one element each, or one that is reversed.
+    Whether ``reshape`` gives a view depends on the strides. So axes of the copy come in the same order in memory, with gaps
+    (of one element) where `x` has gaps, and run backwards where those of `x` do.
     """
     copied = np.array(x)
     if x.__class__ is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
@@ -198,17 +199,17 @@ def copy_as_laid(x: Any) -> Any:
 
 
 def added_at(region: Any, values: Any, *, places: Any) -> Any:
-    """``np.add.at`` on elements that several values may be added to: those that `places` gives the same number."""
+    """``np.add.at`` on a region of an array: `places` numbers its elements, and those of one number are one element."""
     total = np.array(region).ravel()
     np.add.at(total, np.ravel(places), np.ravel(values))
     return total[places]
 
 
 def complex_sign(z: Any) -> Any:
-    """``sign(z)``, which for complex numbers is ``z / abs(z)``, and no longer piecewise constant."""
+    """``sign(z)`` of complex numbers: ``z / abs(z)``, which unlike the real sign has a derivative other than zero."""
     return np.sign(z)
 
 
 def stop_gradient(x: Any) -> Any:
-    """The value of `x`; no derivative passes."""
+    """A copy of `x`, whose derivative is zero."""
     return np.array(x) if isinstance(x, np.ndarray) else x

@@ -1,4 +1,4 @@
-"""Under which name a callable is recorded, which callable a name means, and which of its arguments are operands."""
+"""The opname of a callable, the callable of an opname, and which of its arguments are operands."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def opname_of(function: Any) -> str:
 
 
 _by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
-_users: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users; each keeps its opname itself
+_users: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users, whose opnames are attached to them
 
 
-PUBLIC_NAMES: dict[Any, str] = {}  # of functions that users find elsewhere than where they are defined
+PUBLIC_NAMES: dict[Any, str] = {}  # for messages: the name by which users call a function that is defined in a private module
 
 
 def function_named(opname: str) -> Any:
@@ -51,13 +51,13 @@ def function_named(opname: str) -> Any:
 
 
 def enter(function: Any, opname: str) -> None:
-    """Let a function of arrays be recorded under an opname."""
+    """Let a function be recorded under an opname, for good."""
     OPNAMES[function] = opname
     _by_opname[opname] = function
 
 
 def enter_users(function: Any, opname: str) -> None:
-    """Let a function of a user be recorded under an opname, which is free again when the function is gone."""
+    """Let a user's function be recorded under an opname, which is free again when the function is garbage-collected."""
     if keep(function, "opname", opname):
         _users[opname] = function
     else:
@@ -65,7 +65,7 @@ def enter_users(function: Any, opname: str) -> None:
 
 
 def enter_piecewise(function: Any, opname: str) -> None:
-    """Let a function be recorded that only looks its answer up: no derivative passes it."""
+    """Let a piecewise constant function be recorded: it needs no rule, since no derivative passes it."""
     enter(function, opname)
     PIECEWISE.add(function)
 
@@ -79,13 +79,13 @@ def operand_names(function: Any) -> tuple[str, ...]:
 
 @functools.cache
 def keyworded(function: Any, names: tuple[str, ...]) -> Keyworded:
-    """A function whose last operands are given by keyword."""
+    """`function` as a `Keyworded` with these names; a name that is no operand of the function is a count."""
     known = operand_names(function)
     return Keyworded(function, names, tuple(name for name in names if name not in known))
 
 
 def operand_count(function: Any, given: int) -> int:
-    """How many of the arguments given to a recorded function are operands (an index is none)."""
+    """How many of the arguments given to a recorded function are operands; indices are not."""
     return 1 if function in INDEXED else given
 
 

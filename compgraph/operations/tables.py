@@ -67,8 +67,8 @@ PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
     }.union(*[family.piecewise_ufuncs for family in FAMILIES])
 )  # fmt: skip
 
-# The operators: special method -> (ufunc it records, what computes it on plain arrays).
-# On NumPy's float scalars Python's own operators have the bits of the ufunc and cost a quarter of it.
+# The operators: special method -> (ufunc it records, what computes it on plain arrays). For the scalars in SAME_BITS
+# Python's operators give the same bits as the ufunc, at a quarter of the cost.
 BINARY_OPERATORS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "add": (np.add, operator.add),
     "sub": (np.subtract, operator.sub),
@@ -97,7 +97,7 @@ UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs"
 SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ------------------------------------------------------------------------------------------ functions
-# NumPy functions with a derivative: the parameters that may be nodes, the ones the others follow.
+# NumPy functions with a derivative: function -> the parameters that may be nodes, in order, separated by spaces.
 
 SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.sum: "a initial where",
@@ -165,7 +165,7 @@ ALIASES: dict[Callable[..., Any], Callable[..., Any]] = {
     **{k: v for family in FAMILIES for k, v in family.aliases.items()},
 }
 
-# NumPy's own implementation, run on the nodes, is exact: its steps are recorded.
+# NumPy's own Python code is run on the nodes, and its steps are recorded. Only where that is exact.
 COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
     {
         np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
@@ -179,13 +179,13 @@ COMPOSED_FUNCTIONS: frozenset[Any] = frozenset(
 # A function of the same meaning, in recorded steps, runs instead of NumPy's.
 INSTEAD_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {k: v for family in FAMILIES for k, v in family.instead.items()}
 
-# Of these, the ones that call functions of the user, which may bring nodes of their own.
+# Of INSTEAD_FUNCTIONS, those that call a function of the user, which may bring nodes that are not among the arguments.
 CALLING_FUNCTIONS: frozenset[Any] = frozenset({np.piecewise, np.apply_along_axis, np.apply_over_axes})
 
-# Composed functions that take a sequence of arrays.
+# Of COMPOSED_FUNCTIONS, those that take a sequence of arrays.
 STACKING_FUNCTIONS: frozenset[Any] = frozenset({np.vstack, np.hstack, np.dstack, np.column_stack})
 
-# They ask about an array or print it; the answer is no part of the graph.
+# They ask about an array, print it or save it; the answer is no part of the graph.
 PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
     {
         np.array2string, np.array_repr, np.array_str, np.shape, np.ndim, np.size, np.result_type, np.can_cast,
@@ -195,10 +195,10 @@ PLAIN_FUNCTIONS: frozenset[Any] = frozenset(
     }.union(*[family.plain for family in FAMILIES])
 )  # fmt: skip
 
-# Of these, the ones that give indices as the shape of their operand says.
+# Of PLAIN_FUNCTIONS, those whose answer is indices that depend on the shape of their operand alone.
 INDICES_OF_SHAPE: frozenset[Any] = frozenset({np.diag_indices_from, np.tril_indices_from, np.triu_indices_from})
 
-# They give a view where the array lies so in memory that they can, else a copy.
+# They give a view where the strides of the array allow one, else a copy.
 VIEWS_IF_THEY_CAN: frozenset[Any] = frozenset({np.reshape, np.ravel})
 
 # They write into their first argument.
@@ -270,9 +270,10 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
     einsum: "einsum",
     **{packed: f.__name__ for f, packed in PACKED_FUNCTIONS.items()},
 }
-# The arguments after the first are indices, which are taken as they are.
+# Functions whose arguments after the first are indices, which are not operands.
 INDEXED: set[Any] = {getitem}
-# Folded, floor_divide leaves the first element as it is, and the others of two operands give integers and truth values.
+# Folds of piecewise ufuncs with two operands give integers or booleans, so they are piecewise too. Not floor_divide:
+# its fold passes the first element on as it is, with derivative 1.
 _FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
 PIECEWISE: set[Any] = {
     *PIECEWISE_UFUNCS,
@@ -287,5 +288,5 @@ OPNAMES: dict[Any, str] = {
     stop_gradient: "stop_gradient",
 }
 
-# Functions of several steps that may be run on nodes as well, so that their steps can be shared with others.
+# Functions of several steps that an executor may record step by step, to share steps with other operations.
 INLINED: set[Any] = set()

@@ -1,4 +1,4 @@
-"""How NumPy asks a node: ufuncs, functions, operators, methods, and functions of the user that are one node."""
+"""How calls reach `record`: NumPy's ufuncs, functions, operators and methods on nodes, and the user's own primitives."""
 
 from . import methods, operators
 from .binding import bind, unsupported

@@ -28,19 +28,19 @@ def parameters_of(function: Any) -> tuple[str, ...]:
 
 @functools.cache
 def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
-    """How many operands come first, and the keywords that need a closer look."""
+    """How many operands lead the function's parameters, and the keywords that bar the short way: operands, and ``out=``."""
     pairs = zip(parameters_of(function), operand_names, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), frozenset({*operand_names, "out"})
 
 
 def _is_special(option: Any) -> bool:
-    """Whether an option is, or may hold, a node."""
+    """Whether an option is no plain one: it may be a node, or hold one."""
     kind = option.__class__
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Node) for x in leaves_of(option)))
 
 
 def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Split a call into operands and options, and record it."""
+    """Split the call ``function(*args, **kwargs)`` into operands, those named in `operand_names`, and options; and record it."""
     leading, reserved = _layout(function, operand_names)
     if 0 < len(args) <= leading:
         operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
@@ -53,7 +53,7 @@ def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], k
 
 
 def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Bind a call in any form NumPy allows."""
+    """`bind` in full, for any form of call that NumPy allows: operands by keyword, ``out=``, nodes among the options."""
     names = parameters_of(function)
     if len(args) > len(names):
         raise TypeError(f"{full_name(function)} takes at most {len(names)} arguments, {len(args)} were given")
@@ -76,7 +76,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Record a call; operands given as keywords are kept as operands, and so are nodes that count or decide."""
+    """Record a call whose options may hold operands by keyword, or nodes of integers or booleans: both become operands."""
     options = {k: _together(k, v) if v.__class__ is tuple else v for k, v in options.items()}
     keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
     for name in keywords:
@@ -89,15 +89,15 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
 
 
 def _together(name: str, option: Any) -> Any:
-    """A sequence with nodes in it as one node; a mask, in which other numbers may stand, as one of booleans."""
+    """The value of an option: a sequence with nodes in it as one node, and that of ``where`` as one of booleans."""
     node = gathered(option)
     return np.not_equal(node, 0) if name == "where" and isinstance(node, Node) and node.dtype != bool else node
 
 
 def settled_order(node: Any, order: str) -> tuple[Any, str]:
-    """The orders that follow the memory, ``"A"`` and ``"K"``, as ``"C"`` or ``"F"``, and the node to read so.
+    """For an ``order=`` that follows the memory, ``"A"`` or ``"K"``: the node, transposed if need be, and ``"C"`` or ``"F"``.
 
-    A tangent or an adjoint may lie otherwise in memory than the value, so what is recorded must not depend on it.
+    A tangent or an adjoint may lie otherwise in memory than the value, so the order that is recorded must not follow it.
     """
     if order in ("A", "K") and isinstance(node, Node) and not node.level and node.ndim > 1:
         note_layout(node, f"the order in memory, which order={order!r} follows,")
@@ -113,7 +113,7 @@ def settled_order(node: Any, order: str) -> tuple[Any, str]:
 
 
 def unsupported(name: str, instead: str) -> str:
-    """What to say of a call that cannot be recorded."""
+    """The message for a call that cannot be recorded."""
     return (
         f"{name} is not supported on nodes, and a plain array would lose the graph; use {instead}, "
         "or node.value where only the numbers are meant"

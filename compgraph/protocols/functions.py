@@ -1,4 +1,4 @@
-"""NumPy's functions: which call of one becomes which record (``__array_function__``)."""
+"""NumPy's functions on nodes (``__array_function__``): a handler for each says how its call is recorded."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ..graph import (
     next_tick,
     promoted,
     record,
+    require_computed,
     to_plain,
 )
 from ..graph.context import is_recording
@@ -33,8 +34,9 @@ ndarray = np.ndarray
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Record the call of a NumPy function, or refuse it."""
+    """``Node.__array_function__``: record the call of a NumPy function, or refuse it; NotImplemented for foreign arrays."""
     if any(not issubclass(t, (Node, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
+        require_computed((*args, *kwargs.values()), f"an argument of {full_name(function)}")
         return NotImplemented
     return call_on_nodes(function, args, kwargs)
 
@@ -79,7 +81,7 @@ def _packed(packed: ops.Packed) -> Any:
 
 
 def in_steps(handler: Any) -> Any:
-    """A handler whose steps are nodes that all know the line of the call."""
+    """A handler that records several nodes, all of which get the user's line of the call."""
 
     @functools.wraps(handler)
     def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -135,7 +137,7 @@ _DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
 
 
 def _asked(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
-    """The answer of a plain function, to be asked for again; the last arguments have names."""
+    """The answer of a plain function, for a guard: the arguments after the first `count` are given by keyword."""
     return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
 
@@ -143,7 +145,7 @@ _SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
 def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Both forms of einsum's arguments become subscripts and operands."""
+    """``np.einsum``, in both of its forms: with subscripts, or with lists of axes, which become subscripts."""
     subscripts, *operands = args
     if not isinstance(subscripts, str):
         subscripts, operands = _einsum_letters(args)
@@ -173,7 +175,7 @@ def _called(ours: Any) -> Any:
 
 
 def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``reshape`` and ``ravel``, whose order may follow the memory."""
+    """``reshape`` and ``ravel``, whose ``order=`` may follow the memory; see `settled_order`."""
     given = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
     node = as_operand(given.pop("a"))
     if "order" in given:
@@ -182,7 +184,7 @@ def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``min=`` and ``max=`` are newer names of the second and third operand."""
+    """``np.clip``: its keywords ``min=`` and ``max=`` are newer names of the second and third operand."""
     if len(args) == 1 and not kwargs.keys() & {"a_min", "a_max"}:
         kwargs = dict(kwargs)
         args = (*args, kwargs.pop("min", None), kwargs.pop("max", None))

@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import ACTIVE, LEFT, Node, has_history, operation, record, recover, require_history, to_plain
+from ..graph import (
+    ACTIVE,
+    LEFT,
+    Node,
+    has_history,
+    operation,
+    record,
+    recover,
+    require_computed,
+    require_graph_sent,
+    require_history,
+    to_plain,
+    token_for_dask,
+)
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
 from ..guards import escapes, guarded_flags, guarded_strides, note
@@ -32,14 +45,19 @@ def _method(function: Any) -> Any:
 
 
 _MANY = frozenset({tuple, list})
-_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that nobody changes, and no nodes
+_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are no nodes and never change
+_USUAL = _LASTING | {ndarray}
 
 
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ in _MANY and not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
-        index = _own_index(index)
-        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
-            return record(ops.getitem, (self, *index))
+    if index.__class__ not in _USUAL:
+        if index.__class__ not in _MANY:
+            require_computed(index, "an index")
+        elif not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
+            require_computed(index, "an index")
+            index = _own_index(index)
+            if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+                return record(ops.getitem, (self, *index))
     if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
@@ -49,7 +67,7 @@ def _getitem(self: Node, index: Any) -> Any:
 
 
 def _own_index(index: Any) -> Any:
-    """An index whose lists are arrays of our own: the caller may go on to change his."""
+    """An index with arrays in place of lists, which the caller might change later."""
     if index.__class__ is tuple:
         return tuple([_own_index(part) if part.__class__ is list else part for part in index])
     return np.array(index) if index else index
@@ -79,6 +97,9 @@ def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
+        token = token_for_dask(source_lines.frame_up(1), f"a node of shape {self.shape}")
+        if token is not None:
+            return np.frombuffer(token.encode(), dtype)
         raise TypeError(
             f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
             "as each other; x.astype converts, node.value.view is plain"
@@ -88,7 +109,7 @@ def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
 
 
 def _native_parts(dtype: np.dtype[Any]) -> Any:
-    """The type of the real part of numbers; the dtype itself if the order of its bytes is not the machine's."""
+    """The scalar type of the real part; the dtype itself if its byte order is not the machine's."""
     return np.finfo(dtype).dtype.type if dtype.isnative else dtype
 
 
@@ -138,7 +159,7 @@ def _ravel(self: Node, order: Any = "C") -> Any:
 
 
 def _converter(units: Any) -> Any:
-    """How Matplotlib takes what it draws: as plain numbers. It asks for it with the first node that it ravels."""
+    """Matplotlib's converter for nodes: it draws their plain numbers. Registered when a node is first ravelled."""
 
     class Plain(units.ConversionInterface):  # type: ignore[misc]
         @staticmethod
@@ -171,7 +192,7 @@ def _attribute(read: Any, name: str) -> property:
 
 
 def _of_value(name: str) -> Any:
-    """What a node says of its value, which its own body may not hold; of one without history what it is itself."""
+    """Reads an attribute of a node's value, since a hollow body has another; of a node without history its own."""
     by_numpy = getattr(ndarray, name).__get__
 
     def read(self: Node) -> Any:
@@ -181,6 +202,14 @@ def _of_value(name: str) -> Any:
             return getattr(self.plain, name) if has_history(self) else by_numpy(self)
 
     return read
+
+
+def _strides(self: Node) -> Any:
+    require_graph_sent(source_lines.frame_up(1))
+    return _plain_strides(self)
+
+
+_plain_strides = _of_value("strides")
 
 
 def _flags(self: Node) -> Any:
@@ -193,7 +222,7 @@ def _format(self: Node, spec: str) -> str:
 
 
 def _part(read: Any) -> property:
-    """A property that is a view, and is written into when it is set."""
+    """A property that `read` computes, a view of the node; to set it writes into the view."""
 
     def write(self: Node, value: Any) -> None:
         read(self)[...] = value
@@ -212,7 +241,7 @@ def _set_imag(self: Node, value: Any) -> None:
     np.imag(self)[...] = value
 
 
-# What NumPy's loops over arrays of objects call as a method of each; those of other ufuncs use Python's operators.
+# Ufuncs whose loops over arrays of objects call a method of that name on each element; others use Python's operators.
 _CALLED_BY_NAME = [
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
     "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "fabs", "rint",
@@ -252,12 +281,12 @@ def _install_methods() -> None:
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": guarded_strides(_of_value("strides")),
+        "strides": guarded_strides(_strides),
         "flags": guarded_flags(_flags),
         "__format__": _format,
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
-        # Above all others: where NumPy does not ask which of several array types the result has, it then becomes a node
-        # without history, which refuses to be used, and not a plain array. Peers to be asked say __array_ufunc__ = None.
+        # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
+        # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
         "__array_priority__": 1e6,
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,

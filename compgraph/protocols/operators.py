@@ -1,6 +1,6 @@
 """The operators of nodes, which importing this module installs on `Node`.
 
-Each ends in `record`; for the commonest the same steps are written out, so that an operation costs little.
+Each comes down to `record`; for the commonest operands it computes at once and calls `operation`, which costs less.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
 
 def _is_asked_first(other: Any) -> bool:
-    """Whether an operator is left to the other operand: a sparse matrix of SciPy's, which knows of nodes."""
+    """Whether an operator is left to the other operand: to a sparse matrix of SciPy's, whose operators look for nodes."""
     return type(other).__module__.startswith("scipy.sparse")
 
 
@@ -82,7 +82,7 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
         if isinstance(other, Node) or other.__class__ in RAW:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
-            return by_numpy(self.value, other)  # never equal, whatever the numbers: no part of the graph
+            return by_numpy(self.value, other)  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return record(ufunc, (self, other))
@@ -91,7 +91,10 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
 
 
 def _in_place(name: str, forward: Any) -> Any:
-    """``a += b``: computed, and stored in place; a scalar rebinds its name, a variable is updated by plain numbers."""
+    """``a += b``: the result is recorded, and stored into ``a``. For a scalar it is returned, for the name ``a`` to be rebound.
+
+    A variable is updated in place by plain numbers, which is not recorded.
+    """
     by_numpy = getattr(ndarray, f"__i{name}__")
 
     def in_place(self: Node, other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions that are one node of the graph, functions that name the node they make, and a value that no derivative passes."""
+"""Primitives (the user's functions as one node), NumPy's functions with an argument ``name=``, and `stop_gradient`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from .. import operations
 from ..graph import ConstantNode, Node, as_operands, inert, leaves_of, record
 from ..graph.context import holding
 from ..graph.hollow import solidly
+from ..serialization import function_called, is_shared, name_of, object_at, place_of
 from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
+_OF_FUNCTION = ("function", "__wrapped__", "_signature")
 
 
 class Primitive:
@@ -25,10 +27,13 @@ class Primitive:
         functools.update_wrapper(self, function)
         self.function = function
         self.opname = opname or function.__name__
-        self._signature = inspect.signature(function)
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
 
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
-        """Apply the function; a node among the operands makes the result one."""
+        """Apply the function. The result is a node if an operand is one, or if it is given a name."""
         if not options and name is None:
             if len(args) == 1 and isinstance(args[0], Node):
                 return record(self.function, args)
@@ -44,6 +49,24 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<primitive {self.opname}>"
 
+    def __copy__(self) -> Primitive:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Primitive:
+        return self
+
+    def __reduce__(self) -> Any:
+        """By its name if it can be imported elsewhere; else with its function's code (see `serialization`)."""
+        module, path = place_of(self)
+        if is_shared(module) and object_at(module, path) is self:
+            return path
+        kept = {name: value for name, value in self.__dict__.items() if name not in _OF_FUNCTION}
+        return object.__new__, (Primitive,), (name_of(self.function), kept)
+
+    def __setstate__(self, state: Any) -> None:
+        function, kept = state
+        self.__dict__.update(kept, function=function_called(function), __wrapped__=function_called(function))
+
 
 @overload
 def primitive(function: F) -> F: ...
@@ -52,13 +75,13 @@ def primitive(*, opname: str) -> Callable[[F], F]: ...
 
 
 def primitive(function: Any = None, *, opname: str | None = None) -> Any:
-    """Make a function of arrays one node of the graph.
+    """Make a function of arrays a primitive: each call of it with nodes is one node of the graph.
 
     Parameters
     ----------
     function : callable
-        A function of plain arrays that returns an array, or a tuple of arrays. Its positional parameters are operands,
-        which may be nodes; its keyword-only parameters are options, which may not.
+        A function of plain arrays, of any shapes and dtypes, that returns an array, or a tuple or list of arrays. Its positional
+        parameters are operands, which may be nodes; its keyword-only parameters are options, which may not.
     opname : str, optional
         The name of the operation; by default that of the function.
 
@@ -70,8 +93,10 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
 
     Raises
     ------
+    TypeError
+        If `function` cannot be called or has no name, or `opname` is no string.
     ValueError
-        If another operation has that name.
+        If another module has an operation of that name.
 
     Examples
     --------
@@ -108,7 +133,7 @@ def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
 
 
 def _called(name: str | None, result: Any) -> Any:
-    """`result` with its name."""
+    """`result`, with `name` given to it if it is a node; of several results each gets a number after the name."""
     if name is not None:
         several = isinstance(result, (tuple, list))
         for k, node in enumerate(result if several else [result]):
@@ -118,7 +143,7 @@ def _called(name: str | None, result: Any) -> Any:
 
 
 def named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function with one more argument ``name=``, the name of the node it makes."""
+    """A NumPy function with one more argument ``name=``: the name of the node that it makes, also of plain arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
@@ -138,7 +163,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of the module `place`, which has the functions of one of NumPy's, each with ``name=``."""
+    """``__getattr__`` and ``__dir__`` for our module `place`, which has the functions of NumPy's `module`, each `named`."""
     functions = operations.public_functions(module)
     made = functools.cache(lambda name: named(functions[name]))
 
@@ -151,7 +176,7 @@ def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[
 
 
 def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
-    """The result of a composed function of plain arguments; if a name is asked for, nodes without operands."""
+    """The result, for plain arguments, of a function done in steps; if a name is asked for, as nodes without operands."""
     calls = function in operations.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Node):
@@ -178,20 +203,21 @@ def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
-    """`x` with one more axis of length one, so that it broadcasts: a vector becomes a column.
+    """`x` with more axes of length one, so that it broadcasts: a vector becomes a column.
 
     Parameters
     ----------
     x : array_like or Node
         Of any shape.
     axis : int or tuple of int
-        Where the axis is to be in the result, as in ``np.expand_dims``; the last by default.
+        Where the new axis, or each of several, is in the result, as in ``np.expand_dims``; the last by default.
     name : str, optional
         A name for the node.
 
     Returns
     -------
     array or Node
+        Of the same dtype.
 
     Raises
     ------
@@ -209,17 +235,18 @@ def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None)
 
 
 def stop_gradient(x: Any) -> Any:
-    """The value of `x` as a node that no derivative passes.
+    """The value of `x`, through which no derivative passes.
 
     Parameters
     ----------
     x : array_like or Node
-        Of any shape.
+        Of any shape and dtype.
 
     Returns
     -------
     array or Node
-        The same value. The graph still shows where it came from, and a graph that is run again computes it again.
+        The same value: an inert node if `x` is a node, else plain. The graph still shows where it came from, and computes it
+        again when it is run again.
 
     Examples
     --------
@@ -229,7 +256,7 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    with solidly():  # it says that the numbers are meant, so they may be taken
+    with solidly():  # whoever calls this means the numbers, so they may be taken: the node is not hollow
         found = record(operations.stop_gradient, as_operands((x,)))
     held = holding.get()
     return found if held is None or isinstance(found, Node) else held(found)

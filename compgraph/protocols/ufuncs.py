@@ -1,4 +1,4 @@
-"""Ufuncs: which call of one becomes which record (``__array_ufunc__``)."""
+"""NumPy's ufuncs on nodes (``__array_ufunc__``): how each form of their calls is recorded, or refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .functions import HANDLERS, array_function
 
 
 def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """Record the call of a ufunc."""
+    """``Node.__array_ufunc__``: record the call of a ufunc, or of a method of one; NotImplemented for foreign arrays."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
     if ufunc.nout == 1 and is_quick():
@@ -64,7 +64,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = options.pop("out", None)
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if ufunc not in ops.OPNAMES:  # it may have been imported after the node was made
+    if ufunc not in ops.OPNAMES:  # the module that brings it (scipy.special) may have been imported after the node was made
         for begin in beginnings:
             begin()
     for target in out or (inputs[:1] if method == "at" else ()):
@@ -102,7 +102,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
 
 
 def _rebinds(target: Any, frame: Any) -> bool:
-    """Whether NumPy's own code gives a scalar as out= and goes on with the result, as that of ``mean`` does."""
+    """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
     return (
         isinstance(target, Node)
         and has_history(target)
@@ -112,7 +112,7 @@ def _rebinds(target: Any, frame: Any) -> bool:
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
-    """``np.add.reduce`` and kin: a function that has a rule, or the ufunc applied step by step."""
+    """``np.add.reduce`` and kin: recorded as the function of the same meaning (``np.sum``), else as the ufunc's method."""
     if method == "at":
         return ufunc_at(ufunc, *inputs)
     function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
@@ -132,7 +132,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
 
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
-    """The indices of ``reduceat`` as an option."""
+    """The indices of ``reduceat``, plain, as an option; none for other methods."""
     return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
 
 

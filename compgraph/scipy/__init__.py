@@ -1,7 +1,7 @@
-"""What is done with each public function of SciPy's when a node is among its arguments.
+"""What is done with each public function of SciPy when a node is among its arguments.
 
-A module for each of SciPy's families holds its policy, and the functions that run instead of SciPy's own; the rules of those
-with a rule stand in `autodiff.grads.scipy`. A family is entered once the module of SciPy's that it is about was imported.
+For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and the functions that run instead of
+SciPy's own; rules stand in `autodiff.grads.scipy`. The policy of a family is entered once that module of SciPy was imported.
 """
 
 from . import bands

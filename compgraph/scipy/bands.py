@@ -1,7 +1,8 @@
-"""What LAPACK stores in its own way: matrices by their diagonals, and exchanges of rows.
+"""LAPACK's ways of storing: a banded matrix by its diagonals, and a permutation by exchanges of rows.
 
-Of diagonals, ``bands[upper + i - j, j] = a[i, j]``. All is written in NumPy's functions of whole arrays, so that it is
-recorded where it meets nodes; stacks are taken as well.
+A matrix `a` of shape ``(n, n)`` with `lower` diagonals below the main one and `upper` above it is stored as ``bands`` of shape
+``(lower + upper + 1, n)``, where ``bands[upper + i - j, j] = a[i, j]``. All is written in NumPy's functions of whole arrays, so
+that it is recorded where it meets nodes. Further axes in front are stacks of matrices.
 """
 
 from __future__ import annotations
@@ -14,36 +15,36 @@ from ..guards import frozen
 
 
 def _places(n: int, lower: int, upper: int) -> tuple[Any, Any]:
-    """The row of the matrix of each place in the bands, and whether it is in the matrix."""
+    """For each place in the bands, its row in the matrix (clipped), and whether it lies in the matrix."""
     rows = np.arange(n) + np.arange(lower + upper + 1)[:, None] - upper
     return np.clip(rows, 0, max(n - 1, 0)), (rows >= 0) & (rows < n)
 
 
 def inside(n: int, lower: int, upper: int) -> Any:
-    """Which places of the bands belong to the matrix; the corners do not."""
+    """A mask of the places in the bands that belong to the matrix; those in the corners do not."""
     return _places(n, lower, upper)[1]
 
 
 def transposed(bands: Any, lower: int, upper: int) -> Any:
-    """The bands of the transposed matrix, of which `upper` lie below the diagonal and `lower` above."""
+    """The bands of the transposed matrix, which has `upper` diagonals below the main one and `lower` above."""
     columns, there = _places(bands.shape[-1], upper, lower)
     return np.where(there, bands[..., np.arange(lower + upper, -1, -1)[:, None], columns], 0)
 
 
 def outer(left: Any, right: Any, lower: int, upper: int) -> Any:
-    """The bands of ``left @ right.T``, of which each is columns side by side."""
+    """The bands of ``left @ right.T``, both of shape ``(n, k)``."""
     rows, there = _places(left.shape[-2], lower, upper)
     return np.where(there, np.sum(left[..., rows, :] * right[..., None, :, :], axis=-1), 0)
 
 
 def product(bands: Any, columns: Any, lower: int, upper: int) -> Any:
-    """The product of a matrix and columns side by side."""
+    """The product of the banded matrix and `columns`, of shape ``(n, k)``."""
     rows, _ = _places(columns.shape[-2], upper, lower)
     return np.sum(transposed(bands, lower, upper)[..., None] * columns[..., rows, :], axis=-3)
 
 
 def dense(bands: Any, lower: int, upper: int) -> Any:
-    """The matrix itself."""
+    """The dense matrix, of shape ``(n, n)``, of its bands."""
     n = bands.shape[-1]
     i, j = np.arange(n)[:, None], np.arange(n)
     rows = upper + i - j
@@ -52,14 +53,14 @@ def dense(bands: Any, lower: int, upper: int) -> Any:
 
 
 def banded(matrix: Any, lower: int, upper: int) -> Any:
-    """The bands of a matrix."""
+    """The bands of a dense matrix."""
     n = matrix.shape[-1]
     rows, there = _places(n, lower, upper)
     return np.where(there, matrix[..., rows, np.arange(n)], 0)
 
 
 def widths(bands: Any, lower: bool) -> tuple[int, int]:
-    """How many diagonals below and above the main one are stored of a Hermitian matrix."""
+    """For a Hermitian matrix, of which one half is stored: how many diagonals below and above the main one `bands` holds."""
     if bands.ndim < 2:
         raise ValueError(f"bands of a matrix are an array of (diagonals, n); given is one of shape {bands.shape}")
     count = bands.shape[-2] - 1
@@ -67,7 +68,7 @@ def widths(bands: Any, lower: bool) -> tuple[int, int]:
 
 
 def order_of_rows(piv: Any, count: int) -> Any:
-    """The order into which LAPACK's exchanges of rows, the k-th with row ``piv[k]``, bring `count` rows."""
+    """The permutation of `count` rows by LAPACK's exchanges, of row k with row ``piv[k]`` for each k in turn."""
     piv = np.asarray(frozen(piv, "the order of the rows of a decomposition")).astype(np.intp)
     order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
     for k in range(piv.shape[-1]):

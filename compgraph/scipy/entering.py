@@ -1,4 +1,4 @@
-"""How a policy is entered: each function of SciPy's that it names is given to who answers for it."""
+"""How a policy is entered: each function of SciPy that it names gets a handler, which runs for calls with nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def enter(policy: Policy, only: str | None = None) -> None:
-    """Let the functions of a policy, and all others of its module, answer for nodes; or one of them, whatever it did before."""
+    """Enter a policy: its functions get handlers, and all other public functions of its module refuse nodes.
+
+    With `only`, the function of that name alone gets a handler, in place of the one it had.
+    """
     module = importlib.import_module(policy.module)
     for name in _public(module) if only is None else ():
         if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
@@ -40,7 +43,7 @@ def enter(policy: Policy, only: str | None = None) -> None:
 
 
 def opname(module: str, name: str) -> str:
-    """The name of the operation that a function of SciPy's is."""
+    """The opname of a function of SciPy: ``scipy_linalg_solve``."""
     return f"{module}_{name}".replace(".", "_")
 
 
@@ -49,17 +52,17 @@ def _public(module: Any) -> list[str]:
 
 
 def public_names(module: Any) -> set[str]:
-    """The names of a module of SciPy's that its users may use."""
+    """The public names of a module of SciPy, without its submodules."""
     return {name for name in _public(module) if not inspect.ismodule(getattr(module, name))}
 
 
 def _resolved(module: Any, name: str) -> Any:
-    """What a dotted name means; None where this SciPy has no such thing."""
+    """What a dotted name means; None if this version of SciPy does not have it."""
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
 
 def _function(found: Any) -> Any:
-    """What is asked when a name is called: of a class, how one is made; of an object's method, that of its class."""
+    """The function that runs when `found` is called: of a class its ``__init__``, of a bound method the function of the class."""
     if inspect.ismethod(found):
         return found.__func__
     return inspect.getattr_static(found, "__init__") if inspect.isclass(found) else found
@@ -77,7 +80,7 @@ def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) 
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = _signature(function).bind(*args, **kwargs).arguments
-        return bind(function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")})  # nodes never are
+        return bind(function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")})  # nodes stay
 
     HANDLERS[function] = handler
 
@@ -101,7 +104,7 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
 
 
 def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """SciPy's own code, whose steps are recorded."""
+    """Run SciPy's own code on the nodes, which records its steps; nodes in lists are gathered first."""
     return original(*map(gathered, args), **{name: gathered(value) for name, value in kwargs.items()})
 
 
@@ -117,7 +120,7 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
         leaves = leaves_of((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Node)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(node.__class__ in INERT for node in nodes):
-            return original(*args, **kwargs)  # counts and places; numbers it refuses, being hollow
+            return original(*args, **kwargs)  # inert nodes are counts and indices; a hollow one refuses if its numbers are taken
         raise TypeError(unsupported(full, advice))
 
     exchange(answering, answer)

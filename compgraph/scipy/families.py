@@ -1,4 +1,4 @@
-"""The families of SciPy's functions, each entered once its module was imported."""
+"""The families of SciPy's functions. The policy of each is entered once its module was imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..graph.context import renewed
 from .entering import enter
 from .policy import Policy
 
-# Each module of SciPy's, and where its policy stands.
+# For each module of SciPy, the module here that has its policy.
 FAMILIES = {
     "scipy.fft": "fft",
     "scipy.integrate": "integrate",
@@ -35,14 +35,14 @@ FAMILIES = {
 }
 
 _entered: set[str] = set()
-_answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: where the answering function stands, and `calling`
+_answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
 _told: list[Callable[[str], None]] = []
 _lock = renewed(threading.RLock())
 _seen = 0
 
 
 def enter_imported() -> None:
-    """Enter the families of the modules of SciPy's that have been imported since it was last asked."""
+    """Enter the families whose modules of SciPy have been imported since the last call."""
     global _seen
     if len(sys.modules) == _seen:
         return
@@ -57,7 +57,7 @@ def enter_imported() -> None:
 
 
 def when_entered(told: Callable[[str], None]) -> None:
-    """Let a function be told of each family that is entered, by the name of SciPy's module, and of those that have been."""
+    """Call `told` with the name of SciPy's module for each family: those entered already now, others when they are entered."""
     with _lock:
         _told.append(told)
         for module in _entered:
@@ -68,16 +68,16 @@ beginnings.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
-    """Let a function that stands outside this package answer for one of SciPy's: one that needs derivatives.
+    """Let a function of another package run instead of one of SciPy's: a solver, say, whose derivatives `autodiff` knows.
 
     Parameters
     ----------
     module, name : str
-        The function, as a policy names it.
+        The module of SciPy, and the function, as its policy names it.
     where : str
-        ``"package.module:function"``; imported when it is first called.
+        The function that runs instead, ``"package.module:function"``; imported when it is first called.
     calling : bool
-        Whether it is asked in any case, since the user's functions that it is given may bring nodes.
+        Whether it runs for calls without nodes as well, since a user's function among the arguments may bring nodes.
     """
     with _lock:
         _answers.setdefault(module, {})[name] = where, calling
@@ -86,7 +86,7 @@ def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
 
 
 def policy_of(family: str) -> Policy:
-    """The policy of a family, with those who answer from outside."""
+    """The policy of a family, with the functions that were given by `answer_by`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
     answers = _answers.get(policy.module)
     if not answers:
@@ -100,7 +100,7 @@ def policy_of(family: str) -> Policy:
 
 
 def _standing(where: str) -> Any:
-    """The function that stands at a place, imported when it is called."""
+    """A function that calls the one at ``"package.module:function"``, which is imported at the first call."""
     module, _, name = where.partition(":")
 
     @functools.cache

@@ -1,4 +1,4 @@
-"""``scipy.optimize``: solvers are answered for by `autodiff`; here stands what needs no derivative of the user's functions."""
+"""``scipy.optimize``: here are the functions that need no derivative of a user's function; `autodiff` adds the solvers."""
 
 from __future__ import annotations
 

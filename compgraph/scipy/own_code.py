@@ -1,11 +1,11 @@
-"""SciPy's own code in Python, run on nodes, with names of NumPy's that keep the graph.
+"""SciPy's own Python code, run on nodes, with NumPy's names exchanged for functions that keep the graph.
 
-Much of SciPy is Python over NumPy, and nodes would pass all of it but for ``np.asarray``, ``np.zeros`` and kin, which ask no
-array, and which nearly every function of SciPy's begins with. `own_code` gives a function of the same code that finds, under the
-names of its module, ours in place of these. Functions of SciPy's private modules that it calls are run in the same way where a
-node is among their arguments, and as they are where none is; public ones answer for nodes themselves, or refuse.
+Much of SciPy is Python over NumPy, and nodes would pass through it but for ``np.asarray``, ``np.zeros`` and the like, which do
+not ask nodes, and with which nearly every function begins. `own_code` runs a function with the same code and other globals, in
+which these names mean functions of ours (such a function is called hosted). The functions of private modules that it calls are
+hosted too if a node is among their arguments, else run as they are; public ones have handlers of their own, or refuse.
 
-Nothing of SciPy is changed by it. What cannot be followed there is as loud as in a user's own code, nodes being hollow.
+SciPy itself is not changed. Code that takes the numbers of a node raises here as in a user's function, since nodes are hollow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K"
 
 
 def _fresh(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain array, into which nodes can be written."""
+    """A function that calls `make` and returns its array promotable, so that nodes can be written into it."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found = make(*args, **kwargs)
@@ -82,14 +82,14 @@ _OURS: dict[str, Any] = {
 
 
 class _Taking(type):
-    """A type of Python's numbers that gives a node back, where it would take its number."""
+    """A stand-in for ``float``, ``int`` or ``complex`` that returns a scalar node as a node, instead of taking its number."""
 
     number: type
 
     def __call__(cls, x: Any = 0, *more: Any) -> Any:
         if not isinstance(x, Node) or x.ndim:
             return cls.number(x, *more)
-        return int(np.trunc(x)) if cls.number is int else x  # a count does not change with small changes of the number
+        return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant: no derivative is lost
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.number)
@@ -97,7 +97,7 @@ class _Taking(type):
 
 class _Float(metaclass=_Taking):
     number = float
-    dtype = np.dtype(float)  # what NumPy asks where a type stands for a dtype
+    dtype = np.dtype(float)  # NumPy reads this attribute where the class is given as a dtype
 
 
 class _Int(metaclass=_Taking):
@@ -111,7 +111,7 @@ class _Complex(metaclass=_Taking):
 
 
 class _Keeping(ModuleType):
-    """NumPy, with names that keep the graph."""
+    """A module with NumPy's names, some of which mean functions that keep the graph."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -122,7 +122,7 @@ vars(KEEPING).update(_OURS)
 
 
 class _At:
-    """``xpx.at(x, index).set(y)``: a write in place, as SciPy writes into arrays of other libraries too."""
+    """``xpx.at(x, index).set(y)``, by which SciPy writes into arrays of any library: here a write in place."""
 
     def __init__(self, x: Any, index: Any = ...) -> None:
         self.x, self.index = x, index
@@ -148,25 +148,28 @@ class _At:
         return self.set(self.x[self.index] / y, copy)
 
 
-_BY_NAME: dict[str, Any] = {  # what SciPy asks of arrays of other libraries
+_BY_NAME: dict[str, Any] = {  # by these SciPy asks which library an array belongs to: a node counts as NumPy's
     "array_namespace": lambda *args, **kwargs: KEEPING,
     "_namespace": lambda xp: KEEPING,
     "is_numpy": lambda xp: True,
     "at": _At,
 }
-_spaces: dict[int, dict[str, Any]] = {}  # by the identity of a module's names, which live as long as SciPy
+_spaces: dict[int, dict[str, Any]] = {}  # by the id of a module's globals, which live as long as SciPy
 
 
-_standing_in: dict[str, ModuleType] = {}  # for modules in C
+_standing_in: dict[str, ModuleType] = {}  # by the name of a module in C: what hosted code sees in its place
 
 
 def stand_in(name: str, module: ModuleType) -> None:
-    """Let a module stand in for one of SciPy's in C, where code of SciPy's is run on nodes."""
+    """Let hosted code see `module` in place of a module of SciPy that is written in C."""
     _standing_in[name] = module
 
 
 def own_code(module: str, *names: str) -> Mapping[str, Callable[..., Any]]:
-    """For a policy: functions of a module of SciPy's, methods, and the making of what classes are of, run in their own code."""
+    """For `instead` of a policy: by name, functions that run those of a module, hosted where a node is among the arguments.
+
+    A name may be that of a function, of a class (its ``__init__`` is run) or of a method (``"Class.method"``).
+    """
     return {name: functools.partial(_run, module, name) for name in names}
 
 
@@ -184,7 +187,7 @@ def _both(module: str, name: str) -> tuple[Any, Any]:
 
 
 def carries_node(value: Any) -> bool:
-    """Whether a value is, has in it, or, being an object of SciPy's, is made of nodes."""
+    """Whether a value is a node, holds one, or is an object of SciPy with an attribute that does."""
     if holds_node(value):
         return True
     made_of = getattr(value, "__dict__", None) if type(value).__module__.startswith("scipy.") else None
@@ -192,7 +195,7 @@ def carries_node(value: Any) -> bool:
 
 
 def hosted(function: FunctionType) -> Any:
-    """A function of the same code, to which the names of its module mean what keeps the graph."""
+    """A function with the same code, whose globals and closure mean functions that keep the graph."""
     code = function.__code__
     closure = None if function.__closure__ is None else tuple([_cell(cell) for cell in function.__closure__])
     made = FunctionType(code, _space(function.__globals__), function.__name__, function.__defaults__, closure)
@@ -208,7 +211,7 @@ def _cell(cell: CellType) -> CellType:
 
 
 def _space(names: dict[str, Any]) -> dict[str, Any]:
-    """The names of a module, with what they mean to nodes."""
+    """The globals of a module as hosted code sees them."""
     known = _spaces.get(id(names))
     if known is None:
         known = _spaces[id(names)] = {"float": _Float, "complex": _Complex, "int": _Int, **names}
@@ -231,7 +234,7 @@ def _meaning(name: str, value: Any) -> Any:
 
 
 def _is_public(function: FunctionType) -> bool:
-    """Whether a function is asked as users ask it: it answers for nodes, or it has nothing to do with them."""
+    """Whether a function is one that users call: its policy says what is done for nodes, so it is not hosted."""
     module = sys.modules[".".join(function.__module__.split(".")[:2])]
     return getattr(module, function.__name__, None) is function
 
@@ -249,7 +252,7 @@ def _module(module: ModuleType) -> Any:
 
 
 class _Math(ModuleType):
-    """Python's functions of numbers, which take the number of a node; for these NumPy's."""
+    """`math` or `cmath`, whose functions would take the number of a node: for nodes NumPy's ufunc of the same name runs."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -263,7 +266,7 @@ class _Math(ModuleType):
 
 
 class _Private(ModuleType):
-    """A private module of SciPy's, whose functions are run in their own code where a node is among the arguments."""
+    """A private module of SciPy, whose functions are hosted where a node is among their arguments."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -274,7 +277,7 @@ class _Private(ModuleType):
 
 
 def _where_nodes_are(function: FunctionType) -> Any:
-    """A function as it is where no node is among its arguments, and hosted where one is."""
+    """A function that runs hosted where a node is among the arguments, and as it is where none is."""
     run = functools.cache(lambda: hosted(function))
 
     @functools.wraps(function)

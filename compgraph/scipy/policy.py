@@ -1,4 +1,4 @@
-"""The form in which a family of SciPy's functions says what is done with each."""
+"""The class `Policy`: what is done with each function of a family of SciPy's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Policy:
-    """What is done with each public name of a module of SciPy's when a node is among the arguments.
+    """What is done with each public name of a module of SciPy when a node is among the arguments.
 
-    Names are as in the module; ``"CubicSpline"`` means the making of one, ``"CubicSpline.__call__"`` a method. What stands
-    nowhere is refused.
+    Names are as in the module: that of a class, ``"CubicSpline"``, stands for making an instance, ``"CubicSpline.__call__"``
+    for a method. A name that stands in no attribute is refused.
 
     Attributes
     ----------
@@ -21,17 +21,18 @@ class Policy:
     smooth : mapping
         Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
     piecewise : mapping
-        Functions that are recorded and have no derivative but zero; as `smooth`.
+        As `smooth`, for functions whose derivative is zero wherever it exists; they need no rule.
     instead : mapping
-        Functions of which one of the same meaning, in recorded steps, runs instead.
+        Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
     composed : frozenset of str
-        Functions whose own code in Python, run on nodes, is exact; each is tested to be.
+        Functions whose own Python code, run on nodes, is exact; a test holds each to it.
     calling : frozenset of str
-        Of `instead`, those that are given functions of the user, which may bring nodes: they are asked in any case.
+        Of `instead`, those that take functions of the user. These may bring nodes, so ours runs for calls without nodes too.
     plain : frozenset of str
-        What never has to do with nodes: errors, modules, functions of names and counts.
+        What is left as it is: what never meets nodes (errors, modules, functions of names and counts), and ufuncs, which ask
+        nodes by NumPy's protocol.
     refused : mapping
-        What raises a TypeError, and what to use instead.
+        What raises a TypeError, and for each the text that says what to use instead.
     """
 
     module: str

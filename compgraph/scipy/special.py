@@ -1,4 +1,4 @@
-"""``scipy.special``: what is written in Python there; the ufuncs are recorded as they are, and have their own rules."""
+"""``scipy.special``: the functions that are written in Python. Its ufuncs are recorded without a policy, and have rules."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .policy import Policy
 
 
 def _plain(name: str, value: Any, function: str) -> Any:
-    """A count, which has no derivative."""
+    """A count as an array, or an inert node; raises a TypeError for a node that a derivative could pass."""
     if isinstance(value, Node) and value.__class__ not in INERT:
         raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
     return value if isinstance(value, Node) else np.asarray(value)
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """``(-1)**(n + 1) gamma(n + 1) zeta(n + 1, x)``, DLMF 5.15.2."""
+    """``(-1)**(n + 1) gamma(n + 1) zeta(n + 1, x)``, DLMF 25.11.12; of order 0 psi."""
     n, x = _plain("n", n, "polygamma"), as_operand(x)
     return np.where(n == 0, sc.psi(x), (-1.0) ** (n + 1) * sc.gamma(n + 1.0) * sc.zeta(n + 1, x))
 
 
 def multigammaln(a: Any, d: Any) -> Any:
-    """A sum of the logarithms of `d` gamma functions, a half apart; DLMF 35.3.4."""
+    """The logarithm of the multivariate gamma function: a sum of `d` terms ``gammaln(a - (j - 1) / 2)``; DLMF 35.3.4."""
     a, d = as_operand(a), _plain("d", d, "multigammaln")
     if d.ndim or np.floor(d) != d:
         raise ValueError("d should be a positive integer (dimension)")
@@ -42,7 +42,7 @@ def _no_integers(exact: Any, function: str) -> None:
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
-    """A binomial coefficient, 0 where nothing can be chosen."""
+    """A binomial coefficient; without `repetition` 0 where ``k > N`` or one of them is negative, as in SciPy."""
     _no_integers(exact, "comb")
     N, k = as_operand(N), as_operand(k)  # noqa: N806
     if repetition:
@@ -53,7 +53,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 
 def perm(N: Any, k: Any, exact: bool = False) -> Any:  # noqa: N803 - SciPy's name
-    """A falling factorial, 0 where nothing can be chosen."""
+    """A falling factorial, ``N! / (N - k)!``; 0 where ``k > N`` or one of them is negative, as in SciPy."""
     _no_integers(exact, "perm")
     N, k = as_operand(N), as_operand(k)  # noqa: N806
     possible = (k <= N) & (N >= 0) & (k >= 0)
@@ -62,7 +62,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:  # noqa: N803 - SciPy's na
 
 
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
-    """The gamma function one further on; with extend="zero" 0 for negative numbers."""
+    """``gamma(n + 1)``; with ``extend="zero"`` 0 for negative n."""
     _no_integers(exact, "factorial")
     n = as_operand(n)
     if extend == "complex":
@@ -75,7 +75,11 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
 
 def diric(x: Any, n: Any) -> Any:
-    """A ratio of two cardinal sines about the nearest multiple of pi, which is smooth there."""
+    """The Dirichlet kernel ``sin(n x / 2) / (n sin(x / 2))``; nan unless n is a positive integer.
+
+    It is computed from the distance to the nearest multiple of 2 pi, as a ratio of two sinc functions, so that it is smooth
+    there, where both sines are zero.
+    """
     x, n = as_operand(x), _plain("n", n, "diric")
     half = x / 2
     turns = np.round(half / math.pi)
@@ -86,7 +90,7 @@ def diric(x: Any, n: Any) -> Any:
 
 
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
-    """Riemann's and Hurwitz's, which are two ufuncs."""
+    """The zeta function of Riemann, or with `q` that of Hurwitz: two ufuncs of SciPy."""
     if out is not None:
         raise TypeError("scipy.special.zeta: out= is not written to where nodes are; assign the result: y[:] = zeta(x, q)")
     return sc._ufuncs._riemann_zeta(x) if q is None else sc._ufuncs._zeta(x, q)
@@ -122,7 +126,7 @@ _ARRAYS = {
     "sph_legendre_p_all": "a polynomial of yours in steps of NumPy's",
     "sph_harm_y": "a polynomial of yours in steps of NumPy's",
     "sph_harm_y_all": "a polynomial of yours in steps of NumPy's",
-}  # what these are in SciPy: objects that choose a ufunc
+}  # in SciPy these are objects that choose among ufuncs
 
 POLICY = Policy(
     module="scipy.special",

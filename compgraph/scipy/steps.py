@@ -1,4 +1,4 @@
-"""What functions that are written in steps begin with: the arrays that users gave, and the objects that hold nodes."""
+"""Tools of the functions that run instead of SciPy's: conversions of arguments, limits of order, objects that hold nodes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..graph import Node, as_operand, gathered, record, to_plain
 
 
 def array(x: Any) -> Any:
-    """An array or a node, of what the user gave."""
+    """An argument as an array; a node, or a list with nodes in it, as a node."""
     x = gathered(x)
     return x if isinstance(x, Node) else np.asarray(as_operand(x))
 
 
 def floating(x: Any) -> Any:
-    """An array or a node of float64 or complex128."""
+    """As `array`, converted to float64 or complex128."""
     x = array(x)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     return x if x.dtype == wide else x.astype(wide)
@@ -30,7 +30,7 @@ def plain(x: Any) -> Any:
 
 
 def column(x: Any, ndim: int) -> Any:
-    """A vector whose axis comes first among `ndim`."""
+    """A vector reshaped to ``(n, 1, ..., 1)``, with `ndim` axes."""
     return np.reshape(x, (-1,) + (1,) * (ndim - 1))
 
 
@@ -42,19 +42,19 @@ operations.enter(_zeros, "zero_to_order")
 
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:
-    """Zero, whose derivatives by x are zero to an order, and raise beyond."""
+    """Zeros like `x`, whose derivatives by x are zero up to `order`; a higher one raises a TypeError that names `what`."""
     return record(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Node) else _zeros(x, order, what)
 
 
 def exact_to(order: int, what: str, node: Any) -> Any:
-    """A node of which derivatives to an order are right; those beyond raise a TypeError that names what it is."""
+    """The same value as `node`, whose derivatives of a higher order than `order` raise a TypeError that names `what`."""
     if not isinstance(node, Node):
         return node
     return node + zero_to_order(node, order, what)
 
 
 class Held:
-    """An attribute that an object keeps as it is, whatever else its class makes of what is given by that name."""
+    """A descriptor that stores what it is given, in place of a property by which SciPy's class would convert it."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
@@ -68,11 +68,11 @@ class Held:
 
 @functools.cache
 def holding_nodes(mixin: Any, kind: Any) -> Any:
-    """The class of an object that holds nodes: that of the user, with methods that record."""
+    """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
 def hold_nodes(self: Any, mixin: Any) -> None:
-    """Let an object's methods be those that record."""
+    """Give an object that holds nodes the methods of `mixin`, which record."""
     kind: Any = type(self)
     self.__class__ = holding_nodes(mixin, kind)

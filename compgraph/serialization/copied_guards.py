@@ -1,7 +1,8 @@
-"""Guards about the leaves of a graph that is pickled or deep-copied.
+"""What becomes of the guards about the leaves of a graph that is pickled or deep-copied.
 
-Guards hold functions and code of the program that asked them, and stay with it. The copy of a leaf knows only that there
-were some, so that a graph of copies which hangs on them is refused like one whose guards were forgotten.
+Guards hold functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the words of
+the latest guard about it. An executor refuses a graph of copies that depends on guards, as it refuses one whose guards were
+forgotten.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ class CopiedGuards:
         self._newest: dict[Log, dict[int, Guard]] = {}
 
     def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
-        """The latest guard about a leaf of a graph whose last operation was at a tick: in words, and when, from now."""
+        """The latest guard about a leaf: its words, and its tick counted from `now`; None if there was none.
+
+        `last` is the tick of the graph's last operation: later guards do not concern the graph, unless they were used.
+        """
         lineage = getattr(leaf, "lineage", None)
         found = None if lineage is None else self._found(lineage, last)
         return None if found is None else (found[0], found[1] - now)
@@ -39,7 +43,10 @@ class CopiedGuards:
 
 
 def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
-    """The latest guard behind which each leaf is, by the identity of its lineage; those of constants alone are theirs."""
+    """For each leaf, by the id of its lineage, the latest guard that depends on it.
+
+    A constant never changes: it gets only guards that depend on constants alone.
+    """
     matter = [d for d in guards if d.is_used or d.tick < last]
     is_fed = gathered_up([a for d in matter for a in d.args], _is_fed, any)
     found: dict[int, Guard] = {}

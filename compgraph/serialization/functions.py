@@ -1,30 +1,29 @@
-"""Recorded functions in a pickle: by what each is found again."""
+"""Recorded functions in a pickle: the name by which each is found again."""
 
 from __future__ import annotations
 
 import copyreg
-import importlib
 from typing import Any
 
 import numpy as np
 
 from .. import operations
 from ..graph import beginnings
+from .carried import Carried, found_at, is_shared, place_of
 
 
 def name_of(function: Any) -> Any:
-    """By what a recorded function is found again: its opname, or its place in a module; adapters pickle themselves.
+    """What a pickle holds for a recorded function.
 
-    Raises
-    ------
-    TypeError
-        If it is in no module: a lambda, or a function within a function.
+    The opname of one of NumPy's or ours; ``"module:name"`` of another that can be imported; adapters, which pickle
+    themselves; and for a function of ``__main__`` or within a function, which no program can import, a `Carried`.
     """
-    if function is None or isinstance(function, _ADAPTERS):
+    kind = type(function)
+    if function is None or kind in _MAKERS or (kind.__module__.startswith("autodiff.") and "__reduce__" in vars(kind)):
         return function
     if isinstance(function, np.ufunc):
         for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):
-            if _found(module, function.__name__) is function:
+            if found_at(module, function.__name__) is function:
                 break
         else:
             module = "numpy"
@@ -33,32 +32,18 @@ def name_of(function: Any) -> Any:
     opname = operations.OPNAMES.get(function)
     if opname is not None and operations.function_named(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
         return opname
-    path = str(getattr(function, "__qualname__", None) or getattr(function, "__name__", ""))
-    if _found(module, path) is not function:
-        raise TypeError(
-            f"{operations.opname_of(function)} cannot be pickled: its function is not found as {path!r} in the module "
-            f"{module!r}. Define the function (cg.primitive) at the top level of a module, under its own name"
-        )
-    return f"{module}:{path}"
-
-
-def _found(module: str, path: str) -> Any:
-    """The function of plain arrays at a place, or None."""
-    try:
-        found: Any = importlib.import_module(module)
-    except (ImportError, ValueError):
-        return None
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return getattr(found, "function", found)  # a primitive stands for its function
+    _, path = place_of(function)
+    if is_shared(module) and found_at(module, path) is function:
+        return f"{module}:{path}"
+    return Carried(function)
 
 
 def function_called(name: Any) -> Any:
-    """The function that `name_of` gave a name."""
+    """The function that `name_of` named; what is no text is the function itself."""
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
-    found = _found(module, path) if is_place else operations.function_named(path)
+    found = found_at(module, path) if is_place else operations.function_named(path)
     if found is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for begin in beginnings:  # it may have been imported just now
@@ -74,7 +59,6 @@ _MAKERS: dict[Any, Any] = {
     operations.Packed: lambda function, _: operations.PACKED_FUNCTIONS[function],
     operations.Output: lambda _, index: operations.output(index),
 }
-_ADAPTERS = tuple(_MAKERS)
 
 
 def _adapter(kind: Any, name: Any, setting: Any) -> Any:

@@ -1,12 +1,12 @@
-"""Graphs that are pickled and copied whole.
+"""How a node is pickled and deep-copied, with all it was computed from.
 
-Pickle goes down into whatever it meets, and a graph may be a million operations deep. So the first thing a node hands
-over is a `Feed`: all nodes behind it, oldest first. When pickle comes to a node of the feed, it has seen its operands
-already, and remembers them; nothing is nested, and what several nodes have in common stays one.
+Pickle recurses into whatever it meets, and a graph may be a million operations deep. So the first thing that a node hands to
+the pickler is a `Feed`: a list of all nodes it was computed from, oldest first. When the pickler comes to a node of the list,
+it has written the operands before and remembers them. So nothing is nested, and a node that several share is written once.
 
-The first feed of a pickler, its `Session`, also knows what was fed. Every node refers to it, so that a pickler which has
-not met it says so by asking for its contents: it was another that all this had been fed to, and a session of its own
-begins.
+A `Session` is the first feed of a pickler, and remembers which nodes that pickler has been fed. Every node refers to the
+session at work. A pickler asks for the content of a session only if it has not written it yet; if the session was written by
+another pickler, a new session begins.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _local = threading.local()
 
 
 class Buffer:
-    """An array that owns its memory; it is loaded as the array. Some picklers do not know an array again, but this."""
+    """An array that owns its memory, loaded as the array. Some picklers write an array each time they meet it, but this once."""
 
     __slots__ = ("array",)
 
@@ -71,7 +71,7 @@ def _itself(array: Any) -> Any:
 
 
 def _holder(array: Any) -> Any:
-    """What a view is a view of, as far as that is an array."""
+    """The array that owns the memory of a view, or the last array on the way to what owns it."""
     base = array
     while base is not None:
         if isinstance(base, ndarray):
@@ -81,7 +81,7 @@ def _holder(array: Any) -> Any:
 
 
 class Arrays:
-    """How arrays are handed over so that views of one buffer stay views of one buffer."""
+    """Encodes arrays for a pickle so that views of one buffer are loaded as views of one buffer."""
 
     def __init__(self) -> None:
         self._buffers: dict[int, tuple[Any, Buffer, Twin | None]] = {}
@@ -95,7 +95,7 @@ class Arrays:
         return known
 
     def code(self, plain: Any) -> Any:
-        """What stands for an array: a `Buffer`, or one with the place of a view in it. Scalars stand for themselves."""
+        """What a pickle holds for an array: a `Buffer`, or a tuple of one and the place of a view in it; scalars themselves."""
         if plain.__class__ is tuple:
             return ("outputs", *map(self.code, plain))
         if plain.__class__ is not ndarray or not plain.size:
@@ -108,7 +108,7 @@ class Arrays:
 
 
 def _decoded(code: Any) -> Any:
-    """The array that a code stands for."""
+    """The array that `Arrays.code` encoded."""
     if code.__class__ is not tuple:
         return code.view(ndarray) if isinstance(code, ndarray) and code.__class__ is not ndarray else code
     kind, *parts = code
@@ -122,7 +122,7 @@ def _decoded(code: Any) -> Any:
 
 
 class Log:
-    """The writes into the buffer of a node, to be handed over after all nodes they refer to."""
+    """The log of the writes into a node's buffer; it is pickled after all nodes that it refers to."""
 
     __slots__ = ("code", "root")
 
@@ -145,7 +145,7 @@ def _log(root: Any, code: Any) -> None:
 
 
 class Moment:
-    """From when ticks are counted back: the same for all picklers that live together."""
+    """The tick from which others are counted back in a pickle: one for all picklers that are at work at the same time."""
 
     _last: Any = None
     _lock = renewed(threading.Lock())
@@ -165,7 +165,7 @@ class Moment:
 
 
 class Unmet:
-    """Walks through graphs, and never twice through the same nodes."""
+    """Walks through graphs and gives the state of their nodes, of each node once."""
 
     def __init__(self) -> None:
         self.moment = Moment.current()
@@ -187,14 +187,14 @@ class Unmet:
         return [*sorted(queue, key=lambda n: n.tick if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
-        """By what the function of a node is found again."""
+        """What a pickle holds for the function of a node; see `name_of`."""
         function = node.function
         if function not in self._names:
             self._names[function] = name_of(function)
         return self._names[function]
 
     def state(self, node: Any) -> tuple[Any, ...]:
-        """All of a node but its function, as `_rebuilt` takes it; ticks are counted back from now."""
+        """The arguments of `_rebuilt` after the feed and the function; ticks are counted back from `now`."""
         made = (id(node.code), node.instruction)
         if made not in self._lines:
             self._lines[made] = source_lines.described(node.code, node.instruction)
@@ -215,14 +215,14 @@ class Unmet:
 
 
 def _behind(node: Any) -> list[Any]:
-    """What a node refers to: its operands, what was written into its buffer, of what a derivative is derived again."""
+    """The nodes that a node refers to: operands, nodes written into its buffer, and of a derivative the output and `wrt`."""
     written = [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
     origin = getattr(node, "origin", None)
     return [node.args[p] for p in node.edges] + written + ([origin.output, *origin.wrt] if origin else [])
 
 
 class Feed:
-    """All behind a node that a pickler has not met; it is loaded as a list."""
+    """The nodes behind a node that a pickler has not written yet; it is loaded as a list."""
 
     def __init__(self, content: Iterable[Any]) -> None:
         self.content = content
@@ -232,7 +232,7 @@ class Feed:
 
 
 class Session(Unmet):
-    """What one pickler has met. It lives as long as the pickler remembers it."""
+    """What one pickler has been fed. It lives as long as the pickler remembers it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,12 +248,12 @@ class Session(Unmet):
         return cls() if session is None else session
 
     def feed(self, node: Any) -> Any:
-        """What a node has to hand over first."""
+        """What a node hands to the pickler before its own state."""
         self._asked = node
         return self if not self._taken or node in self.met else Feed(self.behind(node))
 
     def __reduce__(self) -> Any:
-        if self._taken:  # by another pickler: this one has met nothing yet
+        if self._taken:  # another pickler wrote this session, and the one that asks now has written nothing yet
             session = Session()
             session._asked = self._asked
             return list, (), None, iter([session])
@@ -303,8 +303,8 @@ def _rebuilt(
     decided: tuple[str, float] | None = None,
     taken: float | None = None,
 ) -> Any:
-    """A node from its parts, older than all that will be made."""
-    while tick >= 0 and next_tick() <= tick:  # a pickler that lives on meets nodes younger than its session
+    """A node from its parts, with a tick older than that of every node to come."""
+    while tick >= 0 and next_tick() <= tick:  # positive where a pickler lived on, and met nodes younger than its session
         pass
     node = remade(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, tick, name)
     node.code, node.instruction, node._scope = line, 0, scope
@@ -320,11 +320,11 @@ def _rebuilt(
     return node
 
 
-_MORE = -3  # where the origin stands, counted from the end of what `Unmet.state` gives
+_MORE = -3  # the position of `more` (an origin or a declared shape) in what `Unmet.state` gives
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
-    """``__deepcopy__`` of nodes: a graph of its own, but for what is being differentiated, which is copied as it is."""
+    """``__deepcopy__`` of nodes: a new graph; within a function that is differentiated a recorded copy, which keeps the graph."""
     require_history(node)
     if node.level or bodies() is not None or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})

@@ -1,4 +1,4 @@
-"""Modules that had other names when a pickle was written: an import by the old name finds the new one."""
+"""Pickles name modules as they were called when they were written: an import by such an old name finds the new module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# What pickles of version 0.1 name.
+# The names in pickles of version 0.1, and what stands there now.
 MOVED = {
     "compgraph.adapters": "compgraph.operations.callables",
     "compgraph.copied": "compgraph.serialization.copied_guards",
@@ -31,16 +31,16 @@ class Moved:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The specification of a module that is called otherwise now."""
+        """The specification for an old name of `MOVED`; None for all others."""
         return ModuleSpec(name, Moved) if name in MOVED else None  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
-        """Let Python make an empty module."""
+        """Return None, which lets Python make an empty module."""
 
     @staticmethod
     def exec_module(module: Any) -> None:
-        """Let it have what the module has that it is now."""
+        """Let attributes of the old module be looked up in the new one."""
         there = importlib.import_module(MOVED[module.__name__])
         module.__getattr__ = there.__getattribute__
 

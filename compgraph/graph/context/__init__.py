@@ -1,4 +1,4 @@
-"""What holds for the code inside a ``with`` statement: recording, scopes of names, locks that survive a fork."""
+"""What holds for the code inside a ``with`` statement: recording, scopes, precision. Also automatic names, and locks."""
 
 from .contexts import Context, Setting, apart, apart_once, is_quick, layered, settle
 from .locks import callbacks_lock, renewed

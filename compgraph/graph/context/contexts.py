@@ -1,10 +1,10 @@
 """Contexts: what holds for the code inside a ``with`` statement, and for nobody else.
 
-What holds is kept in variables of `contextvars`, which are read fast and belong to a thread or an asyncio task. Two things
-these leave to be done. A generator that is suspended inside a ``with`` statement would leave them to whoever resumed it
-(PEP 568), and a signal such as Ctrl-C that arrives while ``__exit__`` begins would leave them for ever. So a layer knows the
-``with`` statement that it belongs to: it holds while the frame of that statement stands inside its block and, where this is a
-generator's, runs. The layers are what is true; the variables are derived from them, by `settle`, where that can change.
+What holds is kept in variables of `contextvars`, which are read fast and belong to a thread or an asyncio task. Alone they fail
+twice. A generator that is suspended inside a ``with`` statement leaves its values to whoever resumed it (PEP 568). A signal such
+as Ctrl-C that arrives while ``__exit__`` begins leaves them for ever. So each ``with`` statement makes a *layer*: the values it
+sets, and its frame. The layer holds while that frame is inside the block and, if it is a generator's, runs. The layers are the
+truth; `settle` derives the variables from them again wherever a layer may have ceased to hold.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from ..interpreter import block_entered, frame_up, outwards
 T = TypeVar("T")
 
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
-# Who runs a generator up to its ``yield`` and means what it entered to hold from then on.
+# Modules that run a generator up to its ``yield``, and for whose callers the contexts it entered shall go on to hold.
 _DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
-_QUICK: dict[ContextVar[Any], Any] = {}  # those at whose defaults operations may take the shortest way
-_READ: set[ContextVar[Any]] = set()  # those, and others that the shortest way reads
-# Whether operations may take the shortest way: recorded, in no scope, nobody looks, and none of that can change unseen.
+_QUICK: dict[ContextVar[Any], Any] = {}  # those that must have their defaults for operations to take the shortest way
+_READ: set[ContextVar[Any]] = set()  # those, and others that the shortest way reads, whatever their values
+# Whether operations may take the shortest way: all of `_QUICK` have their defaults (nodes are recorded, no scope is open, nobody
+# watches), and no layer that changes one of `_READ` can cease to hold unseen.
 _quick: ContextVar[bool] = ContextVar("quick", default=True)
 is_quick = _quick.get
 
 
 def layered(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
-    """A variable that layers change.
+    """A new variable of `contextvars` that layers can change.
 
     Parameters
     ----------
     name, default : str, object
-        As of any variable.
+        As of any `ContextVar`.
     is_quick : bool
-        Whether operations may take the shortest way at its default alone.
+        Whether operations may take the shortest way (`is_quick`) only while it has its default.
     is_read : bool
-        Whether that way reads it, whatever it is.
+        Whether that way reads it, so that it must be right there, whatever its value.
     """
     variable: ContextVar[Any] = ContextVar(name, default=default)
     _DEFAULTS[variable] = default
@@ -56,26 +57,26 @@ def layered(name: str, default: Any, is_quick: bool = False, is_read: bool = Fal
 
 
 class Layer:
-    """What one context changes.
+    """The variables that one context sets while it holds.
 
     Attributes
     ----------
     changes : mapping
-        The values of variables.
+        The value of each variable.
     around : Layer or None
-        The layer in which it was entered.
+        The layer within which it was entered.
     before, was_quick : list of (ContextVar, object) or None, bool
-        What the variables were then; None where that says nothing any more.
-    frame, block : FrameType, frozenset of int; or None
-        The frame of the ``with`` statement, and the instructions of its block; None where it holds until it is left.
+        What the variables, and `is_quick`, were when it was entered; `before` is None once a layer around is gone.
+    frame, block : FrameType or None, frozenset of int
+        The frame of the ``with`` statement, and the instructions of its block. No frame: it holds until ``__exit__`` is called.
     owner : FrameType or None
-        The generator that it belongs to.
+        The generator's frame that it belongs to.
     is_owned : bool
         Whether it, or one around it, belongs to a generator.
     is_guarded : bool
-        Whether it, or one around it, may cease to hold unseen.
+        Whether it, or one around it, may cease to hold without a call of ``__exit__``, so that `settle` has to look.
     is_closed : bool
-        Whether it was left elsewhere: in another thread, or out of order.
+        Whether it was left by a call that could not take it off: in another thread, or out of order.
     """
 
     __slots__ = (
@@ -96,18 +97,18 @@ class Layer:
         self.is_closed = False
 
     def is_over(self) -> bool:
-        """Whether its ``with`` statement was left, by whatever way."""
+        """Whether its ``with`` statement was left, by whatever way, also by a signal."""
         return self.is_closed or (self.frame is not None and self.frame.f_lasti not in self.block)
 
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
-_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # for which layers the variables are
-_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether a call by `apart` is around
+_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers that the variables stand for
+_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `apart`
 _OWN = frozenset({_quick, _innermost, _settled, _is_apart})
 
 
 def settle() -> None:
-    """Let the variables be what the layers say that hold for the frame at work."""
+    """Set the variables to what the layers say that hold for the running frame, if that may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
         if not is_quick():
@@ -117,11 +118,11 @@ def settle() -> None:
     is_over = layer.is_closed if frame is None else (frame.f_lasti not in layer.block or layer.is_closed)
     if is_over or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
         _derive()
-    # Otherwise it holds, and so do those around it, whose blocks cannot be left before its own.
+    # Otherwise the innermost layer holds, and so do those around it: no block can be left before the one within it.
 
 
 def _holding(layer: Layer | None) -> Iterator[Layer]:
-    """The layers that hold, the innermost first: those of a generator that runs are within those of who resumed it."""
+    """The layers that hold, the innermost first: a running generator's come before those of the code that resumed it."""
     found, owned = [], False
     while layer is not None:
         if not layer.is_over():
@@ -135,14 +136,14 @@ def _holding(layer: Layer | None) -> Iterator[Layer]:
 
 
 def layer_of(variable: ContextVar[Any]) -> Layer | None:
-    """The layer that says what a variable is; None where none does."""
+    """The innermost layer that holds and sets a variable; None if there is none."""
     return next((layer for layer in _holding(_innermost.get()) if variable in layer.changes), None)
 
 
 def _derive() -> None:
-    """Let the variables be what the layers say, and forget those that are over.
+    """Set the variables to what the layers say, and drop the layers that are over.
 
-    In this order, of which an interrupt may leave out the end: until the last is done, the next `settle` does it all again.
+    An interrupt may cut this short at any step. The order is such that the next `settle` then does it all again.
     """
     innermost = _innermost.get()
     while innermost is not None and innermost.is_over():
@@ -167,7 +168,7 @@ def _tell_quick() -> None:
 
 
 def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
-    """Let a layer hold, which a frame enters; `is_certain` if those around it cannot be left meanwhile."""
+    """Make a layer, entered by a frame, the innermost; `is_certain` if no layer around can be left while it holds."""
     around = _innermost.get()
     layer.around = around
     layer.was_quick = is_quick()
@@ -188,22 +189,22 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     if layer.is_owned:
         _settled.set(None)
     if layer.is_guarded or not layer.was_quick or not _QUICK.keys().isdisjoint(layer.changes):
-        _tell_quick()  # comes last, since it lets operations take the shortest way
+        _tell_quick()  # comes last: operations may take the shortest way only when all variables are set
 
 
 def _drop(layer: Layer) -> None:
-    """Let a layer hold no more."""
+    """Take a layer off, and set the variables back."""
     if _innermost.get() is layer and layer.before is not None and not layer.is_owned:
         for variable, value in layer.before:
             variable.set(value)
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
-        layer.frame = None  # a task that was begun inside keeps the layer
+        layer.frame = None  # for a task that was begun inside, it holds until that ends
         return
     is_kept = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
     for later in _chain():
-        later.before = None  # it was entered within a layer that is no more
+        later.before = None  # it was entered within the layer that is gone, and must not bring its values back
     _derive()
     if is_kept:
         layer.frame, layer.is_closed = None, False  # as above
@@ -212,7 +213,7 @@ def _drop(layer: Layer) -> None:
 class Context:
     """A context for users, which may be entered several times, and within itself.
 
-    What it changes is given to `_enter` when it is entered.
+    Subclasses call `_enter` at the end of ``__enter__``, with the variables to set, and `_leave` at the start of ``__exit__``.
     """
 
     __slots__ = ("_entered",)
@@ -221,7 +222,7 @@ class Context:
         self._entered: list[Layer] = []
 
     def _enter(self, changes: Mapping[ContextVar[Any], Any], depth: int = 2) -> None:
-        """The last thing ``__enter__`` does, which a ``with`` statement or a call so many frames up has called."""
+        """Enter a layer with these changes; `depth` is how many frames up the ``with`` statement, or a call by hand, is."""
         frame = frame_up(depth)
         layer = Layer(changes)
         user, block = _statement(frame)
@@ -238,11 +239,11 @@ class Context:
             raise
 
     def _leave(self) -> Layer:
-        """The first thing ``__exit__`` does."""
+        """Take off the layer that this ``with`` statement entered, and give it."""
         if not self._entered:
             raise RuntimeError("a context was left that is not entered")
         layer = self._entered[-1]
-        if len(self._entered) > 1:  # in several threads, tasks or generators perhaps
+        if len(self._entered) > 1:  # perhaps in several threads, tasks or generators: which layer is this statement's?
             mine, frame = set(_chain()), frame_up(2)
             layer = next((e for e in reversed(self._entered) if e.frame is frame), layer)
             if layer not in mine:
@@ -260,10 +261,10 @@ def _chain() -> Iterator[Layer]:
 
 
 def _statement(frame: FrameType | None) -> tuple[FrameType | None, frozenset[int] | None]:
-    """Whose code a frame enters a context for, and the block of the ``with`` statement there; None if it enters it by hand.
+    """The frame of the ``with`` statement for which a context is entered, and its block; no block if it is entered by hand.
 
-    That of a function made by `contextlib.contextmanager`, of an ``__enter__`` that enters another, or of an ``ExitStack``, is
-    further out.
+    A generator driven by `contextlib.contextmanager`, an ``__enter__`` that enters another context, and an ``ExitStack`` enter
+    for somebody else: then the statement is further out.
     """
     while frame is not None:
         block, code, back = block_entered(frame), frame.f_code, frame.f_back
@@ -276,7 +277,7 @@ def _statement(frame: FrameType | None) -> tuple[FrameType | None, frozenset[int
 
 
 def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
-    """The generator that runs a frame, and that may be suspended with what the frame enters."""
+    """The frame of the generator within which a frame runs, and which may be suspended before the frame's contexts are left."""
     if frame is not None and frame.f_code.co_flags & _GENERATOR:
         return frame
     if is_owned:
@@ -286,7 +287,7 @@ def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
 
 
 class Setting(Layer):
-    """A context of the package's own, entered once: around a call that returns before anything is suspended.
+    """A context for the package itself, entered once, around a call that returns before any generator is suspended.
 
     Parameters
     ----------
@@ -309,9 +310,9 @@ class Setting(Layer):
 
 
 def apart(function: Callable[..., T], *args: Any) -> T:
-    """Call a function in a copy of the context: what the package sets inside ends with it, whatever interrupts.
+    """Call ``function(*args)`` in a copy of the context: what this package sets inside ends with the call, even if interrupted.
 
-    What the function sets by others' hands, as `numpy.seterr` does, stays set, if the call is not interrupted.
+    Variables of others that the function sets, as `numpy.seterr` does, stay set, unless the call is interrupted.
     """
     context = copy_context()
     context.run(_is_apart.set, True)
@@ -325,7 +326,7 @@ def apart(function: Callable[..., T], *args: Any) -> T:
 
 
 def apart_once(function: Callable[..., T], *args: Any) -> T:
-    """As `apart`, for what is called for each operation: within a call by that, which ends with all, just call it."""
+    """As `apart`, for what is called with each operation: inside a call by `apart` that is needless, and it is just called."""
     return function(*args) if _is_apart.get() else apart(function, *args)
 
 
@@ -336,12 +337,12 @@ def _carry_over(context: Variables) -> None:
         if variable.name != _ERRSTATE or not getattr(context.run(np.geterrcall), "is_passing", False):
             variable.set(value)
     entered = context.get(_innermost)
-    if entered is not _innermost.get():  # by hand, or by a generator that will be resumed
+    if entered is not _innermost.get():  # a context was entered by hand, or by a generator that will be resumed
         _innermost.set(entered)
         _derive()
 
 
 _MISSING = object()
-# The variable of `numpy.errstate`. What is called there has an attribute ``is_passing`` if an operation of ours set it: where
-# that was interrupted, and the function caught the interrupt, it is still set.
+# The variable behind `numpy.errstate`. Where an operation of ours sets its callback, this has an attribute ``is_passing``: it may
+# still be set if the operation was interrupted and the function caught the interrupt, and must not be carried over.
 _ERRSTATE = "numpy.ufunc.extobj"

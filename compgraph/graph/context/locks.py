@@ -1,4 +1,4 @@
-"""Locks that are open in a child process, whatever thread held them when the process forked."""
+"""Locks that are free in a child process, whatever thread held them when the process forked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _adding = threading.Lock()
 
 
 def renewed(lock: Lock) -> Lock:
-    """The same lock, made anew in each child process: the thread that may hold it is not there."""
+    """The same lock, set free in each child process, where the thread that may have held it does not exist."""
     with _adding:
         _locks.add(lock)
     return lock
@@ -32,5 +32,5 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 # The one lock that callbacks of weak references take. They run wherever memory is asked for, in threads that may hold any other
-# lock: so that no two threads wait for each other, whoever holds this one asks for no other, and imports nothing.
+# lock. Whoever holds this one therefore takes no other lock, and imports nothing; else two threads could wait for each other.
 callbacks_lock = renewed(threading.RLock())

@@ -1,4 +1,4 @@
-"""Whether operations on nodes are recorded, for the current thread or asyncio task."""
+"""The settings of a thread or asyncio task: whether operations are recorded, the precision, what derivatives ask for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .contexts import Context, Setting, is_quick, layer_of, layered, settle
 F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = layered("recording", True, is_quick=True)
-# Who looks at each operation as it is recorded; see `debugging`.
+# The object whose method `recorded` is called with each new node; see `debugging`.
 watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
 # The names of the scopes around, the outermost first; see `scopes`.
 scopes: ContextVar[tuple[str, ...]] = layered("scopes", (), is_quick=True)
@@ -32,7 +32,7 @@ def is_recording() -> bool:
 
 
 def watched() -> Any:
-    """Who looks at each operation; None if nobody does."""
+    """The object that is shown each new node; None if there is none."""
     if is_quick():
         return None
     settle()
@@ -47,24 +47,24 @@ def open_scopes() -> tuple[str, ...]:
     return scopes.get()
 
 
-# Arrays made up to this tick may not be written into: a function that runs again would write twice.
+# Nodes made up to this tick may not be written into: a function that is run twice (a checkpoint) would write twice.
 sealed: ContextVar[float] = layered("sealed", -math.inf)
 sealed_until = sealed.get
 
-# Whether derivatives are recorded so that they hold where others give nan, for values that are not known yet.
+# Whether rules must record derivatives that are right for values fed later, also where the short form would give nan.
 guarding: ContextVar[bool] = layered("guarding", False)
 
-# Whether a derivative is recorded: nobody writes into the arrays that rules make.
+# Whether a derivative is being recorded. Nobody writes into the arrays that rules make, so fewer views need to be active.
 deriving: ContextVar[bool] = layered("deriving", False)
 is_deriving = deriving.get
 
-# What an array made to be written into is given to before it becomes a node: functions, the innermost last.
+# Functions that an array made to be written into is passed through, the innermost last: each adds a tangent.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
 
-# Who is given what `stop_gradient` returns on plain arrays, and returns it, or what was returned before.
+# A function that each result of `stop_gradient` on plain arrays is passed through. It may return what an earlier call was given.
 holding: ContextVar[Callable[[Any], Any] | None] = layered("holding", None)
 
-# What Python numbers become where an array is made of them: within contexts, and as was said by a call.
+# The dtype of arrays made of Python numbers: set by a context, and by a call of `default_dtype` outside of all contexts.
 FLOAT64: np.dtype[Any] = np.dtype(float)
 _number: ContextVar[np.dtype[Any] | None] = layered("number", None)
 _number_called: ContextVar[np.dtype[Any]] = ContextVar("number_called", default=FLOAT64)
@@ -88,7 +88,7 @@ class NoGraph(Context):
         self._leave()
 
     def __call__(self, function: F) -> F:
-        """Let a function compute without recording."""
+        """Decorate a function so that it computes without recording."""
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"no_graph cannot decorate {function.__name__}, whose body runs after the call has returned; write "
@@ -106,8 +106,8 @@ class NoGraph(Context):
 def no_graph() -> NoGraph:
     """Compute without recording: inside, operations on nodes give plain NumPy results.
 
-    A context manager, and a decorator. It holds for the current thread or asyncio task only, and in a generator while that
-    runs: code that loops over it goes on recording.
+    A context manager, and a decorator. It holds for the current thread or asyncio task only. Inside a generator it holds while
+    the generator runs; the code that loops over the generator goes on recording.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def no_graph() -> NoGraph:
 
 
 class DefaultDtype(Context):
-    """A default precision, in force since it was made; as a context, until the context ends. Made by `default_dtype`."""
+    """A default precision, which holds from its making on; used as a context, until that ends. Made by `default_dtype`."""
 
     __slots__ = ("_before", "_dtype", "_layer")
 
@@ -141,7 +141,7 @@ class DefaultDtype(Context):
         self._say(dtype)
 
     def _say(self, dtype: np.dtype[Any]) -> None:
-        """Let it be the dtype from now on; within a context that set another, until that ends."""
+        """Make `dtype` the default from now on; inside a context that set another one, until that context ends."""
         if self._layer is None:
             _number_called.set(dtype)
         else:
@@ -161,8 +161,8 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     """Set the precision of what is made of Python numbers.
 
     Called, it holds from then on; as a context, until the context ends. In both cases for the current thread or asyncio
-    task only. `variable`, `zeros`, `ones`, `empty`, and of Python floats `constant`, `array` and `full`, follow it, and so do
-    the arguments of `autodiff.grad` and kin where they are Python numbers or integers. What has a dtype of its own keeps it.
+    task only. It is the dtype of what `variable`, `zeros`, `ones` and `empty` make, and `constant`, `array` and `full` of Python
+    floats; also of arguments of `autodiff.grad` and kin that are Python numbers or integers. What has a dtype keeps it.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
 
 
 def of_numbers(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
-    """`array`, made of `value`, in the default precision if `value` is made of Python's floats or complex numbers."""
+    """`array`, cast to the default precision if the `value` it was made of holds Python's floats or complex numbers alone."""
     default = default_float()
     if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):
         return array
@@ -203,14 +203,14 @@ def of_numbers(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
 
 
 def _bare(value: Any) -> bool:
-    """Whether a value is made of Python numbers, which have no dtype."""
+    """Whether a value is a Python number, or lists or tuples of nothing else."""
     if isinstance(value, (list, tuple)):
         return all(map(_bare, value))
     return not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex))
 
 
 def recording_on() -> Setting:
-    """Record inside, whatever is around."""
+    """A context in which operations are recorded, also within `no_graph`."""
     return Setting(_RECORDING)
 
 
@@ -218,25 +218,25 @@ _RECORDING = {recording: True}
 
 
 def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
-    """Refuse to write into arrays made up to a tick, and let `within` wrap those made inside."""
+    """A context that refuses writes into nodes made up to a tick, and in which `within` is what `wrappers` is."""
     return Setting({sealed: max(tick, sealed_until()), wrappers: within})
 
 
 def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
-    """Let `wrap` make a node of each array that is made to be written into."""
+    """A context in which `wrap` makes a node with a tangent of each array that is made to be written into."""
     return Setting({wrappers: (*wrappers.get(), wrap)})
 
 
 def derived() -> Setting:
-    """Record a derivative."""
+    """A context around the recording of a derivative; see `deriving`."""
     return Setting({deriving: True})
 
 
 def guarded() -> Setting:
-    """Record derivatives so that they hold where others give nan."""
+    """A context in which rules record derivatives that are right for values fed later; see `guarding`."""
     return Setting({guarding: True})
 
 
 def held(hold: Callable[[Any], Any]) -> Setting:
-    """Give what `stop_gradient` returns on plain arrays to `hold`, and return what it returns."""
+    """A context in which `stop_gradient` of a plain array returns ``hold(result)``."""
     return Setting({holding: hold})

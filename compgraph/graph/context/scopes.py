@@ -7,7 +7,7 @@ from .modes import open_scopes, scopes
 
 
 class Scope(Context):
-    """A context whose nodes know its name. Made by `scope`."""
+    """A context that enters its name into the nodes made inside. Made by `scope`."""
 
     __slots__ = ("_path",)
 
@@ -26,8 +26,8 @@ def scope(name: str) -> Scope:
     """Give a name to a part of the graph: nodes made inside know it, and `visualize_at` draws a box around them.
 
     Scopes nest; the same name in the same place is the same box, wherever it is opened again. A derivative that is recorded
-    (``create_graph=True``) belongs to the scope of the operation it is the derivative of. An operation outside of all
-    scopes costs nothing more. It holds for the current thread or asyncio task.
+    (``create_graph=True``) belongs to the scope of the operation it is the derivative of. Operations outside of all scopes
+    cost nothing more. A scope holds for the current thread or asyncio task.
 
     Parameters
     ----------

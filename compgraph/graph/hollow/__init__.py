@@ -1,4 +1,4 @@
-"""Arrays that refuse: a node's own memory holds no numbers while a function is differentiated, so that none are taken unseen."""
+"""Hollow nodes: while a function is differentiated a node's own memory holds no numbers, so that none are taken unseen."""
 
 from . import copies
 from .bodies import OF_SCALARS, Hollowing, Strict, address_of, bodies, body_of, hollow_body, refusing_body, solidly, strict

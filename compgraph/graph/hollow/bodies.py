@@ -1,13 +1,13 @@
-"""Hollow values: the array that a node is refuses whoever takes its numbers without asking the node.
+"""Hollow bodies: the body, the array that a node is, refuses whoever takes its numbers without asking the node.
 
 A node is an ``np.ndarray``, so code that knows nothing of graphs (C, most of SciPy, pandas) could take its numbers, and the
 derivative would be lost without a word. Within a function that is differentiated a node's own memory therefore holds no
-numbers. It is a read-only array of stride zero of one object, a `Refusal`, that raises whatever is done with it; the value
+numbers. It is a read-only array of stride zero whose one element, a `Refusal`, raises when a number is asked of it; the value
 stands in ``node.plain``, where all that comes through operators, methods and NumPy's protocols finds it.
 
-Whoever makes up strides (``as_strided(x, strides=x.strides)``) must read refusals, and not what lies beside them: bodies point
-into the middle of a block that is full of them, and that reaches as far as any array does. It is a few megabytes, which the
-system shows again and again.
+Code that makes up strides (``as_strided(x, strides=x.strides)``) reads beside that element, and must find refusals there too. So
+bodies point into the middle of a block full of them, which reaches as far as the largest array does. On Linux only two megabytes
+of it are real, mapped again and again.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ ndarray = np.ndarray
 
 # --------------------------------------------------------------------------------------------- bodies
 
-_CHUNK = 2**21  # bytes that are full of references to the refusal
+_CHUNK = 2**21  # bytes of real memory, full of references to the refusal
 _FIXED, _NO_RESERVE = 0x10, 0x4000  # of Linux's mmap; Python's module has no names for them
 
 
 class _Pool:
-    """A block full of references to the refusal, and one of zeros, into whose middles bodies point; they grow with the arrays."""
+    """Two blocks, of references to the refusal and of zeros, into whose middles bodies point. They grow with the arrays."""
 
     def __init__(self) -> None:
         self.reach = 0
         self.grow(2**24)
 
     def grow(self, reach: int) -> None:
-        """Make the blocks reach as many bytes in both directions. Those before stay where they are."""
+        """Make new blocks of `reach` bytes to each side of the middle. The old ones stay, since bodies point into them."""
         reach = -(-reach // _CHUNK) * _CHUNK
         try:
             zeros = np.zeros(2 * reach // 8, np.uint64)  # pages that nobody touches cost no memory
@@ -52,17 +52,17 @@ class _Pool:
         except (OSError, AttributeError):  # another system: memory of our own
             _kept.append(np.full(2 * reach // 8, id(REFUSAL), np.uint64))
             start = address_of(_kept[-1])
-        except MemoryError:  # so much is not even promised, so the values are no more than a number that was broadcast
+        except MemoryError:  # not even promised: the values can only be a number that was broadcast, so the old blocks do
             return
         _kept.append(zeros)
         self.reach, self._references, self._zeros = reach, start + reach, address_of(zeros) + reach
 
     def body(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """An array of stride zero for values of a dtype, as wide as they are.
+        """A body of stride zero for values of a shape and dtype. Its elements are as wide as theirs, where that is possible.
 
-        Of real numbers it holds objects. NumPy says of an array of objects that its imaginary part is zero, so those of
-        complex numbers stand in records, of which it says nothing. Narrow numbers leave no room for a reference: theirs are
-        records of zeros, and of no objects, by which NumPy refuses to cast; but for a number alone, which has no strides.
+        For real numbers of 8 bytes or more, and for all 0-d ones, it is an array of objects. For complex numbers it is one of
+        records that hold an object: NumPy would say that the imaginary part of an array of objects is zero. Narrower numbers
+        leave no room for a reference: their body is records of zeros with an empty field of objects, which NumPy does not cast.
         """
         width = dtype.itemsize
         if dtype.kind == "c":
@@ -82,7 +82,7 @@ def address_of(array: Any) -> int:
 
 
 def _repeated(size: int) -> int:
-    """The address of memory in which one chunk of references stands again and again."""
+    """The address of `size` bytes in which one chunk of references is mapped again and again; an OSError if that cannot be."""
     library = ctypes.CDLL(None, use_errno=True).mmap
     library.restype = ctypes.c_void_p
     library.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -99,7 +99,7 @@ def _repeated(size: int) -> int:
 
 
 class _Place:
-    """A part of memory that lasts, as NumPy takes it."""
+    """Hands NumPy a read-only piece of memory that is never freed, by ``__array_interface__``."""
 
     def __init__(self, address: int, shape: tuple[int, ...], typestr: str, descr: list[Any]) -> None:
         self.__array_interface__ = {
@@ -109,13 +109,13 @@ class _Place:
 
 
 _pool = _Pool()
-_KEPT = 4096  # shapes of which bodies are remembered
+_KEPT = 4096  # shapes, for each dtype, of which bodies are remembered
 Bodies = dict[Any, dict[tuple[int, ...], Any]]
 BODIES: Bodies = {}  # by dtype and shape; looked up for every operation, so made once
 
 
 def hollow_body(value: Any) -> Any:
-    """The array that a node over an array shall be where it is hollow; integers and booleans have no derivative to lose."""
+    """The body of a hollow node with this value; the value itself for integers and booleans, which have no derivative to lose."""
     if value.dtype.kind not in "fc":
         return value
     try:
@@ -146,13 +146,13 @@ bodies = _bodies.get
 
 
 def body_of(value: Any) -> Any:
-    """The array that a node over an array shall be, here."""
+    """The body of a new node with this value: a hollow one where new nodes are hollow, else the value itself."""
     settle()
     return value if bodies() is None else hollow_body(value)
 
 
 class Hollowing(Setting):
-    """A context in which new nodes are hollow, which operators open around the function they are given. It is entered once."""
+    """A context in which new nodes are hollow; `autodiff.grad` and kin call the user's function in one. Entered once."""
 
     __slots__ = ("_log",)
 
@@ -170,7 +170,7 @@ class Hollowing(Setting):
 
 
 def _close(log: Log, error: BaseException | None) -> None:
-    """Say what went wrong in our words, where nodes were hollow."""
+    """Leave a context in which nodes were hollow: raise or warn, in our words, if numbers were refused or taken."""
     LOGS.discard(weakref.ref(log))
     if error is None and not log and not has_copies():
         return
@@ -192,7 +192,7 @@ class Strict(Context):
         self._enter_hollow({})
 
     def _enter_hollow(self, others: dict[Any, Any]) -> None:
-        """Called by ``__enter__``: hollow, and other changes."""
+        """Called by ``__enter__``: new nodes are hollow, and `others` are set as well."""
         log = Log()
         LOGS.add(weakref.ref(log, LOGS.discard))
         self._enter({_bodies: BODIES, MINE: log, **others}, 3)
@@ -202,7 +202,7 @@ class Strict(Context):
 
 
 def solidly() -> Setting:
-    """A context in which new nodes share the memory of their values, whatever is around."""
+    """A context in which new nodes are not hollow: they share the memory of their values, whatever context is around."""
     return Setting({_bodies: None})
 
 
@@ -210,7 +210,7 @@ def strict() -> Strict:
     """Let no code take the numbers of a node without asking it; a context manager.
 
     A node is a NumPy array, so code that knows nothing of graphs (C code, most of SciPy, pandas) takes it for one, and what
-    it computes has lost its derivative. The functions that `autodiff.grad` and kin differentiate refuse that by themselves;
+    it computes has lost its derivative. Inside a function that `autodiff.grad` and kin differentiate, that is refused anyway;
     inside this context it is refused for all nodes that are made, also at the top level. ``x.value`` and
     ``cg.stop_gradient(x)`` say that the numbers are meant.
 

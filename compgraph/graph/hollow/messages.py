@@ -1,4 +1,4 @@
-"""What is said of numbers that were taken: by whom, of which node, where, and what to use instead."""
+"""The message of an EscapeError: who took the numbers, of which node, where, and what to use instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__fil
 NAMES = re.compile(r"[^\W\d]\w*")
 _COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
 _SHOWN = 3  # how many nodes a message names
-# Where the counterpart of a SciPy function has another name, or is no function of NumPy's.
+# What to use instead of functions of SciPy's, Python's and NumPy's whose counterpart has another name.
 COUNTERPARTS = {
     "brentq": "autodiff.root", "bisect": "autodiff.root", "newton": "autodiff.root", "fsolve": "autodiff.root",
     "root": "autodiff.root", "root_scalar": "autodiff.root", "ridder": "autodiff.root", "toms748": "autodiff.root",
@@ -42,19 +42,19 @@ COUNTERPARTS = {
     "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
     "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
-# Functions that make arrays of what they are given, and what to use for each.
+# Functions that make an array of what they are given; see `_advice` for what to use instead.
 MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
 
 
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to the packages, to Python, to what is installed beside NumPy, or is compiled."""
+    """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
     return (
         source_lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD, "<frozen")) or filename.endswith(_COMPILED)
     )
 
 
 def position_of_user(frames: list[FrameType]) -> int:
-    """Which of some frames, innermost first, is the user's."""
+    """The position, among frames given innermost first, of the innermost one of the user's."""
     position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
     if position is None:  # the user's code is a library too
         position = next((k for k, f in enumerate(frames) if not source_lines.internal[f.f_code.co_filename]), len(frames) - 1)
@@ -62,7 +62,7 @@ def position_of_user(frames: list[FrameType]) -> int:
 
 
 def message(frames: list[FrameType], which: str | None = None) -> str:
-    """Who took the numbers of which node where, and what to do; of frames, innermost first."""
+    """The message for numbers taken in the first of some frames, innermost first; `which` says of what, where that is known."""
     position = position_of_user(frames)
     frame = frames[position]
     called = frames[position - 1] if position else None
@@ -144,12 +144,12 @@ def _advice(who: str) -> str:
 
 
 def _found(name: str, homes: Mapping[str, Any]) -> str | None:
-    """The first of some modules that has a name, with it."""
+    """``"home.name"`` of the first of some modules that has a callable of that name; else None."""
     return next((f"{home}.{name}" for home, module in homes.items() if callable(getattr(module, name, None))), None)
 
 
 def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
-    """The nodes whose numbers may be meant: those that the user's line names, else all that he has, else those further in."""
+    """The nodes, in words, whose numbers may be meant: those on the user's line, else in his frame, else in frames further in."""
     line = source_lines.line_of(users) or ""
     in_line = set(NAMES.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)

@@ -1,7 +1,7 @@
-"""What is said where code that does not know of the graph takes the numbers of a node: which, where, and what to do.
+"""Raises where code that does not know of the graph takes the numbers of a node, or explains the error that came of it.
 
-A `hollow.Refusal` raises at the place. NumPy and SciPy often notice first that a body is no array of floats, and raise
-errors of their own ("object arrays are not supported"); `explained` tells those, which are then raised again in our words.
+A `Refusal`, the element of hollow bodies, raises on the spot. NumPy and SciPy often notice first that a body is no array of
+floats, and raise errors of their own ("object arrays are not supported"). `explained` recognises these, and says it in our words.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..interpreter import frame_up, is_raised_by, keep_for_ever, outwards, sourc
 from . import copies
 from .messages import NAMES, OBJECT, is_library, message, position_of_user
 
-WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of narrow numbers, so that NumPy's errors tell
-# What NumPy and SciPy say of arrays of objects, and what is said of other things as well. A class of Python's that lacks an
-# attribute is an "object" too, and none of these.
+WORDS = "the numbers of a compgraph node"  # the name of the field in bodies of records, so that NumPy's errors show it
+# Three kinds of error message: on arrays of objects, which bodies are; on memory and types, which may have other reasons; and
+# Python's "'X' object has no attribute", which looks like the first kind and is none.
 _OF_OBJECTS = re.compile(
     rf"{WORDS}|Refusal|\bobjects?\b|Object arrays|dtype\('O'\)|'O'|holds references|of references|has no callable|safely coerced"
     r"|structured|'tuple'|[Vv]oid|'\w+Node'|from \w+Node to"
@@ -35,15 +35,15 @@ _OF_PYTHON = re.compile(r"'(?!Refusal)[\w.]+' objects?\b")
 
 
 class EscapeError(TypeError):
-    """The numbers of a node were asked for by code that does not know of its graph; a derivative would have been lost."""
+    """Code that does not know of the graph asked for the numbers of a node; a derivative would have been lost."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
 
-    place: tuple[Any, int] | None = None  # where the user's code was, which C code may tell by an error of its own
+    place: tuple[Any, int] | None = None  # the user's code and instruction, by which an error that C code raises instead is known
 
 
 class Refusal:
-    """The one element of all hollow arrays: it raises an EscapeError whatever is done with it."""
+    """The one element of all hollow bodies. What is asked of it raises an EscapeError, but for casts that `copies` follows."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ def _refusing(name: str) -> Callable[..., Any]:
     return method
 
 
-# What NumPy's loops over objects, casts and comparisons, and C code ask an object for.
+# The special methods that an object is asked for by C code and by NumPy's loops, casts and comparisons.
 _SPECIAL = (
     "float int complex index bool hash add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod "
     "pow rpow matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift lt le gt ge eq ne "
@@ -75,7 +75,7 @@ for _name in ("real", "imag"):
 
 
 def _number(self: Refusal) -> Any:
-    """The number of an element, for a cast that will find its history again (see `copies`)."""
+    """A NaN that names the node, where NumPy's own cast asks (see `copies`); else raises."""
     frame = frame_up(1)
     if frame.f_code.co_filename == __file__:
         frame = frame_up(2)
@@ -92,7 +92,10 @@ keep_for_ever(REFUSAL)
 
 
 def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
-    """The error for a number of a node, in words if it is known which, that was asked for by C code, which a frame called."""
+    """The error for C code, called by a frame, that asks for a node's number; `which` is the node in words, where it is known.
+
+    It is entered into the log of the context, or into all logs if the thread has none of its own.
+    """
     frames = list(outwards(frame))
     error = EscapeError(message(frames, which))
     if frames:
@@ -106,7 +109,7 @@ def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
 
 
 def caught(refusals: list[EscapeError]) -> None:
-    """Warn of refusals to code that caught the error and went on."""
+    """Warn, when a context is left, of refusals whose error was caught, after which code went on."""
     place = source_lines.users_frame(2)
     source_lines.warn_at(
         place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}"
@@ -122,14 +125,14 @@ class Log(list["EscapeError"]):
 
 
 MINE: ContextVar[Log | None] = layered("refusals", None)
-# Those of all contexts that are open, in all threads. What an interrupt keeps from being closed goes when it is dropped.
+# The logs of all open contexts, in all threads. They are weak, so that one whose closing an interrupt prevented vanishes as well.
 LOGS: set[weakref.ref[Log]] = set()
 
 
 def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
-    """The error in our words, if it came of the body of a node; None if it is one of ours already, or has other reasons.
+    """An EscapeError for an error that came of a hollow body; None if it is one already, or has another cause.
 
-    The log is of the refusals there were: C code may have made an error of its own of one.
+    `log` holds the refusals there were: C code may have put an error of its own in the place of one.
     """
     if isinstance(error, EscapeError):
         return None
@@ -195,7 +198,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _trace_of(error: BaseException) -> list[TracebackType]:
-    """Where an error came through, the innermost first, up to where it is caught."""
+    """The traceback of an error, the innermost entry first, up to where it is caught."""
     found, trace = [], error.__traceback__
     while trace is not None:
         found.append(trace)
@@ -204,12 +207,12 @@ def _trace_of(error: BaseException) -> list[TracebackType]:
 
 
 def _holds_body(value: Any) -> bool:
-    """Whether a variable is a node, or what is left of one."""
+    """Whether a value is a node, a part or copy of a body, or the refusal itself."""
     if isinstance(value, np.ndarray):
         return hasattr(value, "plain") or is_body(value)
     return value is REFUSAL
 
 
 def _plain_view(array: Any) -> Any:
-    """An array as no subclass, so that a node shows what it is and not what it stands for."""
+    """An array as a plain one: of a hollow node this shows the body, not the value."""
     return np.ndarray.view(array, np.ndarray)

@@ -1,8 +1,8 @@
 """The one place that looks at Python's interpreter: the user's line, and what the instruction at work in a frame does.
 
-A conversion such as ``__float__`` is told nothing of who asks. Two questions about the frame that asks tell what to do with
-the number: does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? Their tests
-hold the answers on every Python.
+A conversion such as ``__float__`` is not told who asks. Two questions about the calling frame decide whether the number is given:
+does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? Tests hold the answers on
+every Python.
 """
 
 from . import source_lines

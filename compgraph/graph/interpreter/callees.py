@@ -1,8 +1,8 @@
 """Which callable the instruction at work in a frame calls, and with what: read off positions in the source.
 
-Instructions differ from one Python to the next, so what can be told by positions (which line and column of the source an
-instruction stands for; the source itself is not needed) is told by them. Answers are found once for each instruction; where
-one cannot be told, that is the answer.
+Instructions differ from one Python to the next; positions (the lines and columns of the source that an instruction stands for)
+differ less, so they are used where they suffice. The source itself is not needed. An answer is found once for each instruction;
+where it cannot be found, it is `unknown`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _arguments = Remembered()
 
 
 class _Path(NamedTuple):
-    """How the callable of a call was reached: a name, and attributes of what it stands for."""
+    """How a callable was reached: the opcode that loaded a name, the name, and the attributes then taken: ``np.linalg.norm``."""
 
     opcode: int
     name: str
@@ -60,8 +60,8 @@ class _Path(NamedTuple):
 def callee(frame: FrameType) -> Any:
     """The callable that a frame is calling, where that is written as a name or as attributes of one.
 
-    What is asked for is what the name stands for *now*. Where the call's own arguments assign to the name (``f(f := g)``),
-    the answer is `unknown`; a function called for an argument that binds a global name or an attribute anew is not seen.
+    The answer is what the name stands for *now*. Where the call's own arguments assign to the name (``f(f := g)``), it is
+    `unknown`. A function that is called for an argument and rebinds a global name or an attribute is not noticed.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def callee(frame: FrameType) -> Any:
     Returns
     -------
     callable or None or unknown
-        None where the frame is at no call: an operator, a subscript, a loop. `unknown` where it is, but of what cannot be
-        told: a call of a result, of an element, of what a property gives; code without positions (``-X no_debug_ranges``).
+        None where the frame is at no call: an operator, a subscript, a loop. `unknown` where it is at a call, but not of a name:
+        of a result, an element, what a property gives; and in code without positions (``-X no_debug_ranges``).
 
     Examples
     --------
@@ -91,21 +91,21 @@ def callee(frame: FrameType) -> Any:
     found = _called(frame)
     if found is None or found is unknown:
         return found
-    # Had it been written in Python, its own frame would be at work: the name must have been bound anew.
+    # If a Python function were called, its frame would be running, not this one: the name must have been rebound.
     is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
     return unknown if is_python or not callable(found) else found
 
 
 def is_calling(frame: FrameType, function: Any) -> bool:
-    """Whether a frame is calling a function of Python's by name, and not code in C that calls the function.
+    """Whether a frame is calling `function`, written in Python, by its name, and not C code that calls it in turn.
 
-    False too where it cannot be told.
+    False also where that cannot be told.
     """
     return _called(frame) is function
 
 
 def _called(frame: FrameType) -> Any:
-    """What the callable of the call that a frame is at stands for now; None where it is at no call, unknown if it is not told."""
+    """What the name that a frame is calling stands for now; None where it is at no call, `unknown` if that cannot be told."""
     code, at = frame.f_code, frame.f_lasti
     known = _callees.get((id(code), at))
     path = known[1] if known is not None else _callees.put(code, at, _path(code, at))
@@ -118,7 +118,7 @@ def _called(frame: FrameType) -> Any:
 
 
 def method_called(frame: FrameType) -> str | None:
-    """The name of the attribute that a frame is calling, of whatever it is one; None where it calls none.
+    """The name of the attribute that a frame is calling, whatever it is an attribute of; None where it calls none.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
     name, span = first.argval[0] if is_two else first.argval, span_of(first)
     if span is None or not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
         return unknown
-    # What holds the name's span is an expression of which it is a part; a jump is a choice between arguments.
+    # An instruction whose span contains the name's is a larger expression (``f(x + 1)``); a jump chooses between two arguments.
     holding = [s for i in rest[:-1] if (s := span_of(i)) is not None and s[0] <= span[0] and span[1] <= s[1]]
     whole = span_of(instructions[call])
     if any(s != whole for s in holding) or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
@@ -190,9 +190,9 @@ def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
 
 
 def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | None:
-    """Which instruction before a call leaves the callable on the stack: the last whose expression begins where the call does.
+    """Which instruction before a call leaves the callable on the stack: the last whose span begins where the call's does.
 
-    All instructions of a call's expression stand in one piece, the callable's first, and then those of the arguments.
+    The instructions of a call stand together: first those of the callable, then those of the arguments.
     """
     call, following = span_of(instructions[at]), None
     for k in range(at - 1, -1, -1):
@@ -201,19 +201,19 @@ def _pushes_callable(instructions: Sequence[dis.Instruction], at: int) -> int | 
         if span is None or call is None:
             return None
         if i.opname == "KW_NAMES" or (i.opname == "LOAD_CONST" and span[0] == call[0]):
-            continue  # the names of keywords, which have the span of a method that is called with them
-        if not (call[0] <= span[0] and span[1] <= call[1]):  # out of the expression, and no such instruction
+            continue  # it loads the names of keywords, and may have the span of the method that is called with them
+        if not (call[0] <= span[0] and span[1] <= call[1]):  # before the call's first instruction: none was found
             is_merged = following is not None and following.opname == "PUSH_NULL" and _loads_second(i)
             return k if is_merged else None
         if span[0] == call[0] and span[1] < call[1] and i.opname != "PUSH_NULL":
-            # An attribute on a line of its own begins there, so it may still be taken of what this instruction gives.
+            # An attribute written on a line of its own has a span that begins there, so the next one may belong to the callable.
             return None if following is not None and following.opcode in ATTRIBUTES else k
         following = i
     return None
 
 
 def _reached(instructions: Sequence[dis.Instruction], k: int) -> _Path | None:
-    """The path whose last step is an instruction; None where it is no chain of attributes from a name."""
+    """The path that ends with instruction `k`; None if that is no chain of attributes of a name."""
     attributes: list[str] = []
     while instructions[k].opcode in ATTRIBUTES and not instructions[k].is_jump_target and k:
         attributes.append(instructions[k].argval)
@@ -227,7 +227,7 @@ def _reached(instructions: Sequence[dis.Instruction], k: int) -> _Path | None:
 
 
 def _loads_second(i: dis.Instruction) -> bool:
-    """Whether two instructions on local variables were made one, of which the second is a load (from Python 3.13 on)."""
+    """Whether an instruction stands for two on local variables, the second of them a load (from Python 3.13 on)."""
     return isinstance(i.argval, tuple) and len(i.argval) == 2 and i.opname.endswith(("_LOAD_FAST", "_LOAD_FAST_BORROW"))
 
 
@@ -239,10 +239,10 @@ def _stored(i: dis.Instruction) -> tuple[Any, ...]:
 
 
 def _named(frame: FrameType, path: _Path) -> Any:
-    """What a name stands for, by the rule of the instruction that looked it up."""
+    """What a name stands for now, looked up as its instruction does: among locals, globals, builtins."""
     name = path.name
     is_function = bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
-    if path.opcode in _VARIABLES:  # a local variable; of a comprehension in a class or module, locals do not tell
+    if path.opcode in _VARIABLES:  # a local variable; those of a comprehension in a class or module are not in f_locals
         return frame.f_locals.get(name, unknown) if is_function else unknown
     if path.opcode != _GLOBAL:
         found = frame.f_locals.get(name, unknown)
@@ -259,7 +259,7 @@ _SAFE = (
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """An attribute, where reading it once more runs nobody's code: no property, no ``__getattr__``."""
+    """An attribute, if reading it again runs no Python code (no property, no ``__getattr__``); else `unknown`."""
     kind = type(owner)
     if kind is ModuleType:
         return owner.__dict__.get(name, unknown)

@@ -1,7 +1,6 @@
 """What the instruction at work in a frame does, beside calling: it assigns, operates, enters a block, or raises.
 
-Specialised instructions are not among those told apart here: ``co_code`` shows what they were specialised from, instrumented
-ones too.
+Specialised and instrumented instructions need no care here: ``co_code`` shows the ordinary ones that they stand for.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def assigns(frame: FrameType) -> bool:
 
 
 def operates(frame: FrameType) -> bool:
-    """Whether a frame is at a binary operator, as ``"%.2f" % x`` is, and a loop over ``map(math.sin, x)`` is not.
+    """Whether a frame is at a binary operator: at ``"%.2f" % x`` it is, in a loop over ``map(math.sin, x)`` it is not.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def block_entered(frame: FrameType) -> frozenset[int] | None:
 
 @functools.lru_cache(KEPT)
 def _block(code: CodeType, statement: int) -> frozenset[int]:
-    """The instructions of which an error is passed to the end of a ``with`` statement: all that call anything."""
+    """The instructions inside a ``with`` block: those whose errors reach the handler that calls its ``__exit__``."""
     handlers = {}
     for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         handlers.update(dict.fromkeys(range(entry.start, entry.end, 2), entry.target))
@@ -97,7 +96,7 @@ def _block(code: CodeType, statement: int) -> frozenset[int]:
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:
-    """Whether an error that passed an instruction was raised by it: by a ``raise`` written there, not in what it called.
+    """Whether the instruction at which an error passed is itself a ``raise``, and not a call of something that raised.
 
     Examples
     --------

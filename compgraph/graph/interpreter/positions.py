@@ -1,4 +1,4 @@
-"""Which part of the source an instruction stands for, and what was found out about instructions once and for all."""
+"""Which part of the source an instruction stands for, and a store for what was found out about instructions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bisect import bisect_right
 from types import CodeType
 from typing import Any
 
-KEPT = 4096  # instructions of which the answer is remembered
+KEPT = 4096  # instructions whose answers are remembered
 
 _OFFSET = operator.attrgetter("offset")
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -26,10 +26,10 @@ _latest: tuple[CodeType | None, list[dis.Instruction]] = None, []
 
 
 def at_work(code: CodeType, offset: int) -> tuple[list[dis.Instruction], int]:
-    """All instructions, without prefixes to the arguments of others, unless one is jumped to; and which of them is at work.
+    """All instructions of a code object, and the position of the one at work. EXTENDED_ARG is left out unless jumped to.
 
-    An offset may lie behind that of the instruction, in its cache, where a property in Python is called. Those of the
-    latest code are kept, since a long function may convert on many of its lines.
+    `offset` may lie in the instruction's cache, behind its own: so it does while a property written in Python is called. The
+    list of the latest code object is kept, since a long function may convert nodes on many of its lines.
     """
     global _latest
     of, found = _latest
@@ -40,9 +40,9 @@ def at_work(code: CodeType, offset: int) -> tuple[list[dis.Instruction], int]:
 
 
 class Remembered(dict[tuple[int, int], tuple[CodeType, Any]]):
-    """Answers by the identity of a code object, which stays alive here, and the instruction.
+    """Answers by the id of a code object, which is kept alive here, and the instruction.
 
-    Code objects compare by all they hold, so to look them up by value would cost more the longer a function is.
+    Code objects are hashed and compared by content, so a look-up by value would cost more the longer the function is.
     """
 
     def put(self, code: CodeType, instruction: int, answer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Objects that outlive what counts their references."""
+"""Objects that are never freed, however their references are counted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def keep_for_ever(value: Any) -> None:
-    """Let an object outlive code in C that copies pointers to it without counting them, and then counts the copies off.
+    """Keep an object from being freed by C code that copies pointers to it without counting, and later releases the copies.
 
-    From Python 3.12 on an object whose count has its sign set is immortal; before, so many references are added that nobody
-    counts them off. Where the layout of objects is another (builds without the GIL), a list of references must do.
+    From Python 3.12 on the object's count is set to that of immortal ones. Before, more references are added than can ever be
+    released. Where objects are laid out otherwise (builds without the GIL, other interpreters), a list holds many references.
     """
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         _kept.extend([value] * 2**20)

@@ -1,7 +1,6 @@
 """Where in the user's code a node was made.
 
-A node keeps the code object and the instruction that was at work, which costs little; file, line and text are looked up
-when somebody asks.
+A node keeps the code object and the instruction at work, which costs little; file, line and text are looked up when asked for.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-# What lies here is not the user's: the two packages and NumPy; nor are Python's own modules that call functions.
+# Code in these places is not the user's: the two packages, NumPy, and those of Python's modules that call functions for others.
 _OURS = Path(__file__).parents[2]
 _HOMES = tuple(str(home) + os.sep for home in (_OURS, _OURS.with_name("autodiff"), Path(np.__file__).parent))
 _CALLERS = {"functools.py", "contextlib.py"}
 
 
 class _Internal(dict[str, bool]):
-    """Whether a file belongs to the packages or to NumPy; looked up for every node, so found out once."""
+    """Whether a file is internal, as above; looked up for every node, so found out once for each file."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
@@ -36,7 +35,10 @@ internal = _Internal()
 
 
 class _Wrapping(dict[str, bool]):
-    """Whether a file has functions that users call and that call NumPy for them; what rules record gets its line later."""
+    """Whether a file is internal but not of `autodiff`: it may call NumPy for the user, whose line is then further out.
+
+    What the rules of `autodiff` record gets its line afterwards, by `made_for`.
+    """
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = internal[filename] and not filename.startswith(_HOMES[1])
@@ -46,15 +48,15 @@ class _Wrapping(dict[str, bool]):
 wrapping = _Wrapping()
 
 
-frame_up = sys._getframe  # the frame so many calls up from who asks, which is looked up only here
+frame_up = sys._getframe  # frame_up(n): the frame n calls up from the caller; no other module uses sys._getframe
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to the packages or to NumPy."""
+    """Whether a file belongs to the two packages, to NumPy, or to `functools` or `contextlib`."""
     return internal[filename]
 
 
-# What stands in for functions of others there: who asks a node in it asks for a user.
+# Code here stands in for functions of others: when it asks a node, it does so for a user.
 _STANDING_IN = str(_OURS / "interception") + os.sep
 
 
@@ -83,7 +85,7 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def users_frame(depth: int) -> Any:
-    """The innermost frame of the user's code."""
+    """The innermost frame of the user's code, from the one `depth` calls up on; `Nowhere` if there is none."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:  # as `outwards`, but for every operation
         if not internal[frame.f_code.co_filename]:
@@ -93,7 +95,7 @@ def users_frame(depth: int) -> Any:
 
 
 def described(code: CodeType | str | None, instruction: int) -> str | None:
-    """File, line, function and text of an instruction; None if it is not known. Loaded graphs have the text itself."""
+    """File, line, function and text of an instruction; None if it is not known. In loaded graphs `code` is that text itself."""
     if code is None or isinstance(code, str):
         return code
     positions = list(code.co_positions())
@@ -110,13 +112,13 @@ def line_of(frame: FrameType) -> str | None:
 
 
 def made_at(node: Any) -> None:
-    """Let a node know the user's line at work."""
+    """Enter the user's running line into a node."""
     frame = _users_frame(3)
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
 def made_since(result: Any, tick: int, code: Any, instruction: int, scope: tuple[str, ...] = ()) -> None:
-    """Let all that went into a result since a tick know one line, and scope: that of the call which made them step by step."""
+    """Give all nodes behind a result that are younger than a tick one line and scope: those of the call that made them."""
     queue = list(result) if isinstance(result, (tuple, list)) else [result]
     seen = set(map(id, queue))
     for node in queue:
@@ -130,9 +132,10 @@ def made_since(result: Any, tick: int, code: Any, instruction: int, scope: tuple
 
 
 def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
-    """Let all that went into results know the line of the node they were made for: the last that was reached before.
+    """Give each node behind results, those of a derivative, the line of the node whose rule made it.
 
-    `reached` holds ticks and nodes, in their order; what is older than the first keeps its line.
+    `reached` holds, oldest first, a tick and the node whose rule was called then: nodes up to the next tick are that rule's. What
+    is older than the first tick keeps its line.
     """
     ticks = [tick for tick, _ in reached]
     first = ticks[0]
@@ -153,7 +156,7 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
 
 
 def warn_at(frame: Any, message: str) -> None:
-    """Warn of something on the line at work in a frame: as Python does, once for each line and text unless told otherwise."""
+    """Warn with a RuntimeWarning on the running line of a frame; as Python does, once for each line and text."""
     if frame.f_code is not None:
         registry = frame.f_globals.setdefault("__warningregistry__", {})
         module = frame.f_globals.get("__name__", "<unknown>")
@@ -161,12 +164,12 @@ def warn_at(frame: Any, message: str) -> None:
 
 
 def users_line() -> tuple[Any, int]:
-    """The user's code and instruction at work; no code while lines are not recorded."""
+    """The user's running code object and instruction; no code object while lines are not recorded."""
     frame = _users_frame(2)
     return frame.f_code, frame.f_lasti
 
 
-# Where the user's code is found: in the commonest case, two calls up; else by a look at the files.
+# How the user's frame is found: `caller` takes one so many calls up as his, `_users_frame` looks at the files of frames.
 caller: Callable[[int], Any] = sys._getframe
 _users_frame: Callable[[int], Any] = users_frame
 

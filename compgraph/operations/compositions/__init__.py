@@ -1,1 +1,1 @@
-"""Functions of NumPy's meaning in recorded steps, for those whose own code would leave the graph on the way."""
+"""NumPy functions written anew in recorded steps, because NumPy's own code would lose the graph."""

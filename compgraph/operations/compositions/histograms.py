@@ -12,13 +12,16 @@ from .tools import as_array, is_node, record_of
 def histogramdd(
     sample: Any, weights: Any = None, *, bins: tuple[Any, ...], range: tuple[Any, ...], density: Any
 ) -> tuple[Any, ...]:
-    """``numpy.histogramdd`` of a table, with bins and a range for each column; the edges follow the bins."""
+    """``numpy.histogramdd`` of a table, with bins and a range for each column: the counts, then the edges of each column.
+
+    This is the form that is recorded: operands first, options by keyword, outputs in one tuple.
+    """
     found, edges = np.histogramdd(sample, bins, range, density, weights)
     return (found, *edges)
 
 
 def _refuse_nodes(option: Any, name: str, function: str) -> None:
-    """Bins and ranges are plain."""
+    """Raise a TypeError if an option is a node or holds one: bins and ranges are plain."""
     if isinstance(option, (list, tuple)):
         for part in option:
             _refuse_nodes(part, name, function)

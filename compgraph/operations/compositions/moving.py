@@ -16,7 +16,7 @@ from .tools import is_node, leaves, record_of, stacked
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Each vector along an axis of its own."""
+    """``numpy.meshgrid``: each vector along an axis of its own."""
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     axes = list(range(len(xi)))
@@ -29,7 +29,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of vectors, of all vectors along an axis."""
+    """``numpy.apply_along_axis``: a function of vectors, applied to each vector along an axis."""
     rows = np.moveaxis(arr, axis, -1)
     shape = rows.shape[:-1]
     if 0 in shape:
@@ -43,7 +43,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    """A function of an array and an axis, one axis after the other."""
+    """``numpy.apply_over_axes``: a function of an array and an axis, applied for one axis after the other."""
     value = a
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
         axis = axis + np.ndim(a) if axis < 0 else axis
@@ -56,24 +56,24 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
 
 
 def nan_to_num(x: Any, **numbers: Any) -> Any:
-    """``numpy.nan_to_num``, which never writes into `x`."""
+    """``numpy.nan_to_num`` as it is recorded: without ``copy=False``, which would write into `x`."""
     return np.nan_to_num(x, **numbers)
 
 
 def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Numbers in place of what is not finite."""
+    """``numpy.nan_to_num``: numbers in place of what is not finite; these cannot be nodes."""
     if any(is_node(value) for value in (nan, posinf, neginf)):
         raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
     return record_of(nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
-    """``numpy.pad``, which is recorded with plain options only."""
+    """``numpy.pad`` as it is recorded: its options are plain."""
     return np.pad(array, pad_width, mode, **options)
 
 
 def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
-    """An array with more elements at its ends."""
+    """``numpy.pad``, whose `constant_values` may be nodes: these are chosen by position, the rest is recorded as `pad`."""
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
     nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
@@ -90,7 +90,7 @@ def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803
-    """The powers of a vector as columns, each the one before times the vector."""
+    """``numpy.vander``: the powers of a vector as columns, each the one before times the vector."""
     if np.ndim(x) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     x = x.astype(np.promote_types(x.dtype, int))
@@ -103,7 +103,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
 
 
 def block(arrays: Any) -> Any:
-    """Nested lists of blocks as one array."""
+    """``numpy.block``: nested lists of blocks as one array."""
     depth, inner = 0, arrays
     while isinstance(inner, (list, tuple)):
         if not len(inner):

@@ -1,4 +1,4 @@
-"""Functions put together from pieces: each element goes its own way."""
+"""``numpy.piecewise``, where each element is computed by a function of its own, and ``numpy.kaiser`` of a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(conditions) != len(funclist):
         count = len(conditions)
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
-    result = np.where(False, x, np.zeros_like(x))  # zeros that know x, also if nothing is chosen
+    result = np.where(False, x, np.zeros_like(x))  # zeros that depend on x: a node even if no condition holds
     for condition, function in zip(conditions, funclist, strict=True):
         chosen = x[condition]
         if not callable(function):
@@ -60,7 +60,7 @@ def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> 
 
 
 def _assigned(values: Any, dtype: Any) -> Any:
-    """Values as they become when they are written into an array of a dtype."""
+    """Values converted to a dtype, as by an assignment into an array of it."""
     values = as_array(values) if any(map(is_node, leaves(values))) else values
     if is_node(values):
         return values if values.dtype == dtype else values.astype(dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def _checked(x: Any, y: Any, deg: Any, w: Any) -> None:
-    """Raise what NumPy raises."""
+    """Raise for arguments that do not fit, as ``numpy.polyfit`` does."""
     if deg < 0:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:
@@ -27,7 +27,7 @@ def _checked(x: Any, y: Any, deg: Any, w: Any) -> None:
 
 
 def _as(array: Any, result: Any) -> Any:
-    """A result in the dtype of the array that NumPy writes it into."""
+    """A result in the dtype of `array`, into which NumPy would write it."""
     return result if result.dtype == array.dtype else result.astype(array.dtype, casting="same_kind")
 
 

@@ -70,29 +70,29 @@ def _kept(value: Any) -> Any:
 
 
 def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
-    """A slice of an axis as the positions it means; nodes in a list as one."""
+    """Positions along an axis: those that a slice means, a list with nodes in it as one node, anything else as it is."""
     if isinstance(obj, list) and any(map(is_node, leaves(obj))):
         return stacked(obj)
     return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """``numpy.insert``, which is recorded with positions only."""
+    """``numpy.insert`` as it is recorded: `obj` is positions, no slice."""
     return np.insert(arr, obj, values, axis)
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """``numpy.delete``, which is recorded with positions only."""
+    """``numpy.delete`` as it is recorded: `obj` is positions, no slice."""
     return np.delete(arr, obj, axis)
 
 
 def insert_at(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """An array with values before the places `obj`."""
+    """``numpy.insert``: an array with values put in before the positions `obj`."""
     return record_of(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
 
 
 def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """An array without the elements at the places `obj`."""
+    """``numpy.delete``: an array without the elements at the positions `obj`."""
     obj = _as_positions(obj, arr, axis)
     return record_of(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
 
@@ -109,9 +109,9 @@ def sort_complex(a: Any) -> Any:
 
 
 def unique(ar: Any, sorted: bool = True, **options: Any) -> Any:
-    """``numpy.unique``, of which only the positions are used."""
+    """``numpy.unique`` with ``return_index=True`` as it is recorded, piecewise constant: `unique_values` uses its positions."""
     found = np.unique(ar, return_index=True, **options)
-    if not sorted and len(found) == 2 and options["axis"] is None:  # NumPy has an order of its own
+    if not sorted and len(found) == 2 and options["axis"] is None:  # as NumPy's hash table leaves them
         values = np.unique(ar, equal_nan=options["equal_nan"], sorted=False)
         if values.shape == found[0].shape:
             return values, found[1][np.argsort(np.argsort(values, kind="stable"))]
@@ -128,7 +128,7 @@ def unique_values(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """The values that occur, each taken from where it first stands."""
+    """``numpy.unique``: each value that occurs, taken from its first position, through which the derivative passes."""
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
     _, first, *others = record_of(unique, ar, sorted=sorted or return_index, **options)
     values = np.take(ar, first, axis=axis)

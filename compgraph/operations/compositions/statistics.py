@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def sparing(function: Function) -> Function:
-    """The function without ``overwrite_input=``, which would sort the elements of a node."""
+    """The function with ``overwrite_input=True`` refused: it would reorder the elements of a node."""
 
     @functools.wraps(function)
     def spared(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
@@ -33,7 +33,6 @@ def sparing(function: Function) -> Function:
 
 
 # ------------------------------------------------------------------------------------ NumPy's in steps
-# What NumPy does with buffers that it fills, done with operations that are recorded, to the same bits.
 
 
 def _along(x: Any, axis: int, *bounds: int | None) -> Any:
@@ -42,7 +41,7 @@ def _along(x: Any, axis: int, *bounds: int | None) -> Any:
 
 
 def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[Any]:
-    """For each axis a number, or the distances between the points."""
+    """For each axis the distance between its points: one number, or a vector."""
     if not spacing:
         return [1.0] * len(axes)
     if len(spacing) == 1 and np.ndim(spacing[0]) == 0:
@@ -53,7 +52,7 @@ def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[A
 
 
 def _distances(points: Any, length: int) -> Any:
-    """The distances between points on an axis; one number where they are equal and no node knows better."""
+    """The distances between points on an axis; one number if they are plain and all equal."""
     points = np.asanyarray(points)
     if points.ndim == 0:
         return points
@@ -66,7 +65,11 @@ def _distances(points: Any, length: int) -> Any:
 
 
 def _edge(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
-    """The derivative at the first or last of points, by one-sided differences; `points` go from the edge inwards."""
+    """The one-sided difference at an edge, of `order` 1 or 2.
+
+    `points` are the values from the edge inwards, `near` and `far` the distances between them, and `sign` is 1 at the
+    first edge and -1 at the last. Terms are added in NumPy's order, so that the bits are the same.
+    """
     if order == 1:
         return ((points[1] - points[0]) if sign > 0 else (points[0] - points[1])) / near
     if near is far:
@@ -85,7 +88,7 @@ def _edge(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
 
 
 def _slope(f: Any, axis: int, steps: Any, order: int) -> Any:
-    """The differences of `f` along an axis, central but at the edges."""
+    """The derivative of `f` along an axis: central differences inside, one-sided ones of `order` at the edges."""
     count = f.shape[axis]
     if count < order + 1:
         raise ValueError(
@@ -120,7 +123,10 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _rounded_as(x: Any, wanted: Any) -> Any:
-    """`x` with a last digit as NumPy has it by a shorter way (where a node of coordinates has equal distances)."""
+    """`x`, with a constant added that makes its bits NumPy's.
+
+    They differ where coordinates are a node with equal distances: NumPy's formula for these is shorter.
+    """
     return x if np.array_equal(plain_of(x), wanted, equal_nan=True) else x + (wanted - plain_of(x))
 
 

@@ -1,4 +1,4 @@
-"""What compositions share. They know a node by its plain value: the nodes themselves stand above them."""
+"""What compositions share. A node is told by its attribute `opname`, since the room `graph` imports this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def is_node(value: Any) -> bool:
 
 
 def plain_of(value: Any) -> Any:
-    """A value as a plain array, for a decision by its numbers."""
+    """The numbers of a value as a plain array, where only a decision hangs on them: no derivative passes."""
     if is_node(value) and value.carries == "batch":
         value.item()  # which says that it is another for each example, and what to use
     return np.asarray(value.plain if is_node(value) else value)
@@ -29,7 +29,7 @@ def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> A
 
 
 def leaves(value: Any) -> list[Any]:
-    """What stands in lists and tuples, however deep."""
+    """The values in nested lists and tuples, in order."""
     return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (list, tuple)) else [value]
 
 
@@ -39,7 +39,7 @@ def stacked(value: Any) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """A value as an array; a node, or one with nodes in it, as a node."""
+    """A value as an array; a node as it is, nested sequences with nodes in them as one node."""
     if is_node(value):
         return value
     return stacked(value) if any(map(is_node, leaves(value))) else np.asarray(value)

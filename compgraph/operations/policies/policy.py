@@ -1,4 +1,4 @@
-"""The form in which a family of NumPy functions says what is done with each."""
+"""The class `Policy`: what is done with each function of a family of NumPy's."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class Policy:
     Attributes
     ----------
     smooth_ufuncs, piecewise_ufuncs : frozenset of ufunc
-        Ufuncs with a derivative, and those with none but zero.
+        Ufuncs with a derivative, and those whose derivative is zero wherever it exists.
     smooth : mapping
         Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
     packed : tuple
         Functions with a rule that take their operands as one sequence, which comes first.
     piecewise : mapping
-        Functions that are recorded and have no derivative but zero; as `smooth`.
+        As `smooth`, for functions whose derivative is zero wherever it exists; they need no rule.
     composed : frozenset
         Functions whose NumPy implementation, run on nodes, is exact.
     instead : mapping
-        Functions whose NumPy implementation fills buffers or takes its arguments apart, and functions of the same
-        meaning, in recorded steps, that run instead.
+        Functions whose NumPy implementation fills buffers or takes its arguments apart, and for each the function of the
+        same meaning, in recorded steps, that runs instead.
     plain : frozenset
         Functions that ask about an array; their answer is no part of the graph.
     refused : mapping
-        Functions that raise TypeError, and what to use instead.
+        Functions that raise a TypeError, and for each the text that says what to use instead.
     aliases : mapping
         Other names of a function.
     methods : mapping
-        Array methods that are a function with the array as its first argument.
+        Names of array methods, and for each the function that it calls with the array as first argument.
     """
 
     smooth_ufuncs: frozenset[np.ufunc] = frozenset()

@@ -1,4 +1,4 @@
-"""What writes in place, what holds no numbers, and what NumPy does not ask a node about."""
+"""Functions of dates, the rest of the piecewise ones, and functions about which NumPy does not ask a node."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ POLICY = Policy(
     },
 )
 
-# Functions of no arrays, and functions that take the numbers of a node and leave its graph: NumPy asks nobody about
-# them. The second kind is the documented hole; compgraph has array functions of its own where that is meant.
+# NumPy does not ask a node about these: functions of no arrays, and functions that take the numbers of a node and lose its
+# graph. For the second kind compgraph has its own (cg.array, cg.full ...), which the room `interception` lets NumPy's names
+# mean while a function is differentiated.
 UNSEEN: frozenset[Any] = frozenset(
     {
         np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite, np.asmatrix,

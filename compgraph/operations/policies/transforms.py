@@ -36,7 +36,7 @@ POLICY = Policy(
         np.sinc: "x",
         np.i0: "x",
         np.angle: "z",
-        # Their derivatives are those of the functions of the same names.
+        # They share opname and rule with the function of the same name (np.sqrt ...); logn has a rule of its own.
         np.emath.sqrt: "x",
         np.emath.log: "x",
         np.emath.log2: "x",
@@ -47,7 +47,7 @@ POLICY = Policy(
         np.emath.arcsin: "x",
         np.emath.arctanh: "x",
     },
-    # NumPy asks nobody about the first two, and computes with a node as it stands.
+    # The first two run NumPy's own code on the node: it has no dispatch, and divides by the node as it is.
     instead={np.fft.fftfreq: np.fft.fftfreq, np.fft.rfftfreq: np.fft.rfftfreq, np.polyfit: polyfit},
     composed=frozenset({np.fft.rfft2, np.fft.irfft2, np.polyadd, np.polysub, np.logspace}),
 )

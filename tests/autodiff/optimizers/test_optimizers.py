@@ -142,6 +142,7 @@ RULES: dict[str, tuple[Make, Callable[..., Any], str, dict[str, Any]]] = {
 }
 EVERY: dict[str, Make] = {name: case[0] for name, case in RULES.items()} | {
     "controller": partial(StepController, rate=0.01, window=4),
+    "controller of two gradients": partial(StepController, rate=0.01, window=4, inertia="two gradients"),
     "controller accelerating": partial(StepController, rate=0.01, window=4, grow="accelerating"),
     "adam cosine": partial(Adam, rate=WarmUp(Cosine(0.1, 90), 10)),
     "clipped": partial(SGD, rate=0.05, momentum=0.9, clip=partial(clip_by_global_norm, limit=0.5)),
@@ -459,6 +460,7 @@ def test_no_step_inside_a_checkpoint() -> None:
         (partial(StepController, beta=0), "beta"),
         (partial(StepController, window=0), "window"),
         (partial(StepController, grow="always"), "grow is"),
+        (partial(StepController, inertia="none"), "inertia is"),
     ],
 )
 def test_wrong_settings(make: Make, message: str) -> None:

@@ -173,31 +173,38 @@ def test_what_cannot_be_clipped() -> None:
 # ----------------------------------------------------------------------------------- ArrayFlow's step sizes
 
 
-def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: float, m: int, accelerating: bool) -> Any:
+def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: float, m: int, accelerating: bool, two: bool) -> Any:
     """Algorithm 1 line by line: positions and step sizes."""
-    losses, averages, direction, grows = [value(x)] * m, [value(x)] * 4, slope(x), True
+    losses, averages, grows = [value(x)], [value(x)] * 4, True
+    kept = 0 * x if two else slope(x)
     for _ in range(steps):
-        losses = [*losses[1:], value(x)]
-        averages = [*averages[1:], sum(losses) / m]
+        losses.append(value(x))
+        if len(losses) > m:
+            losses.pop(0)
+        averages = [*averages[1:], sum(losses) / len(losses)]
         first = -averages[0] / 3 + 3 * averages[1] / 2 - 3 * averages[2] + 11 * averages[3] / 6
         second = -averages[0] + 4 * averages[1] - 5 * averages[2] + 2 * averages[3]
         if first > 0 and second > 0:
             rate, grows = 0.99 * rate, False
         elif grows and (second if accelerating else first) < 0:
             rate = 1.02 * rate
-        direction = beta * slope(x) + (1 - beta) * direction
+        new = slope(x)
+        direction = beta * new + (1 - beta) * kept
+        kept = new if two else direction
         x = x - rate * direction
         yield x, rate
 
 
+@pytest.mark.parametrize("two", [False, True])
 @pytest.mark.parametrize(("accelerating", "start_rate"), [(False, 1e-3), (True, 0.03)])
-def test_the_algorithm(accelerating: bool, start_rate: float) -> None:
+def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None:
     """On a bowl that is left by too large steps: it grows, then shrinks, and never grows again."""
-    a = np.array([1.0, 30.0])
-    start, settings = np.array([3.0, -2.0]), {"rate": start_rate, "beta": 0.3, "m": 5, "accelerating": accelerating}
-    expected = list(algorithm(start, lambda x: float(np.sum(a * x**2)), lambda x: 2 * a * x, 400, **settings))
+    a, steps = np.array([1.0, 30.0]), 262 if two else 400  # two gradients do not come back
+    start, settings = np.array([3.0, -2.0]), {"rate": start_rate, "beta": 0.3, "m": 5, "accelerating": accelerating, "two": two}
+    expected = list(algorithm(start, lambda x: float(np.sum(a * x**2)), lambda x: 2 * a * x, steps, **settings))
     x = cg.variable(start)
-    optimizer = StepController(x, start_rate, beta=0.3, window=5, grow="accelerating" if accelerating else "falling")
+    grow, inertia = "accelerating" if accelerating else "falling", "two gradients" if two else "average"
+    optimizer = StepController(x, start_rate, beta=0.3, window=5, grow=grow, inertia=inertia)
     for wanted, rate in expected:
         loss = np.sum(a * x**2)
         optimizer.step(gradient(loss), loss)
@@ -241,6 +248,46 @@ def test_the_published_step_size() -> None:
     _, capped, found = fitted("accelerating", np.float32, 1500)
     assert 0.55 < capped < 0.85
     np.testing.assert_allclose(found, [-0.5, 4.0, 3.0], atol=2e-2)
+
+
+@pytest.mark.parametrize("inertia", ["average", "two gradients"])
+@pytest.mark.parametrize("beta", [0.05, 0.3, 0.7])
+def test_how_large_steps_may_be(inertia: str, beta: float) -> None:
+    """Just below the bound in the notes a bowl's bottom is found, just above it the bowl is left."""
+    curvature = 3.0
+    bound = 2 * (2 - beta) / (beta * curvature) if inertia == "average" else 1 / ((1 - beta) * curvature)
+    ends = []
+    for rate in (0.98 * bound, 1.02 * bound):
+        x = cg.variable(1.0)
+        optimizer = StepController(x, rate, beta=beta, inertia=inertia, fixed=True)
+        for _ in range(3000):
+            loss = curvature * x**2 / 2
+            if loss > 1e9:
+                break
+            optimizer.step(gradient(loss), loss)
+        ends.append(abs(float(x)))
+    assert ends[0] < 1e-3
+    assert ends[1] > 1e3
+
+
+def test_inertia_is_momentum_in_other_letters() -> None:
+    """The rate of one is the step of the other times beta, the momentum 1 - beta; only what a first gradient counts differs."""
+    rng, start = np.random.default_rng(0), np.ones(4)
+    controller, momentum = StepController([start.copy()], 0.5, beta=0.02, fixed=True), SGD([start.copy()], 0.01, 0.98)
+    for slope in [np.zeros(4), *rng.normal(size=(50, 4))]:
+        controller.step([slope], 0.0)
+        momentum.step([slope])
+    np.testing.assert_allclose(controller.parameters[0], momentum.parameters[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
+def test_an_even_loss_changes_no_step(loss: Any) -> None:
+    """What rounding leaves of the differences of equal averages neither grows a step nor ends its growth."""
+    optimizer = StepController([0.0], 1.0)
+    for _ in range(5):
+        optimizer.step([0.0], loss)
+    assert set(optimizer.history.rate) == {1.0}
+    assert optimizer.growing
 
 
 def test_a_loss_that_only_rises() -> None:

@@ -502,6 +502,99 @@ def test_debug_looks_at_runs() -> None:
             executor.run({x: np.zeros(2)})
 
 
+def two_layers() -> tuple[Any, ...]:
+    x, w, v = cg.placeholder((None, 3), name="x"), cg.variable(np.arange(6.0).reshape(3, 2) / 9, "w"), cg.variable(np.eye(2), "v")
+    hidden = np.tanh(x @ w)
+    return x, w, v, hidden, np.mean((hidden @ v) ** 2)
+
+
+def test_an_adjoint_is_fed_like_any_node() -> None:
+    """In another shape too, with what follows from it and what it does not depend on, and derivatives through it."""
+    x, w, v, hidden, out = two_layers()
+    dh, dv = gradients(out, [hidden, v])
+    given = np.random.default_rng(0).normal(size=(5, 2))
+    run = cg.Executor([dh * 2, np.mean(dh), np.sum(np.var(dh, axis=0))]).run
+    for feed in ({dh: given}, {dh: given, x: np.ones((5, 3))}):
+        doubled, mean, spread = run(feed)
+        assert np.array_equal(doubled, given * 2)
+        assert np.allclose([mean, spread], [given.mean(), given.var(axis=0).sum()], rtol=1e-14)
+    (second,) = gradients(np.sum(dh * dh), [v])
+    found = cg.Executor(second).run({x: np.ones((5, 3)), dh: given})
+    values = hidden_values = np.tanh(np.ones((5, 3)) @ w.value)
+    # of sum(dh * dh) with dh = 2 / 10 * hidden v v', where dh was fed
+    outer = 2 * given * 2 / values.size
+    assert np.allclose(found, hidden_values.T @ outer @ v.value + outer.T @ hidden_values @ v.value, rtol=1e-12)
+    assert np.allclose(cg.Executor(dv).run({x: np.ones((5, 3))}), 2 / values.size * values.T @ values @ v.value)
+
+
+def test_derivatives_asked_for_together_are_not_derived_where_one_is_needed() -> None:
+    """The one may be had of less than the others: here of the second layer's input, of which the first layer's knows nothing."""
+    x, w, v, hidden, out = two_layers()
+    values = np.random.default_rng(0).normal(size=(5, 2))
+    together, alone = gradients(out, [w, x, v])[2], gradients(out, [v])[0]
+    feed = {hidden: values}
+    assert np.array_equal(cg.Executor(together).run(feed), cg.Executor(alone).run(feed))
+    assert np.allclose(cg.Executor(together).run(feed), 2 / values.size * values.T @ values @ v.value, rtol=1e-14)
+    for several in ([w, x, v], [w]):  # that of the first layer's weights is of its input, which is not guessed
+        with pytest.raises(ValueError, match="no value was fed for the placeholder 'x'"):
+            cg.Executor(gradients(out, several)[0]).run({hidden: values[:2]})
+
+
+def test_unused_derivatives_run_again() -> None:
+    x, _w, v, _hidden, out = two_layers()
+    other = cg.variable([1.0, 2.0], "other")
+    dv, zero = gradients(out, [v, other], unused="zero")
+    feed = {x: np.ones((4, 3))}
+    for executor in (cg.Executor([dv, zero]), pickle.loads(pickle.dumps(cg.Executor([dv, zero])))):
+        found = executor.run({"x": feed[x]})
+        assert np.array_equal(found[0], cg.Executor(gradients(out, [v])).run(feed)[0])
+        assert np.array_equal(found[1], [0.0, 0.0])
+    with pytest.raises(ValueError, match="does not depend on the variable 'other'"):
+        gradients(out, [v, other])
+    with pytest.raises(ValueError, match="unused is 'raise' or 'zero'"):
+        gradients(out, [v, other], unused="none")
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_a_copy_is_made_again(copied: Any) -> None:
+    """It has the settings and the nodes, and programs of its own."""
+    x, w = cg.placeholder((None,), name="x"), cg.variable(2.0, "w")
+    executor = cg.Executor([np.exp(x * w), *gradients(cg.sum(x * w), [w])], fuse=True)
+    feed = {"x": np.linspace(0, 1, 5)}
+    expected = executor.run(feed)
+    made = copied(executor)
+    assert made is not executor
+    assert all(np.array_equal(a, b) for a, b in zip(made.run(feed), expected, strict=True))
+    assert np.array_equal(copied(made).run(feed)[1], expected[1])
+    single = copied(cg.Executor(x * w))
+    assert np.array_equal(single.run(feed), feed["x"] * 2)
+    with pytest.raises(ValueError, match="no value was fed for the placeholder 'x'"):
+        made.run()
+
+
+def test_what_python_decided_is_not_left_behind() -> None:
+    """A copy elsewhere could not ask again, and would run on where this one raises."""
+    x = cg.placeholder((None,), name="x", example=np.ones(3))
+    n = x.shape[0]
+    executor = cg.Executor(cg.sum(x) / n if cg.sum(x) > 0 else -x)
+    for away in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(
+            TypeError, match=r"what Python decided while its graph was recorded.*\.shape\[0\].*make the Executor there"
+        ):
+            away(executor)
+    with pytest.raises(GuardError):
+        copy.copy(executor).run({"x": -np.ones(3)})
+
+
+def test_a_copy_remembers_what_left_the_graph() -> None:
+    x = cg.variable(2.0, "x")
+    y = x * float(x)
+    with pytest.warns(RuntimeWarning, match="numbers left the graph"):
+        executor = cg.Executor(y)
+    assert executor.escapes
+    assert pickle.loads(pickle.dumps(executor)).escapes[: len(executor.escapes)] == executor.escapes  # and no further warning
+
+
 def test_what_an_executor_refuses() -> None:
     x = cg.variable(1.0, "x")
     executor = cg.Executor(x * 2)
@@ -512,6 +605,3 @@ def test_what_an_executor_refuses() -> None:
         cg.Executor([])
     with pytest.raises(TypeError, match="a mapping of nodes or names to values, not a list"):
         executor.run([1.0])  # type: ignore[arg-type]
-    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="Pickle its nodes"):
-            copied(executor)

@@ -441,8 +441,6 @@ def _may_be_interrupted(program: Any) -> Callable[[CodeType], bool]:
     """Of which code an instruction may be interrupted: ours, and the program's."""
 
     def within(code: CodeType) -> bool:
-        if code.co_filename.endswith("patched_numpy.py") and code.co_name in ("_patch", "_restore"):
-            return False  # a lock is left in C: a signal cannot do what would be done here
         if code.co_name == "<genexpr>":
             return False  # it may run once more to be closed, by a finalizer, where errors are lost
         return code.co_filename.startswith(OURS) or code is program.__code__

@@ -1,0 +1,328 @@
+"""`DataParallel`: the mean of a loss over a batch whose rows are shared among machines."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from distributed import Client
+from tqdm import tqdm
+
+from compgraph.graph import INERT, Node, as_operands, to_plain
+from compgraph.graph.context import apart, is_recording
+
+from ..arguments import as_argument, flatten, unflatten
+from .parallel import (
+    Failed,
+    Kept,
+    Log,
+    Machine,
+    Machines,
+    Request,
+    Rows,
+    Share,
+    Step,
+    assembled,
+    both_at,
+    cuts,
+    mean_at,
+    packed,
+    process,
+)
+
+HERE = "here"
+T = TypeVar("T")
+
+
+class MachineInfo(NamedTuple):
+    """A machine as `DataParallel.machines` shows it.
+
+    Attributes
+    ----------
+    address, name : str
+        Where it stands, and what its cluster calls it.
+    speed : float or None
+        Rows a second, once it was measured.
+    is_free : bool
+        Whether it has answered all that it was asked.
+    """
+
+    address: str
+    name: str
+    speed: float | None
+    is_free: bool
+
+
+class DataParallel:
+    """The mean of a loss over the rows of a batch, computed by all machines of a cluster.
+
+    Each machine has the loss and computes its gradient for some of the rows; the parameters live with the client and travel
+    with each step. The result has the same bits whatever the number of machines, their speed, and which of them fell.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(params, *batch)``: the mean over the rows it is given, a real scalar. The parameters nest in any way; every
+        array of the batch has the rows along its first axis. It is sent to the machines once, as it is now.
+    client : distributed.Client, optional
+        Of the cluster, best made with ``direct_to_workers=True``. Without one the loss is computed here, with the same bits.
+    grains : int
+        Into so many pieces a batch is cut; it decides the bits, and the smallest share there is. More machines than grains
+        are of no use.
+    patience : float
+        A machine that takes so many times as long as its speed lets expect, and half a second at least, is overtaken: others,
+        if they wait for work, compute its rows too.
+    wait : float
+        For how many seconds there may be no machine, or no sign of life of any.
+
+    Attributes
+    ----------
+    machines : list of MachineInfo
+        Who is there.
+    log : Log
+        Who computed which rows, when, and what went wrong: a table, and ``log.plot()`` a picture.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of no use; when called: if the arrays of the batch have no rows, or not equally many.
+    TimeoutError
+        When called: if there is no machine for `wait` seconds.
+    ConnectionError
+        When called: if the scheduler does not answer. As with every error, the parameters are as they were.
+
+    Notes
+    -----
+    The bits are the same where processors and libraries are of the same kind, with as many threads. A loss that draws random
+    numbers, or remembers earlier calls, is not the same function twice: give such numbers as arrays of the batch.
+
+    Called with nodes it is one node of the graph, which has derivatives of every order, in both modes, by the parameters (not
+    by the batch, nor by nodes that the loss uses from outside, which raise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def loss(params, x, y):
+    ...     return np.mean((x @ params["w"] - y) ** 2)
+    >>> x, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 5.0])
+    >>> mean = DataParallel(loss)  # with a client: DataParallel(loss, client)
+    >>> value, slope = mean.value_and_grad({"w": np.ones(1)}, x, y)
+    >>> print(round(float(value), 6), slope["w"])
+    1.333333 [-4.]
+    """
+
+    def __init__(
+        self, loss: Callable[..., Any], client: Client | None = None, *, grains: int = 16, patience: float = 3.0,
+        wait: float = 60.0,
+    ) -> None:  # fmt: skip
+        _check(loss, client, grains, patience, wait)
+        self.grains, self.patience, self.wait = grains, patience, wait
+        self.log = Log()
+        self._client, self._loss = client, loss
+        self._step = itertools.count()
+        self._one_at_a_time = threading.Lock()
+        self._kept: dict[str, np.ndarray[Any, Any]] = {}
+        self._value = np.nan
+        self._machines = None if client is None else Machines(client, packed(loss), process(), self._kept, self.log)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("DataParallel holds the connection to its cluster and is not pickled; make one where it is used")
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def __call__(self, params: Any, *batch: Any) -> Any:
+        """The mean of the loss over all rows; a node, if the parameters hold nodes."""
+        return self._asking(params, batch, lambda ask, leaves, _: mean_at(ask, leaves), lambda value, _: value, False)
+
+    def value_and_grad(self, params: Any, *batch: Any) -> tuple[Any, Any]:
+        """The mean of the loss over all rows, and its gradient.
+
+        Parameters
+        ----------
+        params : array, or arrays nested in any way
+            Where.
+        *batch : array, or what `put` returned, or such nested
+            The data; each has the rows along its first axis.
+
+        Returns
+        -------
+        value : scalar
+            The mean.
+        gradient
+            As the parameters nest.
+        """
+
+        def recorded(ask: Any, leaves: Sequence[Any], structure: Any) -> Any:
+            value, slopes = both_at(ask, leaves)
+            return value, unflatten(structure, slopes)
+
+        found: tuple[Any, Any] = self._asking(params, batch, recorded, lambda *found: found, True)
+        return found
+
+    def _asking(self, params: Any, batch: Sequence[Any], recorded: Any, plain: Any, slopes: bool) -> Any:
+        """What `recorded` makes of nodes, or `plain` of the value and the gradient."""
+        given, structure = flatten(params)
+        if not given:
+            raise TypeError(f"DataParallel: the parameters, {params!r}, hold no array")
+        leaves = as_operands(tuple([as_argument(x, "DataParallel: a parameter") for x in given]))
+        rows = Rows(batch)
+        trees = _tree(structure), _tree(rows.structure)
+
+        if is_node := any(map(_is_followed, leaves)):
+            if any(x.dtype.kind == "c" for x in leaves):
+                raise TypeError("DataParallel: complex parameters are no nodes here; give real and imaginary parts as two arrays")
+            rows = rows.fixed()  # which derivatives of the second order ask about again
+
+        def ask(order: int, leaves: Sequence[Any], slopes: bool) -> tuple[Any, list[Any]]:
+            return self._mean(Request(order, slopes, *trees, [np.asarray(to_plain(x)) for x in leaves]), rows)
+
+        if is_node:
+            return recorded(ask, leaves, structure)
+        value, found = ask(0, leaves, slopes)
+        return plain(value, unflatten(structure, found) if slopes else None)
+
+    # --------------------------------------------------------------------------------------------------- one step
+
+    def _mean(self, request: Request, rows: Rows) -> tuple[Any, list[Any]]:
+        """The mean over all rows, and its gradient, on plain arrays."""
+        bounds = cuts(rows.count, self.grains)
+        count = len(bounds) - 1
+        if rows.keys - set(self._kept):
+            raise ValueError("DataParallel: an array of the batch was left with another object's machines; use `put` of this one")
+        with self._one_at_a_time:
+            if self._machines is None:
+                parts, dtype = self._computed_here(next(self._step), request, rows, bounds)
+            else:
+                parts, dtype = self._computed_there(next(self._step), request, rows, bounds)
+        total, *sums = assembled(parts, (0, count))
+        value = np.asarray(total / rows.count).astype(dtype)[()]
+        self._value = float(value)
+        return value, [np.asarray(s / rows.count).astype(s.dtype, copy=False)[()] for s in sums]
+
+    def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
+        begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
+        answer = apart(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
+        fault = "error" if isinstance(answer, Failed) else ""
+        self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
+        if isinstance(answer, Failed):
+            raise answer.raised("this machine")
+        return answer.sums, answer.dtype
+
+    def _computed_there(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
+        machines: Any = self._machines
+
+        async def run() -> Any:
+            machines.begin(step)
+            taken = Step(machines, request, rows.pieces, bounds, self.patience, self.wait)
+            await taken.run()
+            return taken
+
+        taken = self._sync(run)
+        if taken.failed is not None:
+            address, failed = taken.failed
+            raise failed.raised(address)
+        for category, text in dict.fromkeys(taken.warned):
+            warnings.warn(text, category, stacklevel=6)
+        return taken.parts, taken.dtype
+
+    def _sync(self, run: Callable[[], Any]) -> Any:
+        """Run on the client's loop, where all that concerns machines is done."""
+        client: Any = self._client
+        if client.asynchronous or client.status == "closed":
+            raise ConnectionError("DataParallel: the client is closed, or asynchronous; give one that is neither")
+        return client.sync(run)
+
+    # ------------------------------------------------------------------------------------------------- machines
+
+    def put(self, *arrays: Any) -> Any:
+        """Leave arrays with all machines, once; those that come later are given them too.
+
+        Parameters
+        ----------
+        *arrays : array
+            With the rows along the first axis. The client keeps a copy.
+
+        Returns
+        -------
+        Kept, or tuple of Kept
+            What is given in place of the arrays of a batch: as it is, or indexed by rows (``x[rows]``), which travel in place
+            of the data. When nobody refers to it any more, the machines forget the array.
+        """
+        if not arrays:
+            raise TypeError("put: no arrays were given")
+        made = [x if isinstance(x, Kept) else self._keep(np.array(x, order="C")) for x in Rows(arrays).leaves]
+        if self._machines is not None:
+            self._sync(self._machines.give)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
+        """What stands for an array, which is kept as long as that is referred to."""
+        made = Kept(uuid.uuid4().hex, array)
+        self._kept[made.key] = array
+        weakref.finalize(made, self._kept.pop, made.key, None)
+        return made
+
+    @property
+    def machines(self) -> list[MachineInfo]:
+        """Who is there now."""
+        if self._machines is None:
+            return [MachineInfo(HERE, HERE, None, True)]
+        self._sync(self._machines.look)
+        return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._machines.members.values()]
+
+    def steps(self, batches: Iterable[T], **options: Any) -> Iterator[T]:
+        """Go through batches with a bar that shows the last loss, the steps in a second, and the number of machines.
+
+        Parameters
+        ----------
+        batches : iterable
+            What is handed on, one for each step.
+        **options
+            Of `tqdm.tqdm`: ``total``, ``desc``, ``disable`` and so on.
+        """
+        with tqdm(batches, **{"unit": "step", "desc": "Training", **options}) as bar:
+            for batch in bar:
+                yield batch
+                count = 1 if self._machines is None else len(self._machines.members)
+                bar.set_postfix(loss=f"{self._value:.4g}", machines=count, refresh=False)
+
+    def close(self) -> None:
+        """Let the machines go; the cluster and the client stay."""
+        if self._client is not None and self._machines is not None and self._client.status != "closed":
+            self._sync(self._machines.release)
+
+    def __enter__(self) -> DataParallel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _is_followed(x: Any) -> bool:
+    """Whether something of a leaf is to be kept beside its numbers: its graph, or a tangent, which no graph is needed for."""
+    return isinstance(x, Node) and x.__class__ not in INERT and (is_recording() or bool(x.level))
+
+
+def _tree(structure: Any) -> bytes:
+    """A structure as it is sent: types that were not seen there before are met as they are unpickled."""
+    return packed(unflatten(structure, range(structure.num_leaves)))
+
+
+def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
+    """Refuse what is of no use."""
+    if not callable(loss):
+        raise TypeError(f"DataParallel: the loss is a function (params, *batch), not {loss!r}")
+    if client is not None and not isinstance(client, Client):
+        raise TypeError(f"DataParallel: the client is a dask.distributed.Client, not {type(client).__name__}")
+    if client is not None and client.asynchronous:
+        raise TypeError("DataParallel: the client is asynchronous; it would have to be awaited. Make one that is not")
+    if not isinstance(grains, (int, np.integer)) or isinstance(grains, bool) or grains < 1:
+        raise ValueError(f"DataParallel: grains is a whole number, at least 1, not {grains!r}")
+    if not patience > 0 or not wait > 0:
+        raise ValueError(f"DataParallel: patience and wait are positive, not {patience!r} and {wait!r}")

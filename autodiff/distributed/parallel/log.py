@@ -1,0 +1,199 @@
+"""Who computed what, and when, and what went wrong: as records, a table, and a picture."""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+KEPT = 100_000
+SHOWN = 20
+LEAST_SHOWN = 0.02  # of the width of a picture
+_BLUES, _RED, _GREEN, _GREY = ("#2b6cb0", "#90b8de"), "#c53030", "#2f855a", "#718096"
+
+_MARKS = {"joined": ("^", _GREEN), "lost": ("X", _RED), "overtaken": ("D", _GREY)}
+_SAID = ("comes", "falls", "is silent")
+
+
+class Record(NamedTuple):
+    """What one machine did in one step, or what happened to it.
+
+    Attributes
+    ----------
+    step : int
+        The number of the step.
+    machine : str
+        Where it stands.
+    rows : range
+        Which rows of the batch; none if only something happened.
+    begin, end : float
+        In seconds since the log began.
+    fault : str
+        What went wrong, or "" if nothing.
+    """
+
+    step: int
+    machine: str
+    rows: range
+    begin: float
+    end: float
+    fault: str
+
+
+class Log:
+    """The last records of what machines did, oldest first; it is shown as a table, and drawn by `plot`."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._records: deque[Record] = deque(maxlen=KEPT)
+        self._adding = threading.Lock()
+        self._count = 0
+
+    def now(self) -> float:
+        """Seconds since the log began."""
+        return time.monotonic() - self._start
+
+    def add(self, step: int, machine: str, rows: range, begin: float, end: float, fault: str = "") -> None:
+        """Note what a machine did."""
+        with self._adding:
+            self._records.append(Record(step, machine, rows, begin, end, fault))
+            self._count += 1
+
+    def note(self, step: int, machine: str, fault: str) -> None:
+        """Note what happened to a machine just now."""
+        now = self.now()
+        self.add(step, machine, range(0), now, now, fault)
+
+    def _all(self) -> list[Record]:
+        with self._adding:
+            return list(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._all())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all()[index]
+
+    @property
+    def faults(self) -> list[Record]:
+        """The records of what went wrong, and of machines that came."""
+        return [r for r in self._all() if r.fault]
+
+    # --------------------------------------------------------------------------------------------------- a table
+
+    def _table(self) -> tuple[list[tuple[str, ...]], str]:
+        """The last records as rows of text, and what is said of the others."""
+        records = self._all()[-SHOWN:]
+        table: list[tuple[str, ...]] = [("step", "machine", "rows", "begin [s]", "took [ms]", "fault")]
+        for r in records:
+            rows = f"{r.rows.start}–{r.rows.stop - 1}" if len(r.rows) else ""
+            took = f"{(r.end - r.begin) * 1000:.1f}" if len(r.rows) else ""
+            table.append((str(r.step), r.machine, rows, f"{r.begin:.3f}", took, r.fault))
+        earlier = self._count - len(records)
+        return table, f"{earlier} earlier" if earlier else ""
+
+    def __str__(self) -> str:
+        table, earlier = self._table()
+        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
+        return "\n".join([lines[0], *([f"... {earlier}"] if earlier else []), *lines[1:]])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table, earlier = self._table()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table[0])
+        body = "".join(_html_row(row) for row in table[1:])
+        caption = f"<caption>{html.escape(earlier)}</caption>" if earlier else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    # -------------------------------------------------------------------------------------------------- a picture
+
+    def plot(self, steps: int | range | None = 20) -> Any:
+        """Draw who computed what, when; needs Matplotlib.
+
+        Parameters
+        ----------
+        steps : int, range or None
+            The last so many steps, or which ones; None for all.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A line for each machine, a bar for each share, of two blues in turn, with its number of rows. Shares that were
+            lost are hatched in red, those that came too late grey; a triangle marks a machine that came, a cross one that
+            fell, a diamond one that was silent for too long.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as missing:
+            raise ImportError('a picture of the log is drawn by Matplotlib: pip install "compgraph[examples]"') from missing
+        records = self._chosen(steps)
+        machines = list(dict.fromkeys(r.machine for r in self._all() if r in records))
+        figure = Figure(figsize=(10, 1.4 + 0.5 * len(machines)), dpi=120, layout="constrained")
+        axes = figure.subplots()
+        begin, end = min((r.begin for r in records), default=0.0), max((r.end for r in records), default=1.0)
+        for r in records:
+            _draw(axes, r, machines.index(r.machine), LEAST_SHOWN * (end - begin))
+        axes.set_yticks(range(len(machines)), machines)
+        axes.set_ylim(len(machines) - 0.4, -0.6)
+        axes.set_xlabel("seconds since the log began")
+        axes.spines[["top", "right"]].set_visible(False)
+        _explain(axes)
+        return figure
+
+    def _chosen(self, steps: int | range | None) -> list[Record]:
+        records = self._all()
+        if isinstance(steps, int):
+            last = max((r.step for r in records), default=0)
+            steps = range(max(last - steps + 1, 0), last + 1)
+        return [r for r in records if steps is None or r.step in steps]
+
+
+def _html_row(row: tuple[str, ...]) -> str:
+    """A row of the table; what went wrong is red."""
+    style = f' style="color: {_RED}"' if row[-1] else ""
+    return f"<tr{style}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+
+
+def _draw(axes: Any, r: Record, line: int, least: float) -> None:
+    """Draw one record; one that took less than `least` seconds has no room for its number of rows."""
+    if not len(r.rows):
+        marker, color = _MARKS.get(r.fault.partition(":")[0], _MARKS["lost"])
+        axes.plot(r.begin, line, marker=marker, color=color, markersize=8, zorder=3)
+        return
+    color = _RED if r.fault.startswith(("lost", "error")) else _GREY if r.fault else _BLUES[r.step % 2]
+    width = r.end - r.begin
+    if r.fault:
+        axes.barh(line, width, left=r.begin, height=0.6, color="white", edgecolor=color, hatch="////")
+    else:
+        axes.barh(line, width, left=r.begin, height=0.6, color=color, edgecolor="white", linewidth=0.8)
+    if width >= least:
+        ink = color if r.fault else "white" if color == _BLUES[0] else "black"
+        box = {"color": "white", "pad": 0.5} if r.fault else None
+        middle = r.begin + width / 2, line
+        axes.annotate(str(len(r.rows)), middle, ha="center", va="center", fontsize=7, color=ink, clip_on=True, bbox=box)
+
+
+def _explain(axes: Any) -> None:
+    """A legend of what may stand in the picture."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    marks = list(zip(_MARKS.values(), _SAID, strict=True))
+    hatched: dict[str, Any] = {"facecolor": "white", "hatch": "////"}
+    axes.legend(
+        handles=[
+            Patch(color=_BLUES[0], label="a share, and its rows"),
+            Patch(edgecolor=_RED, label="lost", **hatched),
+            Patch(edgecolor=_GREY, label="overtaken, late", **hatched),
+            *[Line2D([], [], color=c, marker=m, linestyle="", label=f"a machine {s}") for (m, c), s in marks],
+        ],
+        loc="lower center", bbox_to_anchor=(0.5, 1), ncols=6, fontsize=8, frameon=False,
+    )  # fmt: skip

@@ -1,0 +1,257 @@
+"""What runs on a machine: the loss and its gradient over some grains of a batch.
+
+A machine holds the loss and the data that was left with it. It knows nothing of steps, parameters or other machines, so it may
+be asked the same twice, and whatever it holds can be given to another.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed.protocol import pickle as _pickle
+from tblib import Traceback
+
+from compgraph.graph import INERT, Node, to_plain
+from compgraph.graph.context import recording_on
+
+from ...arguments import flatten, unflatten
+from ...operators import grad, value_and_grad
+from .grains import Run, Sums, folded, nodes_within
+
+_CAUSES = ("\nThe above exception was the direct cause", "\nDuring handling of the above exception")
+Warned = list[tuple[type[Warning], str]]
+pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks travel with their code
+
+
+class Request(NamedTuple):
+    """What is asked of the machines in one step; the rows come beside it.
+
+    Attributes
+    ----------
+    order : int
+        How often the loss is differentiated along directions before: see `along`.
+    slopes : bool
+        Whether the gradient is wanted, or the value alone.
+    parameters, batch : bytes
+        How the parameters and the arrays of the batch nest: trees of the numbers of their leaves, pickled.
+    leaves : list of array
+        The parameters, and the directions.
+    """
+
+    order: int
+    slopes: bool
+    parameters: bytes
+    batch: bytes
+    leaves: list[Any]
+
+
+class Share(NamedTuple):
+    """What one machine is asked. (One named tuple is pickled at once; Dask looks into several arguments one by one.)
+
+    Attributes
+    ----------
+    request : Request
+        For what.
+    pieces : list
+        The rows of each array, or `Part`.
+    bounds : list of int
+        Where all grains begin.
+    run : tuple
+        Which of them these rows are.
+    forget : list of str
+        Arrays that are not needed any more.
+    """
+
+    request: Request
+    pieces: list[Any]
+    bounds: list[int]
+    run: Run
+    forget: list[str]
+
+
+class Part(NamedTuple):
+    """Rows of an array that was left with the machines."""
+
+    key: str
+    rows: Any
+
+
+class Found(NamedTuple):
+    """What a machine found: sums over rows at nodes of the tree, in how many seconds; and what was warned of."""
+
+    sums: dict[Run, Sums]
+    dtype: np.dtype[Any]
+    took: float
+    warned: Warned
+
+
+class Failed(NamedTuple):
+    """An error in the loss: pickled, if it can be, where it was raised, and as text."""
+
+    error: bytes | None
+    place: Traceback
+    text: str
+
+    def raised(self, machine: str) -> BaseException:
+        """The error, to be raised here as it was raised there."""
+        error: BaseException
+        try:
+            error = pickle.loads(self.error) if self.error else RuntimeError(self.text.strip().rpartition("\n")[2])
+        except Exception:
+            error = RuntimeError(self.text.strip().rpartition("\n")[2])
+        error.add_note(f"raised by the loss on {machine}")
+        if any(said in self.text for said in _CAUSES):  # which is not sent with the error
+            error.add_note(self.text)
+        return error.with_traceback(self.place.as_traceback())
+
+
+def packed(thing: Any) -> bytes:
+    """What is sent to other processes for a thing."""
+    sent: bytes = pickle.dumps(thing)
+    return sent
+
+
+def process() -> str:
+    """What tells this process from others, on this machine and elsewhere."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+class Machine:
+    """A loss, and the data that was left with it.
+
+    Parameters
+    ----------
+    loss : callable or bytes
+        The loss, perhaps pickled.
+    owner : str
+        The process that asks. In another one warnings are sent back; in the same they need not be.
+    kept : dict, optional
+        The data, by keys.
+    """
+
+    def __init__(self, loss: Callable[..., Any] | bytes, owner: str, kept: dict[str, np.ndarray] | None = None) -> None:
+        self._loss = loss
+        self._is_apart = process() != owner
+        self._kept = {} if kept is None else kept
+        self._trees: dict[bytes, Any] = {}
+
+    def ready(self) -> Failed | None:
+        """Load the loss, and what it imports."""
+        try:
+            if isinstance(self._loss, bytes):
+                self._loss = pickle.loads(self._loss)
+        except Exception as error:
+            return _failed(error)
+        return None
+
+    def keep(self, key: str, array: np.ndarray) -> None:
+        """Hold an array."""
+        self._kept[key] = array
+
+    def sums(self, share: Share) -> Found | Failed:
+        """The sums over the rows of a run of grains."""
+        for key in share.forget:
+            self._kept.pop(key, None)
+        try:
+            with warnings.catch_warnings(record=True) if self._is_apart else nullcontext() as warned:
+                found = self._sums(share)
+        except BaseException as error:  # whatever the loss raises, even SystemExit, is the caller's
+            return _failed(error)
+        return found._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
+
+    def _sums(self, share: Share) -> Found:
+        start = time.perf_counter()
+        request, pieces, bounds, run, _ = share
+        leaves = [np.array(x, order="C")[()] for x in request.leaves]  # laid out the same, whichever way they came
+        arrays = [self._kept[x.key][x.rows] if isinstance(x, Part) else x for x in pieces]
+        dtypes = []
+
+        def leaf(grain: int) -> Sums:
+            low, high = (bounds[g] - bounds[run[0]] for g in (grain, grain + 1))
+            rows = [np.array(x[low:high], order="C") for x in arrays]
+            value, slopes = self._evaluated(request, leaves, rows)
+            dtypes.append(value.dtype)
+            return [np.multiply(value, high - low, dtype=np.float64), *slopes]
+
+        with recording_on():
+            found = {node: [np.asarray(s) for s in folded(leaf, node)] for node in nodes_within(run, (0, len(bounds) - 1))}
+        return Found(found, dtypes[0], time.perf_counter() - start, [])
+
+    def _evaluated(self, request: Request, leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
+        """The value for some rows, and the gradient of their sum."""
+        count = len(rows[0])
+        parameters, batch = self._structure(request.parameters), unflatten(self._structure(request.batch), rows)
+
+        def loss(leaves: list[Any]) -> Any:
+            return self._loss(unflatten(parameters, leaves), *batch)  # type: ignore[operator]
+
+        def summed(leaves: list[Any]) -> Any:
+            value = f(leaves)
+            return value * count, value
+
+        f = along(loss, request.order)
+        (total, value), slopes = value_and_grad(summed, has_aux=True)(leaves) if request.slopes else ((0, f(leaves)), [])
+        if any(isinstance(x, Node) and x.__class__ not in INERT for x in (total, value, *slopes)):
+            raise TypeError(
+                "DataParallel: the loss uses a node from outside, whose derivative would be lost on the way; give it among the "
+                "parameters, or as numbers (node.value)"
+            )
+        value = np.asarray(to_plain(value))
+        if value.shape or value.dtype.kind != "f":
+            raise ValueError(f"DataParallel: the loss is a real scalar, the mean over the rows it is given, not {value!r}")
+        return value, [to_plain(s) for s in slopes]
+
+    def _structure(self, tree: bytes) -> Any:
+        """The structure of a pickled tree; a machine is asked with the same ones again and again."""
+        if tree not in self._trees:
+            if len(self._trees) > 100:
+                self._trees.clear()
+            self._trees[tree] = flatten(pickle.loads(tree))[1]
+        return self._trees[tree]
+
+
+def along(f: Callable[[list[Any]], Any], order: int) -> Callable[[list[Any]], Any]:
+    """A function differentiated `order` times along directions, which follow the leaves; each doubles their number.
+
+    ``f1(p, v) = sum(grad f(p) * v)``, ``f2(p, v, u, w) = sum(grad f1(p, v) * (u, w))`` and so on. Of a mean over rows it is the
+    mean again, so derivatives of every order are summed as the first is.
+    """
+    if order == 0:
+        return f
+    inner = along(f, order - 1)
+
+    def directional(leaves: list[Any]) -> Any:
+        half = len(leaves) // 2
+        slopes = grad(inner)(leaves[:half])
+        return sum(np.sum(s * v) for s, v in zip(slopes, leaves[half:], strict=True))
+
+    return directional
+
+
+def _failed(error: BaseException) -> Failed:
+    """An error as it is sent, with the lines of the loss alone."""
+    place = error.__traceback__
+    step = place
+    while step is not None and step.tb_next is not None:  # from the first line that is not this module's
+        step = step.tb_next
+        if step.tb_frame.f_code.co_filename != __file__ and not _is_ours(step):
+            place = step
+            break
+    try:
+        sent = pickle.dumps(error.with_traceback(None))
+        pickle.loads(sent)
+    except Exception:
+        sent = None
+    return Failed(sent, Traceback(place), "".join(traceback.format_exception(type(error), error, place)))
+
+
+def _is_ours(step: Any) -> bool:
+    return str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0] in ("autodiff", "compgraph", "optree")

@@ -1,0 +1,139 @@
+"""The rows of a batch: arrays that travel, and what stands for those that were left with the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import INERT, Node, Promotable, to_plain
+
+from ...arguments import flatten, unflatten
+from .machine import Part
+
+
+class Kept:
+    """An array that was left with the machines; indexed by rows, it stands for these.
+
+    It is given in place of an array of the batch: row numbers travel then, and no data.
+
+    Attributes
+    ----------
+    shape, dtype, ndim
+        Of the array, or of the rows.
+    """
+
+    def __init__(self, key: str, array: np.ndarray, rows: Any = None, whole: Kept | None = None) -> None:
+        self.key, self._array = key, array
+        self._whole = whole  # as long as it stands, the machines hold the array
+        self._rows = range(len(array)) if rows is None else rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the rows."""
+        return (len(self._rows), *self._array.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._array.ndim
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Any:
+        raise TypeError("what was left with the machines is indexed by many rows at once, not gone through one by one")
+
+    def __getitem__(self, rows: Any) -> Kept:
+        if isinstance(rows, slice):
+            return Kept(self.key, self._array, self._rows[rows], self._whole or self)
+        index = np.asarray(rows)
+        if index.ndim != 1 or (index.dtype.kind not in "biu" and len(index)):
+            raise IndexError(
+                f"what was left with the machines is indexed by rows: a slice, row numbers or a mask of one axis, not {rows!r}"
+            )
+        if index.dtype.kind != "b":
+            index = index.astype(np.intp)
+        return Kept(self.key, self._array, np.asarray(self._rows)[index], self._whole or self)
+
+    def part(self, first: int, last: int) -> Part:
+        """Some of these rows, as the machines find them."""
+        rows = self._rows[first:last]
+        if isinstance(rows, range):
+            stop = None if rows.stop < 0 else rows.stop
+            rows = slice(rows.start, stop, rows.step) if len(rows) else slice(0, 0)
+        return Part(self.key, rows)
+
+    def __repr__(self) -> str:
+        return f"Kept(shape={self.shape}, dtype={self.dtype})"
+
+
+class Rows:
+    """The arrays of a batch, which may nest.
+
+    Attributes
+    ----------
+    leaves, structure : list, PyTreeSpec
+        The arrays, and how they nest.
+    count : int
+        The number of rows.
+    keys : set of str
+        Of those that were left with the machines.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no array, has no rows, or has another number of rows than the first.
+    """
+
+    def __init__(self, batch: Sequence[Any]) -> None:
+        leaves, self.structure = flatten(list(batch))
+        self.leaves = list(map(_as_rows, leaves))
+        lengths = {len(x) for x in self.leaves}
+        if not lengths:
+            raise TypeError("DataParallel: there is no batch: give the arrays whose rows are to be shared")
+        if len(lengths) > 1:
+            shapes = ", ".join(str(x.shape) for x in self.leaves)
+            raise ValueError(f"DataParallel: the arrays of a batch have equally many rows, not shapes {shapes}")
+        (self.count,) = lengths
+        if not self.count:
+            raise ValueError("DataParallel: the batch has no rows, so there is no mean over them")
+        self.keys = {x.key for x in self.leaves if isinstance(x, Kept)}
+
+    def fixed(self) -> Rows:
+        """The same rows for good: what is written into the arrays later does not change them."""
+        return Rows(unflatten(self.structure, [x if isinstance(x, Kept) else x.copy() for x in self.leaves]))
+
+    def pieces(self, first: int, last: int) -> list[Any]:
+        """Some rows of each array."""
+        return [x.part(first, last) if isinstance(x, Kept) else x[first:last] for x in self.leaves]
+
+
+def _as_rows(x: Any) -> Any:
+    """An array of a batch, plain."""
+    if isinstance(x, Node):
+        if x.__class__ not in INERT:
+            raise TypeError(
+                "DataParallel: an array of the batch is a node to be differentiated by; derivatives are by the parameters alone. "
+                "Give it among them, or as numbers (x.value)"
+            )
+        x = to_plain(x)
+    if isinstance(x, Promotable):  # as arrays are seen within a function that is differentiated
+        x = np.asarray(x.numbers_now())
+    if isinstance(x, Kept):
+        return x
+    if type(x).__module__.partition(".")[0] == "dask":
+        raise TypeError("DataParallel: for dask arrays there is autodiff.distributed.value_and_grad, which goes block by block")
+    if type(x) is not np.ndarray and not isinstance(x, np.memmap):
+        raise TypeError(
+            f"DataParallel: a batch is made of NumPy arrays, not {type(x).__name__}; convert it (np.asarray, .to_numpy())"
+        )
+    if not x.ndim:
+        raise ValueError("DataParallel: an array of the batch has no rows (shape ()); what all rows share is a parameter")
+    return np.asarray(x)

@@ -1,0 +1,222 @@
+"""One step on the machines: grains are dealt out, asked for again where a machine fell or is silent, until all are there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .grains import Run, Sums, dealt
+from .machine import Failed, Found, Part, Request, Share, Warned
+from .machines import Machines, Member
+
+LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: a short step may wait for the system
+UNKNOWN = 1.0  # seconds that a share is expected to take where nothing was measured yet
+FALLS = 5  # so many machines that fell on the same grains are no accident
+TICK = 0.1
+
+
+class Asked(NamedTuple):
+    """What a machine was asked: the task that waits for the answer, which grains, since when, and how long it should take."""
+
+    task: asyncio.Task[Any]
+    member: Member
+    run: Run
+    begun: float
+    expected: float
+
+
+class Step:
+    """One step.
+
+    Parameters
+    ----------
+    machines : Machines
+        Who is asked.
+    request : Request
+        For what.
+    pieces : callable
+        The rows of the batch from one number to another.
+    bounds : list of int
+        Where the grains begin.
+    patience, wait : float
+        See `DataParallel`.
+
+    Attributes
+    ----------
+    parts : dict
+        Sums at nodes of the tree.
+    dtype : dtype
+        Of the value.
+    warned : list
+        What was warned of.
+    failed : tuple or None
+        An error of the loss, and where it was raised.
+    """
+
+    def __init__(
+        self, machines: Machines, request: Request, pieces: Callable[[int, int], list[Any]], bounds: list[int], patience: float,
+        wait: float,
+    ) -> None:  # fmt: skip
+        self.machines, self.request, self.pieces, self.bounds = machines, request, pieces, bounds
+        self.patience, self.wait, self.log = patience, wait, machines.log
+        self.needed = [piece.key for piece in pieces(0, 1) if isinstance(piece, Part)]
+        count = len(bounds) - 1
+        self.open: list[Run] = [(0, count)]
+        self.is_there = np.zeros(count, bool)
+        self.falls = np.zeros(count, int)
+        self.asked: list[Asked] = []
+        self.overtaken: set[asyncio.Task[Any]] = set()
+        self.parts: dict[Run, Sums] = {}
+        self.dtype: Any = None
+        self.warned: Warned = []
+        self.failed: tuple[str, Failed] | None = None
+
+    async def run(self) -> None:
+        """Take the step, until all grains are in `parts`, or an error of the loss is in `failed`.
+
+        It is not raised here, where SystemExit would end the loop that all of the client runs on.
+        """
+        self.begun = time.monotonic()
+        while not self.is_there.all() and self.failed is None:
+            self.machines.tick()
+            self._deal()
+            if self.asked:
+                await asyncio.wait([a.task for a in self.asked], timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(TICK / 10)
+            for asked in [a for a in self.asked if a.task.done()]:
+                self.asked.remove(asked)
+                self._answered(asked)
+            self._overtake()
+            self._require_life()
+        for asked in self.asked:  # it answers when nobody waits for it any more, and takes part again then
+            self._note(asked, "late: others were done before")
+
+    # ------------------------------------------------------------------------------------------------ asking
+
+    def _deal(self) -> None:
+        """Give out the grains that nobody has: to those who wait for work, and in their turn to those who soon will."""
+        for _ in range(len(self.open)):
+            free = self.machines.free
+            if not free:
+                return
+            run = self.open.pop(0)
+            soon = [a.member for a in self.asked if a.task not in self.overtaken]
+            speeds = self.machines.speeds([*free, *soon])
+            shares = [*zip([*free, *[None] * len(soon)], dealt(run, speeds, len(self.bounds) - 1), speeds, strict=True)]
+            for member, share, speed in shares:
+                if share[0] == share[1]:
+                    continue
+                if member is None:
+                    self.open.append(share)
+                else:
+                    self._ask(member, share, speed)
+
+    def _ask(self, member: Member, run: Run, speed: float) -> None:
+        rows = self._rows(run)
+        known = any(m.speed is not None for m in self.machines.members.values())
+        task = asyncio.ensure_future(self._call(member, run))
+        member.busy = task
+        task.add_done_callback(lambda _: _is_free(member, task))
+        self.asked.append(Asked(task, member, run, self.log.now(), len(rows) / speed if known else UNKNOWN))
+
+    async def _call(self, member: Member, run: Run) -> Found | Failed:
+        """What a machine answers, after it was given the arrays that it does not hold."""
+        for key in self.needed:
+            if key not in member.held:
+                await member.actor.call("keep", key, self.machines.kept[key])
+                member.held.add(key)
+        gone = sorted(member.held - set(self.machines.kept))
+        member.held -= set(gone)
+        rows = self._rows(run)
+        pieces = self.pieces(rows.start, rows.stop)
+        answer = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
+        if isinstance(answer, Found):
+            member.measured(len(rows), answer.took)
+        return answer  # type: ignore[no-any-return]
+
+    def _rows(self, run: Run) -> range:
+        return range(self.bounds[run[0]], self.bounds[run[1]])
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def _answered(self, asked: Asked) -> None:
+        try:
+            answer = asked.task.result()
+        except (Exception, asyncio.CancelledError) as error:  # of the machine: what the loss raises is an answer
+            self._fell(asked, error)
+            return
+        if isinstance(answer, Failed):
+            self._note(asked, f"error: {answer.text.strip().rpartition(chr(10))[2]:.200}")
+            self.failed = asked.member.address, answer
+            return
+        self._note(asked, "overtaken" if asked.task in self.overtaken else "")
+        if not self.is_there[slice(*asked.run)].all():
+            self.parts.update({node: list(map(_writeable, sums)) for node, sums in answer.sums.items()})
+            self.is_there[slice(*asked.run)] = True
+            self.dtype = answer.dtype
+            self.warned += answer.warned
+
+    def _fell(self, asked: Asked, error: BaseException) -> None:
+        """A machine fell: others are asked for its grains, if they were not already."""
+        if isinstance(error, asyncio.CancelledError):
+            error = ConnectionError("it left the cluster")
+        self._note(asked, f"lost: {error}")
+        self.machines.lose(asked.member.address, f"lost: {error}")
+        part = slice(*asked.run)
+        self.falls[part] += 1
+        if self.falls.max() >= FALLS:
+            raise RuntimeError(
+                f"DataParallel: {FALLS} machines fell, one after the other, on rows of {self._rows(asked.run)} of this batch. Do "
+                f"they run out of memory, or does the loss end its process? (the last one: {error})"
+            ) from error
+        if asked.task not in self.overtaken and not self.is_there[part].all():
+            self.open.append(asked.run)
+
+    # ------------------------------------------------------------------------------------------------ silence
+
+    def _overtake(self) -> None:
+        """Let those who wait for work compute what others should have answered long ago."""
+        for asked in self.asked:
+            longest = max(self.patience * asked.expected, LEAST_PATIENCE)
+            if asked.task in self.overtaken or self.log.now() - asked.begun < longest or not self.machines.free:
+                continue
+            if not self.is_there[slice(*asked.run)].all():
+                self.overtaken.add(asked.task)
+                self.open.append(asked.run)
+                self.log.note(self.machines.step, asked.member.address, f"overtaken: silent for {longest:.2g} s")
+                self._deal()
+
+    def _require_life(self) -> None:
+        """Raise if nobody can answer: no machine is ready, or of none there was a sign of life for `wait` seconds."""
+        members = self.machines.members.values()
+        if not members and self.machines.refused is not None and not self.machines.is_joining:
+            address, error = self.machines.refused
+            raise RuntimeError(f"DataParallel: {address} cannot load the loss: {error}") from error
+        silent = time.monotonic() - max([self.begun, *(m.heard for m in members)])
+        if silent > self.wait:
+            what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
+            fell = f" (on its grains, {self.falls.max()} fell in this step)" if self.falls.any() else ""
+            raise TimeoutError(
+                f"DataParallel: {what} for {self.wait:g} s{fell}. The parameters are as they were before this step, which can be "
+                "taken again when there are machines"
+            )
+
+    def _note(self, asked: Asked, fault: str) -> None:
+        self.log.add(self.machines.step, asked.member.address, self._rows(asked.run), asked.begun, self.log.now(), fault)
+
+
+def _is_free(member: Member, task: asyncio.Task[Any]) -> None:
+    """A machine has answered, perhaps after the step was over."""
+    if member.busy is task:
+        member.busy = None
+    if not task.cancelled():
+        task.exception()  # was seen: of a late answer nobody else asks
+
+
+def _writeable(x: np.ndarray) -> np.ndarray:
+    return x if x.flags.writeable else x.copy()

@@ -1,0 +1,87 @@
+"""What a graph is fed: checked, and cut into micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from compgraph.executor import as_fed
+from compgraph.graph import Node, describe
+
+from .stage import weighed
+
+Batch = dict[Any, Any]  # the values of the placeholders
+
+
+class Feeds:
+    """The placeholders of a graph.
+
+    Parameters
+    ----------
+    placeholders : list of PlaceholderNode
+        All of them.
+    micro_batches : int
+        Into how many parts rows are cut.
+    """
+
+    def __init__(self, placeholders: list[Any], micro_batches: int) -> None:
+        self.placeholders, self.micro_batches = placeholders, micro_batches
+        self.cut_ones = [node for node in placeholders if node.declared and node.declared[0] is None]
+        if micro_batches > 1 and not self.cut_ones:
+            raise ValueError(
+                "Split: micro_batches cuts the first axis of placeholders declared as (None, ...), and there is none"
+            )
+
+    def checked(self, feed: Any) -> Batch:
+        """The values by placeholder."""
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"Split takes a mapping of placeholders or names to values, not a {type(feed).__name__}")
+        given: Batch = {}
+        for key, value in feed.items():
+            node = self._named(key)
+            if node in given:
+                raise KeyError(f"the {describe(node)} is fed twice: by itself and by name")
+            given[node] = as_fed(node, value)
+        missing = [describe(node) for node in self.placeholders if node not in given]
+        if missing:
+            raise ValueError(f"no value was fed for the {', the '.join(missing)}")
+        lengths = {node.name: len(given[node]) for node in self.cut_ones}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
+            raise ValueError(f"Split: all placeholders must be fed as many rows; these are {told}")
+        if 0 in lengths.values():
+            raise ValueError("Split: there are no rows in what was fed")
+        return given
+
+    def _named(self, key: Any) -> Any:
+        found = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(repr(node.name) for node in self.placeholders) or "none"
+        what = f"the {describe(key)}" if isinstance(key, Node) else f"called {key!r}"
+        if found:
+            raise KeyError(f"{len(found)} placeholders of the graph are {what}; feed by the node itself")
+        raise KeyError(f"no placeholder of the graph is {what}; there are {names}")
+
+    def cut(self, given: Batch) -> tuple[list[Batch], list[float]]:
+        """Micro-batches, and the share of the rows that each has."""
+        if not self.cut_ones:
+            return [given], [1.0]
+        rows = len(given[self.cut_ones[0]])
+        count = min(self.micro_batches, rows)
+        edges = [rows * k // count for k in range(count + 1)]
+        spans = list(pairwise(edges))
+        return [given | {node: given[node][a:b] for node in self.cut_ones} for a, b in spans], [(b - a) / rows for a, b in spans]
+
+    def joined(self, values: list[Any], batches: list[Batch], weights: list[float]) -> Any:
+        """The output for all rows, from those for micro-batches."""
+        if len(values) == 1 or not np.ndim(values[0]):
+            return weighed(values, weights)
+        if [len(v) for v in values] != [len(batch[self.cut_ones[0]]) for batch in batches]:
+            raise ValueError(
+                "Split: an output with axes must have a row for each that is fed, to be put together from micro-batches"
+            )
+        return np.concatenate(values)

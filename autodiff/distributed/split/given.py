@@ -1,0 +1,81 @@
+"""What `Split` is given, checked."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from compgraph.executor import needed, origins_of
+from compgraph.graph import Node, PlaceholderNode, VariableNode, describe, require_history
+from compgraph.guards import guards_of
+
+from ...arguments import flatten
+from .layout import is_operation
+
+
+def client_of(given: Any) -> tuple[Any, bool]:
+    """A client of dask's, and whether it was made here; None stays None."""
+    import distributed
+
+    made: Any = distributed.Client
+
+    if isinstance(given, str):
+        return made(given, direct_to_workers=True), True
+    if given is not None and not isinstance(given, made):
+        raise TypeError(f"client is a dask.distributed.Client, the address of a scheduler, or None, not a {type(given).__name__}")
+    if given is not None and given.asynchronous:
+        raise TypeError("Split waits for its results, so it takes no asynchronous client; make one with asynchronous=False")
+    return given, False
+
+
+def count_of(name: str, value: Any) -> int:
+    """A number from 1 on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"Split: {name} is a number from 1 on, not {value!r}")
+    return value
+
+
+def variables_of(tree: Any) -> tuple[list[Any], Any]:
+    """The parameters, and how they nest."""
+    leaves, structure = flatten(tree)
+    if not leaves:
+        raise TypeError("Split needs parameters, which are variables of the graph")
+    for leaf in leaves:
+        if not isinstance(leaf, VariableNode):
+            raise TypeError(f"Split: parameters are variables (cg.variable), not a {type(leaf).__name__}")
+    if len({id(leaf) for leaf in leaves}) < len(leaves):
+        raise ValueError("Split: a parameter is given twice")
+    return leaves, structure
+
+
+def graph_of(output: Any) -> list[Any]:
+    """All that is needed for the output, guards among it."""
+    require_history(output)
+    if not isinstance(output, Node) or not is_operation(output):
+        raise TypeError(f"Split: the output is a result of operations on nodes, not a {type(output).__name__}")
+    if output.level:
+        raise TypeError("Split cannot run a value that carries tangents")
+    guards, escaped = guards_of(needed([output], origins_of))
+    if escaped:
+        left = "; ".join(dict.fromkeys(escaped))
+        warnings.warn(
+            f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
+            "the nodes themselves",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
+    return needed([output, *asked], origins_of)
+
+
+def _is_fed(item: Any) -> bool:
+    """Whether an item is what an executor put in the place of a placeholder, when it was run with the same variables."""
+    return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
+
+
+def require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:
+    """Raise if the output does not depend on a parameter."""
+    known = frozenset(items)
+    for parameter in parameters:
+        if parameter not in known:
+            raise ValueError(f"Split: the {describe(output)} does not depend on the parameter {parameter.name!r}; leave it out")

@@ -1,0 +1,54 @@
+"""Arrays as they travel: in few bytes, and so that they lie in memory on arrival as they did before.
+
+In which order NumPy and BLAS add up numbers hangs on how arrays lie in memory. So the axes keep their order, those along which an
+array repeats itself travel once, and those that run backwards do so again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Packed(NamedTuple):
+    """An array that travels.
+
+    Attributes
+    ----------
+    array : numpy.ndarray
+        The numbers, in C order.
+    shape : tuple of int
+        The shape on arrival.
+    axes : tuple of int
+        Where each axis stands in `array`.
+    flipped : tuple of int
+        The axes that run backwards.
+    """
+
+    array: Any
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    flipped: tuple[int, ...]
+
+
+def pack(value: Any) -> Packed:
+    """An array made ready to travel; it shares memory with nothing."""
+    array = np.asarray(value)
+    shape, strides = array.shape, array.strides
+    once = tuple([slice(0, 1) if step == 0 and n > 1 else slice(None) for n, step in zip(shape, strides, strict=True)])
+    flipped = tuple([axis for axis, step in enumerate(strides) if step < 0])
+    order = sorted(range(array.ndim), key=lambda axis: -abs(strides[axis]))
+    numbers = np.array(np.flip(array[once], flipped).transpose(order), order="C")
+    return Packed(numbers, shape, tuple(np.argsort(order).tolist()) if order else (), flipped)
+
+
+def unpack(packed: Packed, own: bool = False) -> Any:
+    """The array; writeable memory of its own if that is asked for."""
+    array, shape, axes, flipped = packed
+    array = np.require(array, requirements=["A"]).transpose(axes)
+    if array.shape != shape:
+        array = np.broadcast_to(array, shape)
+    if flipped:
+        array = np.flip(array, flipped)
+    return np.array(array, order="K") if own else array

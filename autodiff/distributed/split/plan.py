@@ -1,0 +1,285 @@
+"""A graph cut into stages: what each computes, what it is given, and by whom.
+
+What another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`handed`). So an adjoint that
+comes back through it is added to the others where that of the reader would have been, and the sums have the bits that they have
+in one process: the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The
+stages themselves are cut at the ports.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
+from compgraph.graph import ACTIVE, INERT, Node, PlaceholderNode, Write, describe
+from compgraph.graph.interpreter import source_lines
+from compgraph.guards import Guard
+
+from ...operators import handed
+from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
+
+RESULT = "result"  # the key of the output of the whole graph among what a stage computes
+
+
+@dataclass(eq=False)
+class Port:
+    """A value on its way from one stage to another.
+
+    Attributes
+    ----------
+    value : Node
+        What goes, in the whole graph.
+    source, target : tuple or None
+        The stages. The source of a parameter is None: it is there before all stages.
+    number : int
+        By which both call it. Of one value's ports, that of the youngest reader has the smallest.
+    differentiable : bool
+        Whether an adjoint comes back.
+    node : Node
+        What stands for the value, once the graph was recorded with its ports.
+    """
+
+    value: Any
+    source: Stage | None
+    target: Stage
+    number: int
+    differentiable: bool
+    node: Any = None
+
+
+@dataclass
+class Piece:
+    """One stage, as the client sees it.
+
+    Attributes
+    ----------
+    stage : tuple
+        Which.
+    incoming, outgoing : list of Port
+        What it is given by others, and gives to other stages.
+    feeds : list of PlaceholderNode
+        Which placeholders of the whole graph it reads.
+    shipped : bytes
+        The graph, for the machine; see `stage.StageGraph`.
+    has_result : bool
+        Whether it computes the output of the whole graph.
+    count : int
+        Of how many operations.
+    goes_back : bool
+        Whether adjoints pass it.
+    """
+
+    stage: Stage
+    incoming: list[Port]
+    outgoing: list[Port]
+    feeds: list[Any] = field(default_factory=list)
+    shipped: bytes = b""
+    has_result: bool = False
+    count: int = 0
+    goes_back: bool = False
+
+    @property
+    def part(self) -> int:
+        """The part it belongs to."""
+        return self.stage[1]
+
+
+class Plan:
+    """How a graph is computed in stages.
+
+    Parameters
+    ----------
+    output : Node
+        What is computed.
+    parameters : list of VariableNode
+        What it is differentiated by.
+    items : list
+        The graph: nodes, writes and guards, in the order of recording.
+    parts : mapping
+        The part of each operation.
+
+    Attributes
+    ----------
+    pieces : list of Piece
+        In an order in which they can run.
+    index, feeds : dict
+        The number of each parameter, and of each placeholder.
+    homes : list of int
+        For each parameter, the part it lives with.
+    ways : list of Port
+        The ports of parameters that several stages read, or one away from home.
+    """
+
+    def __init__(self, output: Any, parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
+        self.output, self.parameters, self.items = output, parameters, items
+        self.index = {parameter: i for i, parameter in enumerate(parameters)}
+        self.feeds = {node: i for i, node in enumerate(item for item in items if isinstance(item, PlaceholderNode))}
+        self.stage = stages(items, parts)
+        self._require_whole_derivatives()
+        self._roots = roots_of(items)
+        self._uses = _uses_of(items)
+        self._passed = _passed(items, parameters, self._roots)
+        self.homes = [self._home(p) for p in parameters]
+        self._ports: dict[tuple[Any, int], Port] = {}
+        self._numbers = itertools.count()
+        for value in [*parameters, *[i for i in items if isinstance(i, Node) and is_operation(i)]]:
+            self._lay(value)
+        made = replay(items, {}, reading=self._read)
+        self._all = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
+        self.ways = [port for port in self._all if port.source is None]
+        self.pieces = [self._piece(stage, made) for stage in sorted(set(self.stage.values()))]
+
+    def _require_whole_derivatives(self) -> None:
+        """Raise if a derivative that is part of the graph is taken through several stages."""
+        for item in self.items:
+            origin = origin_of(item)
+            if origin is None:
+                continue
+            stages = {self.stage[n] for n in (item, *between(origin.output, origin.wrt)) if n in self.stage}
+            if len(stages) > 1:
+                raise ValueError(
+                    f"the derivative of the {describe(origin.output)}, which is part of the graph, goes through several parts; "
+                    "place in one part what is differentiated and its derivative"
+                )
+
+    def _home(self, parameter: Any) -> int:
+        """The part with most readers of a parameter; the first of several."""
+        parts = [self.stage[item][1] for item, _ in self._uses.get(parameter, ())]
+        if not parts:
+            raise ValueError(
+                f"Split: the {describe(self.output)} does not depend on the parameter {parameter.name!r}; leave it out"
+            )
+        return max(sorted(set(parts)), key=parts.count)
+
+    # ----------------------------------------------------------------------------------------- ports
+
+    def _lay(self, value: Any) -> None:
+        """Enter the ports of a value."""
+        uses = self._uses.get(value, [])
+        home = self.stage.get(value)
+        targets = {self.stage[item] for item, _ in uses}
+        if home is None and len(targets) == 1 and self._is_at_home(value, *targets):
+            return
+        is_written = bool(getattr(group_of(value, self._roots), "memory", None))
+        if value in self._passed:
+            back = [use for use in uses if not isinstance(use[0], Guard)]
+            self._lay_back([use for use in back if not self._picks(value, use)], value, not is_written)
+            self._lay_any([use for use in back if self._picks(value, use)], value, True, False)
+            uses = [use for use in uses if isinstance(use[0], Guard)]
+        self._lay_any(uses, value, False, is_written)
+
+    def _picks(self, value: Any, use: tuple[Any, int]) -> bool:
+        """Whether a reader picks elements of a parameter: these are put together, and come last; see `layout.looks_in`."""
+        return value not in self.stage and use[1] == 0 and looks_in(use[0])
+
+    def _lay_back(self, uses: list[tuple[Any, int]], value: Any, shares: bool) -> None:
+        """Enter the ports through which adjoints come back: one for the youngest readers, as long as they are of one stage."""
+        home, latest = self.stage.get(value), None
+        for item, place in uses:
+            target = self.stage[item]
+            shares = shares and target != home and (latest is None or latest.target == target)
+            if target != home:
+                if latest is None or not shares:
+                    latest = Port(value, home, target, next(self._numbers), True)
+                self._ports[item, place] = latest
+
+    def _lay_any(self, uses: list[tuple[Any, int]], value: Any, differentiable: bool, each: bool) -> None:
+        """Enter one port for each stage, or each reader, whose order does not matter."""
+        home, ports = self.stage.get(value), {}
+        for item, place in uses:
+            target = self.stage[item]
+            if target != home:
+                if each or target not in ports:
+                    ports[target] = Port(value, home, target, next(self._numbers), differentiable)
+                self._ports[item, place] = ports[target]
+
+    def _is_at_home(self, parameter: Any, target: Stage) -> bool:
+        return target[1] == self.homes[self.index[parameter]]
+
+    def _read(self, item: Any, place: int, made: Mapping[Any, Any]) -> Any:
+        """What an item reads through a port. When it is first asked all its ports are made, that of the last operand first."""
+        port = self._ports.get((item, place))
+        if port is None:
+            return None
+        for other in range(len(item.args) - 1, -1, -1):
+            later = self._ports.get((item, other))
+            if later is not None and later.node is None:
+                later.node = handed(made[later.value])
+        return port.node
+
+    # ---------------------------------------------------------------------------------------- pieces
+
+    def _piece(self, stage: Stage, made: Mapping[Any, Any]) -> Piece:
+        """What one stage computes, and the graph of it."""
+        incoming = {("port", p.number): p.node for p in self._all if p.target == stage}
+        ported = {port.value for port in self.ways}
+        here = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported]
+        starts = incoming | {("parameter", i): self.parameters[i] for i in here}
+        starts |= {("feed", i): node for node, i in self.feeds.items()}
+        outgoing = [p for p in self._all if p.source == stage]
+        ends: dict[Any, Any] = {("port", p.number): p.node for p in outgoing}
+        if self.stage.get(self.output) == stage:
+            ends[RESULT] = made[self.output]
+        guards = [made[item] for item in self.items if isinstance(item, Guard) and self.stage[item] == stage]
+        reached = frozenset(needed([*ends.values(), *guards], origins_of, stop=starts.values()))
+        starts = {key: node for key, node in starts.items() if node in reached}
+        found, stand_ins = cut_items(list(ends.values()), list(starts.values()), guards)
+        passed = {("port", p.number) for p in self._all if p.differentiable} | {("parameter", i) for i in here}
+        wanted = [key for key in starts if key in passed]
+        shipped = (
+            {key: found[node] for key, node in ends.items()},
+            [_portable(found[guard]) for guard in guards],
+            dict(zip(starts, stand_ins, strict=True)),
+            wanted,
+        )
+        return Piece(
+            stage,
+            [p for p in self._all if p.target == stage and ("port", p.number) in starts],
+            outgoing,
+            [node for node, i in self.feeds.items() if ("feed", i) in starts],
+            cloudpickle.dumps(shipped),
+            RESULT in ends,
+            sum(1 for item in reached if is_operation(item)),
+            bool(wanted),
+        )
+
+
+def _portable(guard: Guard) -> Guard:
+    """A guard that can be sent: with the line of the user's code in words."""
+    return replace(guard, code=source_lines.described(guard.code, guard.instruction), instruction=0)
+
+
+def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
+    """Who reads each node, and at which position: in the order in which a sweep adds up what they contribute to its adjoint."""
+    uses: dict[Any, list[tuple[Any, int]]] = {}
+    for item in reversed(items):
+        if origin_of(item) is None:
+            for place in range(len(item.args)) if isinstance(item, Guard) else item.edges:
+                if isinstance(item.args[place], Node):
+                    uses.setdefault(item.args[place], []).append((item, place))
+    return uses
+
+
+def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
+    """The nodes that adjoints pass on their way to parameters."""
+    found: set[Any] = set(parameters)
+    written: set[Any] = set()
+    for item in items:
+        if isinstance(item, Guard) or not is_operation(item):
+            continue
+        read = [source for source in origins_of(item) if not isinstance(source, Write)]
+        depends = any(source in found or group_of(source, roots) in written for source in read)
+        if depends and isinstance(item, Write):
+            written.add(group_of(item, roots))
+        elif item.__class__ not in INERT and (depends or group_of(item, roots) in written):
+            found.add(item)
+    for root in written:
+        found.update(
+            item for item in items if isinstance(item, Node) and item.__class__ in ACTIVE and group_of(item, roots) is root
+        )
+    return found

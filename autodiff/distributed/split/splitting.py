@@ -1,0 +1,337 @@
+"""`Split`: a graph whose parts stand on different machines, trained there."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+import numpy as np
+
+from compgraph.graph import PlaceholderNode, VariableNode, by_tick, describe
+
+from ...arguments import unflatten
+from ...optimizers import Optimizer
+from .automatic import linear
+from .feeds import Batch, Feeds
+from .given import client_of, count_of, graph_of, require_used, variables_of
+from .hosts import Here, LostError, Machines
+from .layout import by_scope, completed
+from .packing import pack, unpack
+from .pipeline import Pipeline, together
+from .plan import Plan
+from .stage import weighed
+from .states import divided, first_state, loaded, require_separable, united
+
+LOSSES = 10  # how often machines may fall in one call
+
+
+class Split:
+    """A graph cut into parts that live on different machines, each with its parameters and their optimiser.
+
+    Values go forward from part to part, adjoints back, and several micro-batches are on their way at a time. The results have
+    the bits that they have in one process.
+
+    Parameters
+    ----------
+    output : Node
+        What is computed, from placeholders. To be differentiated it must be a scalar; if there are several micro-batches, a
+        mean over rows.
+    parameters : tree of VariableNode
+        What it is differentiated by, and what the optimiser updates. They live with the parts, with the values that they have
+        now; see `parameters`.
+    client : distributed.Client, str or None
+        Of the cluster, or the address of its scheduler. None is this process alone.
+    place : mapping or "auto"
+        For names of scopes (`compgraph.scope`) the numbers of the parts that they belong to: ``{"first": 0, "second": 1}``. An
+        operation that is in none of these belongs to the part of what it is computed from. "auto" cuts the operations, in the
+        order of recording, into as many parts as there are machines when it is first run, by the time that they take and the
+        bytes that cross.
+    micro_batches : int
+        Into how many parts the rows are cut: the first axis of placeholders for which it was declared as None. Values and
+        gradients are their means, weighted by the number of rows.
+    optimizer : callable, optional
+        Makes the optimiser of a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`.
+    keep_every : int
+        After how many steps the state of all parts is fetched, to be gone on from if a machine falls. Steps taken since are taken
+        again, which gives the same bits, so their values are kept here until then.
+    wait : float
+        For how many seconds one waits if there is no machine, and for a sign of life of one that works.
+
+    Attributes
+    ----------
+    machines : dict
+        Where each part lives.
+
+    Raises
+    ------
+    TypeError
+        If something given is of another kind, or the optimiser does not update parameters one by one.
+    ValueError
+        If a scope is unknown, or the output does not depend on a parameter.
+
+    Notes
+    -----
+    The parts are pipelined as by Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline
+    parallelism", NeurIPS 2019. A scheduler runs what it is sent: use a cluster that only you can reach.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> import autodiff.distributed as dist
+    >>> from autodiff.optimizers import SGD
+    >>> x, y = cg.placeholder((None, 2), name="x"), cg.placeholder((None,), name="y")
+    >>> u, v = cg.variable([[0.5, -0.2], [0.1, 0.3]], "u"), cg.variable([1.0, -1.0], "v")
+    >>> with cg.scope("first"):
+    ...     hidden = cg.tanh(x @ u)
+    >>> with cg.scope("second"):
+    ...     loss = cg.mean((hidden @ v - y) ** 2)
+    >>> net = dist.Split(loss, [u, v], None, place={"first": 0, "second": 1}, optimizer=partial(SGD, rate=0.1))
+    >>> feed = {"x": [[1.0, 2.0], [0.5, -1.0]], "y": [1.0, 0.0]}
+    >>> values = [float(net.step(feed)) for _ in range(50)]
+    >>> bool(values[-1] < values[0] / 10)
+    True
+    """
+
+    def __init__(
+        self,
+        output: Any,
+        parameters: Any,
+        client: Any,
+        *,
+        place: Mapping[str, int] | str = "auto",
+        micro_batches: int = 1,
+        optimizer: Callable[[list[Any]], Optimizer] | None = None,
+        keep_every: int = 1,
+        wait: float = 60.0,
+    ) -> None:
+        self._keep_every = count_of("keep_every", keep_every)
+        self._leaves, self._structure = variables_of(parameters)
+        self._output, self._items = output, graph_of(output)
+        placeholders = sorted([item for item in self._items if isinstance(item, PlaceholderNode)], key=by_tick)
+        self._feeds = Feeds(placeholders, count_of("micro_batches", micro_batches))
+        self._ticks = {v: v.tick for v in [*self._leaves, *[i for i in self._items if isinstance(i, VariableNode)]]}
+        self._arrays = [v.value.copy() for v in self._leaves]
+        self._optimizer, self._kept = optimizer, first_state(optimizer, self._arrays)
+        self._plan: Plan | None = None
+        if isinstance(place, str) and place == "auto":
+            require_used(output, self._items, self._leaves)
+        else:
+            self._lay_out(by_scope(self._items, place))  # type: ignore[arg-type]
+        if not wait > 0:
+            raise ValueError(f"Split: wait is a number of seconds, not {wait!r}")
+        self._client, self._owns = client_of(client)
+        self._hosts: Any = Here() if self._client is None else Machines(self._client, float(wait))
+        self._since: list[Batch] = []  # the steps since that state
+        self._taken, self._epoch, self._whole = 0, 0, False  # how many of these all parts have taken; whether parts agree
+
+    # ------------------------------------------------------------------------------------------ for users
+
+    def run(self, feed: Mapping[Any, Any]) -> Any:
+        """The output.
+
+        Parameters
+        ----------
+        feed : mapping
+            Values for all placeholders, by themselves or by name.
+
+        Returns
+        -------
+        array or scalar
+            One that is no scalar must have a row for each that is fed.
+        """
+        given = self._feeds.checked(feed)
+        batches, weights = self._feeds.cut(given)
+        return self._feeds.joined(self._do(lambda: self._pipeline().forward(batches), given), batches, weights)
+
+    def value_and_grad(self, feed: Mapping[Any, Any]) -> tuple[Any, Any]:
+        """The output and its gradient, which is nested as the parameters are; nothing is updated."""
+        given = self._feeds.checked(feed)
+        batches, weights = self._feeds.cut(given)
+        values, found = self._do(lambda: self._slopes(batches, weights), given)
+        return weighed(values, weights), unflatten(self._structure, [found[i] for i in range(len(self._leaves))])
+
+    def step(self, feed: Mapping[Any, Any]) -> Any:
+        """Take a step of the optimiser; the output before it. If something is raised no part has taken it."""
+        if self._optimizer is None:
+            raise TypeError("Split: step needs optimizer=, such as functools.partial(Adam, rate=0.003)")
+        batch = {node: np.array(value) for node, value in self._feeds.checked(feed).items()}  # the caller may write into it
+        self._since.append(batch)
+        try:
+            values, weights = self._do(None, batch)
+        except BaseException:
+            if self._since and self._since[-1] is batch and self._taken < len(self._since):
+                self._since.pop()
+            raise
+        return weighed(values, weights)
+
+    @property
+    def parameters(self) -> Any:
+        """The parameters as they are now: arrays, nested as they were given."""
+        state = self.state_dict()
+        return unflatten(self._structure, [state[f"parameter.{i}"] for i in range(len(self._leaves))])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and all that the optimisers remember, as that of one optimiser of all parameters.
+
+        Returns
+        -------
+        dict
+            Copies, under names that ``np.savez(file, **state)`` takes.
+        """
+        if self._since:
+            self._do(self._fetch)
+        return self.kept_state_dict()
+
+    def kept_state_dict(self) -> dict[str, Any]:
+        """The state that was fetched last (see `keep_every`); no machine is asked for it."""
+        return {name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in self._kept.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, of `state_dict` or of one optimiser of the same parameters.
+
+        Raises
+        ------
+        ValueError
+            If the state is that of other parameters or another optimiser; nothing is changed then.
+        """
+        self._kept = loaded(self._optimizer, self._arrays, {name: state[name] for name in state})
+        self._since, self._taken, self._whole = [], 0, False
+
+    @property
+    def machines(self) -> dict[int, str]:
+        """Where each part lives; empty until it is first run."""
+        return dict(sorted(self._hosts.address.items()))
+
+    def close(self) -> None:
+        """Let the machines forget their parts."""
+        self._hosts.run(self._hosts.close())
+        self._whole = False
+        if self._owns:
+            self._client.close()
+            self._owns = False
+
+    def __enter__(self) -> Split:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._plan is None:
+            return f"Split({len(self._leaves)} parameters, placed when it is first run)"
+        parts = {part: sum(p.count for p in self._plan.pieces if p.part == part) for part in self._shipped}
+        sizes = ", ".join(f"{part}: {count} operations" for part, count in parts.items())
+        return f"Split({len(self._leaves)} parameters; parts {sizes})"
+
+    # ----------------------------------------------------------------------------------------- the machines
+
+    def _do(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None = None) -> Any:
+        """Do something with all parts alive and in agreement, again if a machine falls; None is the steps themselves."""
+        changed = [v for v, tick in self._ticks.items() if v.tick != tick]
+        if changed:
+            raise RuntimeError(
+                f"the {describe(changed[0])} was updated here, but Split has taken its value to the machines; use "
+                "load_state_dict for parameters, and a placeholder for what changes"
+            )
+        return self._hosts.run(self._surely(what, given))
+
+    async def _surely(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None) -> Any:
+        for _ in range(LOSSES):
+            try:
+                await self._agree(given)
+                last = await self._catch_up()
+                return last if what is None else await what()
+            except LostError as error:
+                lost = error
+        raise RuntimeError(
+            f"Split: {LOSSES} times in this call a machine fell, so it may be what they compute that brings them down (memory, a "
+            "crash of compiled code); the state that was kept is in `kept_state_dict()`"
+        ) from lost
+
+    async def _agree(self, given: Batch | None) -> None:
+        """See to it that each part lives, and has the state that was kept if one had none."""
+        self._epoch += 1
+        if self._plan is None:
+            count = await self._hosts.count()
+            feeds = {} if given is None else self._feeds.cut(given)[0][0]
+            self._lay_out(linear(self._items, count, feeds))
+        await self._hosts.settle(self._shipped, self._taken == 0)
+        if self._hosts.fresh or not self._whole:
+            self._whole, self._taken = False, 0
+            states = divided(self._kept, self._plan_now.homes)
+            await together(self._call(part, "load", state) for part, state in states.items())
+            self._whole = True
+            self._hosts.fresh.clear()
+
+    async def _catch_up(self) -> Any:
+        """Take the steps that were not taken since the state that was kept; what the last of them gave."""
+        found = None
+        while self._taken < len(self._since):
+            found = await self._take(self._since[self._taken])
+        return found
+
+    async def _take(self, batch: Batch) -> Any:
+        """One step: checked by all parts before any takes it."""
+        batches, weights = self._feeds.cut(batch)
+        values, _ = await self._there_and_back(batches, "prepare", weights)
+        tells = self._taken + 1 >= self._keep_every
+        self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
+        states = await together(self._call(part, "commit", tells) for part in self._owners)
+        self._whole, self._taken = True, self._taken + 1
+        if tells:
+            self._keep(states)
+        return values, weights
+
+    def _keep(self, states: list[Any]) -> None:
+        self._kept = united(dict(zip(self._owners, states, strict=True)), self._plan_now.homes)
+        del self._since[: self._taken]
+        self._taken = 0
+
+    async def _fetch(self) -> None:
+        self._keep(await together(self._call(part, "state") for part in self._owners))
+
+    async def _there_and_back(self, batches: list[Batch], then: str, weights: list[float]) -> tuple[list[Any], list[Any]]:
+        """The values of a pass, and what a method of each part that has parameters gives then."""
+        if self._output.ndim or self._output.dtype.kind == "c":
+            raise ValueError(f"Split: only a real scalar has a gradient, not the {describe(self._output)}")
+        pipeline = self._pipeline()
+        values = await pipeline.there_and_back(batches)
+        return values, await together(self._call(part, then, weights, pipeline.taken.get(part, {})) for part in self._owners)
+
+    async def _slopes(self, batches: list[Batch], weights: list[float]) -> Any:
+        values, found = await self._there_and_back(batches, "slopes", weights)
+        return values, {i: unpack(g, own=True)[()] for slopes in found for i, g in slopes.items()}
+
+    async def _call(self, part: int, method: str, *args: Any) -> Any:
+        return await self._hosts.call(part, self._epoch, method, *args)
+
+    # ---------------------------------------------------------------------------------------------- the plan
+
+    def _lay_out(self, found: Mapping[Any, int]) -> None:
+        """Cut the graph."""
+        plan = Plan(self._output, self._leaves, self._items, completed(self._items, found))
+        require_separable(self._optimizer, self._arrays, plan.homes)
+        make = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)
+        self._shipped = {}
+        for part in sorted({piece.part for piece in plan.pieces}):
+            graphs = {piece.stage: piece.shipped for piece in plan.pieces if piece.part == part}
+            arrays = {i: pack(self._arrays[i]) for i, home in enumerate(plan.homes) if home == part}
+            ways = {("port", port.number): plan.index[port.value] for port in plan.ways if plan.index[port.value] in arrays}
+            self._shipped[part] = pickle.dumps((graphs, arrays, ways, make))
+        self._owners = sorted(set(plan.homes))
+        self._plan = plan
+
+    @property
+    def _plan_now(self) -> Plan:
+        assert self._plan is not None
+        return self._plan
+
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(self._plan_now, self._call, self._renew)
+
+    def _renew(self) -> None:
+        self._epoch += 1

@@ -1,0 +1,90 @@
+"""The state of one optimiser of all parameters, and those of the optimisers of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...optimizers import Optimizer
+
+State = dict[str, Any]
+Maker = Callable[[list[Any]], Optimizer]
+
+
+def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
+    """The state before the first step.
+
+    Raises
+    ------
+    TypeError
+        If `make` does not make an optimiser that is told gradients alone.
+    """
+    copies = [np.array(array) for array in arrays]
+    if make is None:
+        return {f"parameter.{i}": array for i, array in enumerate(copies)}
+    made = make(copies)
+    if not isinstance(made, Optimizer) or type(made).step is not Optimizer.step:
+        raise TypeError(
+            f"Split: optimizer makes an optimiser of a list of arrays, such as functools.partial(Adam, rate=0.003); this one "
+            f"gave a {type(made).__name__}" + (", whose step asks for more than gradients" if hasattr(made, "step") else "")
+        )
+    return made.state_dict()
+
+
+def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> None:
+    """Raise if an optimiser updates a parameter by what it knows of others, and these live in several parts."""
+    if make is None or len(set(homes)) < 2:
+        return
+    made = make([np.array(array) for array in arrays])
+    if made._clip is not None:
+        raise TypeError(
+            "Split: clip= of the optimiser would see the gradients of one part alone; clip where the loss is written, or place "
+            "all parameters in one part"
+        )
+    if type(made)._take is not Optimizer._take or type(made)._checked is not Optimizer._checked:
+        raise TypeError(f"Split: {type(made).__name__} does not update parameters one by one; place them in one part")
+
+
+def loaded(make: Maker | None, arrays: Sequence[Any], state: Mapping[str, Any]) -> State:
+    """A state, after it was checked."""
+    if make is not None:
+        made = make([np.array(array) for array in arrays])
+        made.load_state_dict(state)
+        return made.state_dict()
+    found = {}
+    for i, array in enumerate(arrays):
+        value = state.get(f"parameter.{i}")
+        if value is None or np.shape(value) != array.shape:
+            raise ValueError(f"the state is that of other parameters: parameter.{i} is not there, or not of shape {array.shape}")
+        found[f"parameter.{i}"] = np.array(value, array.dtype)
+    return found
+
+
+def divided(state: Mapping[str, Any], homes: Sequence[int]) -> dict[int, State]:
+    """The state of each part that has parameters."""
+    found: dict[int, State] = {part: {} for part in homes}
+    place = {i: (home, sum(other == home for other in homes[:i])) for i, home in enumerate(homes)}
+    for name, value in state.items():
+        slot, _, number = name.rpartition(".")
+        if slot and number.isdigit():
+            part, k = place[int(number)]
+            found[part][f"{slot}.{k}"] = value
+        else:
+            for mine in found.values():
+                mine[name] = value
+    return found
+
+
+def united(states: Mapping[int, Mapping[str, Any]], homes: Sequence[int]) -> State:
+    """The state of all parameters, from those of parts."""
+    numbers: dict[int, list[int]] = {}
+    for i, home in enumerate(homes):
+        numbers.setdefault(home, []).append(i)
+    found: State = {}
+    for part, mine in numbers.items():
+        for name, value in states[part].items():
+            slot, _, number = name.rpartition(".")
+            found[f"{slot}.{mine[int(number)]}" if slot and number.isdigit() else name] = value
+    return found
