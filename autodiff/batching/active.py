@@ -17,6 +17,11 @@ def within(level: int, count: int) -> Setting:
     return Setting({vmaps: (*vmaps.get(), (level, count))})
 
 
+def only_around(depth: int) -> Setting:
+    """The context of the outermost vmaps around alone."""
+    return Setting({vmaps: vmaps.get()[:depth]})
+
+
 def outside() -> Setting:
     """The context in which arrays with the axis of examples are arrays like others."""
     return Setting({vmaps: ()})

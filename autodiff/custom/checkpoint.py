@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, require_single, to_plain
+from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
 
 from ..arguments import flatten, unflatten
+from ..batching import SteppedOut, levels_around, outside
 from ..forward import TangentNode
 from ..operators import as_joint
 from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
@@ -78,13 +79,15 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
-    require_single("checkpoint", *leaves)
+    if levels_around():
+        stepped = SteppedOut(lambda *given: f(given), leaves)
+        with outside():
+            return stepped.back(_checkpointed(lambda given: stepped(*given), stepped.bases))
     level = max((x.level for x in leaves if isinstance(x, Node)), default=0)
     if level:
         return _with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
-    require_single("checkpoint", *closure.results)
     if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
     for node in closure.closed:

@@ -16,6 +16,7 @@ from compgraph.graph.context import NoGraph
 from compgraph.guards import note_lengths
 
 from ..arguments import as_argument
+from ..batching import any_differs, each_example, outside
 from ..forward import jvp
 from ..operators import grad, jacrev, value_and_grad, vjp
 from .call import Opaque
@@ -255,6 +256,13 @@ class Implicit:
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node."""
+    if any_differs(x0, params):
+        return each_example(name, lambda start, given: _solution(name, g, start, tuple(given), solve), x0, params)
+    with outside():
+        return _solved(name, g, x0, params, solve)
+
+
+def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     start = np.asarray(to_plain(as_argument(to_plain(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
     note_lengths(f"the start of autodiff.{name}", x0)

@@ -30,6 +30,7 @@ from ..batching import (
     levels_around,
     levels_of,
     lifted_to_all,
+    only_around,
     outside,
     put_back,
     taken_out,
@@ -38,7 +39,6 @@ from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
-WITHIN_VMAP = frozenset({"grad", "vjp"})  # the operators that take axes of examples out of what they differentiate
 
 
 class Trace:
@@ -64,6 +64,10 @@ class Trace:
         The conversions of nodes to plain numbers that were noticed.
     outer : bool
         Whether operations around this trace are recorded, so that derivatives may have to be nodes.
+    levels : list of int
+        Those of the vmaps around, whose axes of examples lie in front of the inputs, outside of all derivatives.
+    points : list of Node
+        The inputs as the function was given them: each as one example sees it, and with the tangents of outer derivatives.
     """
 
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
@@ -72,31 +76,31 @@ class Trace:
         self.aux: Any = None
         self._is_live: dict[Any, bool] = {}
         self.levels = levels_around()
-        if self.levels and self.operator not in WITHIN_VMAP:
-            raise TypeError(
-                f"{self.operator} is not supported within vmap: use grad, value_and_grad, vjp or jvp there, or take "
-                f"{self.operator} out of the function that is given to vmap, or loop over the examples in Python"
-            )
         apart(self._run)
         if not self.levels:
             require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
 
+    @property
+    def depth(self) -> int:
+        """How many axes of examples lie in front of the inputs."""
+        return len(self.levels)
+
     def linearized(self, out: Any) -> Linearization:
         """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
-        return Linearization(self.operator, self.inputs, out, outer=self.outer)
+        return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
 
     def _run(self) -> None:
         """Call the function."""
-        given = []
+        self.points: list[Any] = []
         enter_imported()
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument
-                given.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
-                self.inputs.append(bare(given[-1]))
+                self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
+                self.inputs.append(bare(self.points[-1]))
             with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
-                self.result: Any = self.arguments(*given)
+                self.result: Any = self.arguments(*self.points)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
@@ -157,36 +161,43 @@ class Trace:
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
         refuse_jacobian(self.operator, adjoint)
-        if self.levels or is_batch(adjoint):
-            return self._pull_batched(out, adjoint)
-        return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
-
-    def _pull_batched(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull` within vmap: the axes of examples lie outside, and sweeps see arrays like others."""
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
             return self._pull_many(out, adjoint)
-        if self.levels != levels_around()[: len(self.levels)]:
+        return self.linear(out, [adjoint], lambda o, adjoints: self.swept(o, *adjoints))
+
+    def linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """What is linear in a result and in directions (see `with_tangents`): within vmap, sweeps see arrays like others."""
+        if not self.levels:
+            return with_tangents(out, directions, apply)
+        if self.levels != levels_around()[: self.depth]:
             raise TypeError(f"{self.operator}: a pullback of a vmap that has returned is called")
-        below = None if adjoint is None else taken_out(adjoint, self.levels)
-        result = taken_out(out, self.levels)
+        with only_around(self.depth):
+            below = [None if d is None else taken_out(d, self.levels) for d in directions]
+            result = taken_out(out, self.levels)
         with outside():
-            found = with_tangents(result, [below], lambda o, adjoints: self._pull(o, *adjoints))
+            found = with_tangents(result, below, apply)
         return [put_back(part, self.levels) for part in found]
 
     def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, of adjoints that differ between the examples of a vmap: in one sweep where that can be, else one by one."""
-        seeds, level = adjoint.values, adjoint.level
-        is_simple = not self.levels and seeds.__class__ is np.ndarray and not isinstance(out, TangentNode) and len(seeds)
-        with outside():
-            if is_simple and isinstance(out, Node):
-                found = self.linearized(out).pull(seeds.astype(out.dtype))
-            else:
-                each = [self.pull(out, seed) for seed in seeds] or [[np.zeros((0, *x.shape), x.dtype) for x in self.inputs]]
-                found = [np.stack(parts) for parts in zip(*each, strict=True)] if len(seeds) else each[0]
+        """As `pull`, of adjoints that differ between the examples of a further vmap: in one sweep if possible."""
+        seeds, level, depth = adjoint.values, adjoint.level, self.depth
+        with only_around(depth):
+            result, below = taken_out(out, self.levels), taken_out(seeds, self.levels)
+            if below.__class__ is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Node):
+                with outside():
+                    found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
+                    found = [np.moveaxis(part, 0, depth) for part in found]
+                return [put_back(part, [*self.levels, level]) for part in found]
+            each = [self.pull(out, seed) for seed in seeds]
+            found = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
         return [put_back(part, [level]) for part in found]
 
-    def _pull(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, where neither has a tangent."""
+    def _of_none(self) -> list[Any]:
+        """The adjoints of the inputs for no seed at all."""
+        return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
+
+    def swept(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`, where neither has a tangent, nor is one for each example."""
         if not isinstance(out, Node):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
