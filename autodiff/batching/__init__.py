@@ -14,8 +14,9 @@ from .batched import (
     zeros_like_batch,
 )
 from .lifting import is_repeated, levels_around, levels_of, lifted_to_all, put_back, taken_out
+from .looping import any_differs, each_example
 from .propagate import propagate
-from .stepping import SteppedOut, any_differs, each_example
+from .stepping import SteppedOut
 from .tracing import as_seen, pull_batch, push_batch, pushed_on
 from .values import base_of, is_batch
 from .vmap import vmap

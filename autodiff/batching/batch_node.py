@@ -34,9 +34,8 @@ from compgraph.graph.context import is_recording
 from compgraph.graph.hollow import refusing_body
 from compgraph.operations import getitem
 
-from ..arguments import flatten, unflatten
-from .active import outside
-from .examples import Call, front, of_examples, stacked
+from .examples import Call, front, of_examples
+from .looping import each_example
 from .storing import store
 from .values import base_of, copied, depth_of, filled_rows, plain_base
 
@@ -176,7 +175,11 @@ class BatchNode(TangentLayout, Node):
         except DiffersError:
             if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS or writes_out:
                 raise
-            return _each(self.level, function, args, kwargs)
+            if function in operations.WRITING_FUNCTIONS:
+                args[0].own(None)  # of which each example is a view
+            return self.each(f"np.{function.__name__}", function, args, kwargs)
+
+    each = staticmethod(each_example)
 
     def own(self, values: Any) -> None:
         """Before a write: let the buffer be its own, and one into which values of a kind can be written."""
@@ -272,25 +275,6 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     if x.__class__ is ndarray or y.__class__ is ndarray:
         return None
     return cls.create_using(record(function, (x, y)), level)
-
-
-def _each(level: int, function: Any, args: Any, kwargs: Any) -> Any:
-    """A function of NumPy's for one example after the other; what it writes into are views."""
-    leaves, structure = flatten((args, kwargs))
-    places = [i for i, x in enumerate(leaves) if x.__class__ is BatchNode and x.level == level]
-    if not places or leaves[places[0]].count == 0:
-        raise DiffersError(f"vmap: np.{function.__name__} goes by the numbers of each example, and is not supported without any")
-    if function in operations.WRITING_FUNCTIONS:
-        args[0].own(None)
-    found = []
-    for k in range(leaves[places[0]].count):
-        one = list(leaves)
-        for i in places:
-            one[i] = leaves[i].values[k]
-        given, named = unflatten(structure, one)
-        with outside():
-            found.append(function(*given, **named))
-    return None if found[0] is None else _wrapped(stacked(found, function.__name__), level, (), False)
 
 
 def _basic(index: Any) -> Any:

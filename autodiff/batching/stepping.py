@@ -1,4 +1,4 @@
-"""Stepping out of vmaps, for what knows nothing of them: it sees arrays with the axes of examples in front, or one example."""
+"""Stepping out of vmaps, for what knows nothing of them: it sees arrays with the axes of examples in front."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError
 from compgraph.graph.context import Setting, wrappers
 
 from ..arguments import flatten, unflatten
-from .active import outside, vmaps
-from .examples import stacked
+from .active import vmaps
 from .lifting import levels_around, put_back, taken_out
 from .values import is_batch
 
@@ -44,7 +42,7 @@ class SteppedOut:
         self._f, self._around, self._wrapped = f, vmaps.get(), wrappers.get()
         self.levels = levels_around()
         self.differs = [lifts or is_batch(x) for x in leaves]
-        self._is_array = [d and not getattr(x, "is_scalar", not np.ndim(x)) for x, d in zip(leaves, self.differs, strict=True)]
+        self._is_array = [d and not _is_scalar(x) for x, d in zip(leaves, self.differs, strict=True)]
         self.bases = [taken_out(x, self.levels) if d else x for x, d in zip(leaves, self.differs, strict=True)]
         self._results: Any = None
 
@@ -60,14 +58,14 @@ class SteppedOut:
         return [put_back(x, self.levels, is_array=is_array) if d else x for x, d, is_array in triples]
 
     def __call__(self, *bases: Any) -> list[Any]:
-        """The arrays in what the function returns, with the axes of examples."""
+        """The arrays in what the function returns, with the axes of examples where they differ."""
         return self.run(self._f, bases)
 
-    def run(self, f: Callable[..., Any], bases: Sequence[Any]) -> list[Any]:
-        """The same of another function."""
+    def run(self, f: Callable[..., Any], bases: Sequence[Any], lifts: bool = False) -> list[Any]:
+        """The same of another function, and if it `lifts` with these axes for all."""
         with self.within():
             found, structure = flatten(f(*self.seen(bases)))
-            marks = [x.is_scalar if is_batch(x) else None for x in found]
+            marks = [_is_scalar(x) if lifts or is_batch(x) else None for x in found]
             self._results = structure, marks
             return [x if mark is None else taken_out(x, self.levels) for x, mark in zip(found, marks, strict=True)]
 
@@ -88,25 +86,5 @@ class SteppedOut:
         return [a if d else np.sum(a, axis=axes) for a, d in zip(found, self.differs, strict=True)]
 
 
-def each_example(name: str, f: Callable[..., Any], *args: Any) -> Any:
-    """What a function gives for one example after the other, stacked; its arguments may nest, and do not all differ."""
-    leaves, structure = flatten(args)
-    level = max(x.level for x in leaves if is_batch(x))
-    places = [i for i, x in enumerate(leaves) if is_batch(x) and x.level == level]
-    if not leaves[places[0]].count:
-        raise DiffersError(f"vmap: {name} runs for one example after the other, and is not supported without any")
-    found = []
-    with outside():
-        for k in range(leaves[places[0]].count):
-            one = list(leaves)
-            for i in places:
-                one[i] = leaves[i].values[k]
-            found.append(f(*unflatten(structure, one)))
-        results = [flatten(one) for one in found]
-        parts = [stacked(list(each), name) for each in zip(*[leaves for leaves, _ in results], strict=True)]
-    return unflatten(results[0][1], [put_back(np.asarray(part) if np.isscalar(part) else part, [level]) for part in parts])
-
-
-def any_differs(*values: Any) -> bool:
-    """Whether an array among nested values differs between examples."""
-    return any(map(is_batch, flatten(values)[0]))
+def _is_scalar(x: Any) -> bool:
+    return bool(getattr(x, "is_scalar", not np.ndim(x)))

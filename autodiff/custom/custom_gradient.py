@@ -87,7 +87,7 @@ def _of_examples(made: Custom, leaves: list[Any]) -> Any:
             pulls.append(pull)
             return found
 
-        return stepped.run(parts, bases), lambda adjoints: stepped.adjoints(pulls[0], adjoints)
+        return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.adjoints(pulls[0], adjoints)
 
     below.__name__ = made.name
     stepped = SteppedOut(below, leaves)

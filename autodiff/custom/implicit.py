@@ -255,14 +255,15 @@ class Implicit:
 
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
-    """The solution as one node."""
+    """The solution as one node; within vmap that of each example."""
     if any_differs(x0, params):
-        return each_example(name, lambda start, given: _solution(name, g, start, tuple(given), solve), x0, params)
+        return each_example(name, lambda start, given: _solution(name, g, start, tuple(given), solve), (x0, params))
     with outside():
         return _solved(name, g, x0, params, solve)
 
 
 def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
+    """The solution as one node."""
     start = np.asarray(to_plain(as_argument(to_plain(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
     note_lengths(f"the start of autodiff.{name}", x0)
