@@ -18,8 +18,8 @@ from .values import is_batch
 class SteppedOut:
     """A function of arrays, called within vmaps, as one that can be called outside of them.
 
-    It takes those of its arguments that differ between examples with the axes of examples in front, and steps into the vmaps again
-    to call the function.
+    It takes those of its arguments that differ between examples with the axes of examples in front, and steps into the vmaps
+    again to call the function.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +11,13 @@ import numpy as np
 from compgraph.graph import Node, plainly, require_computed, require_history
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
-from compgraph.interception import intercepted, lent, refusing_draws
+from compgraph.interception import intercepted, lent
 from compgraph.scipy import enter_imported
 
 from ..arguments import as_result, flatten, unflatten
 from .active import next_level, within
 from .batch_node import BatchNode, buffer_for
+from .randomness import WAYS, Watch, asking
 from .values import is_batch
 
 Axes = Any
@@ -39,9 +39,9 @@ def vmap(
         Along which axis of each result the examples shall lie; None for a result that is the same for all.
     axis_size : int, optional
         How many examples there are, where no argument tells.
-    randomness : {"error", "same"}
-        What is done about random numbers drawn by `f`: an error, or one draw that all examples share. To draw others for each,
-        draw outside, and pass the numbers as an argument.
+    randomness : {"error", "different", "same"}
+        What is done about random numbers that `f` draws: an error (the default), another draw for each example, or one draw
+        that all examples share. A generator that `f` makes from a seed draws the same for all in any case, as in a loop.
 
     Returns
     -------
@@ -72,11 +72,8 @@ def vmap(
     array([[1., 2.],
            [3., 4.]])
     """
-    if randomness not in ("error", "same"):
-        raise ValueError(
-            f"vmap: randomness is 'error' or 'same', not {randomness!r}; numbers that differ are drawn outside, and passed as an "
-            "argument"
-        )
+    if randomness not in WAYS:
+        raise ValueError(f"vmap: randomness is 'error', 'different' or 'same', not {randomness!r}")
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -86,32 +83,21 @@ def vmap(
         count = _count(arrays, axes, axis_size)
         level = next_level()
         given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
-        results = apart(_run, f, unflatten(structure, given), level, count, randomness == "same")
+        results = apart(_run, f, unflatten(structure, given), level, count, randomness)
         return _results(results, level, count, out_axes)
 
     return mapped
 
 
-_DRAWN = (
-    "vmap: random numbers are drawn by the function, which runs once for all examples. Draw them outside, and pass them as an "
-    "argument; with randomness='same' all examples share one draw"
-)
-
-
-def _states() -> list[Any]:
-    """The states of the generators that all code shares."""
-    _, key, *rest = np.random.get_state()  # noqa: NPY002 (the one that legacy code draws from)
-    return [bytes(key), rest, random.getstate()]  # type: ignore[arg-type]
-
-
-def _run(f: Callable[..., Any], given: Any, level: int, count: int, shares_draws: bool) -> Any:
+def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: str) -> Any:
     """What the function gives for all examples."""
     enter_imported()
     args, kwargs = given
     wrapped = buffers_wrapped(buffer_for(level, count))
-    before = None if shares_draws else _states()
-    refusing = refusing_draws(None if shares_draws else _DRAWN)
-    with Hollowing(), wrapped, within(level, count), refusing, intercepted(f, (*args, *kwargs.values())):
+    given_all = (*args, *kwargs.values())
+    asks = randomness != "same"
+    watch = Watch(f, given_all) if asks else None
+    with Hollowing(), wrapped, within(level, count), asking(randomness, level, count, watch), intercepted(f, given_all, asks):
         try:
             result = f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
         except IndexError as error:
@@ -121,8 +107,8 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, shares_draws
                 "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
                 "np.take(array, index, axis=0), or pass the array as an argument (in_axes None) and copy it (np.copy)"
             ) from error
-    if before is not None and before != _states():
-        raise TypeError(_DRAWN)
+    if watch is not None:
+        watch.require_unused()
     return result
 
 

@@ -69,7 +69,7 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
     0.367879 -0.735759
     """
     if any_differs(y0, t, params):
-        options = {"method": method, "rtol": rtol, "atol": atol}
+        options: Any = {"method": method, "rtol": rtol, "atol": atol}
         return each_example("odeint", lambda y0, t, given: odeint(f, y0, t, *given, **options), (y0, t, params))
     with outside():
         return _solved(f, y0, t, params, {"method": method, "rtol": rtol, "atol": atol})

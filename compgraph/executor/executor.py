@@ -177,8 +177,9 @@ class Executor:
         key = _layouts(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
-            if key is None and (differing := [v for v in values if isinstance(v, Node) and v.carries == "batch"]):
-                return differing[0].each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
+            differing: Any = next((v for v in values if isinstance(v, Node) and v.carries == "batch"), None)
+            if differing is not None:
+                return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
             feeds = self._fed(feed)
             given, values = values, list(feeds.values())
             program = self._program(feeds)

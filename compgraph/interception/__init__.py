@@ -5,9 +5,13 @@ are given other code, once, that looks for nodes among the arguments; everything
 is found stands in the room `scipy`. ``README.md`` tells the whole.
 """
 
-from .draws import refusing_draws
+from .draws import asked_for_draws, asking_for_draws
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
+from .generators import generators_behind
 from .names import intercepted, interception, lent
 
-__all__ = ["behind", "exchange", "holds_node", "intercepted", "interception", "lent", "original_of", "refusing_draws", "switch"]
+__all__ = [
+    "asked_for_draws", "asking_for_draws", "behind", "exchange", "generators_behind", "holds_node", "intercepted", "interception",
+    "lent", "original_of", "switch",
+]  # fmt: skip
