@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from typing import Any
 
-from compgraph.graph.context import Setting, layered
+from compgraph.graph.context import Setting, layered, wrappers
 
 # (level, how many examples), the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
 next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
 
 
-def within(level: int, count: int) -> Setting:
-    """The context in which a function runs for many examples."""
-    return Setting({vmaps: (*vmaps.get(), (level, count))})
+def setting(level: int, count: int, wrap: Callable[[Any], Any], changes: Mapping[Any, Any]) -> Setting:
+    """The context in which a function runs for many examples: arrays that it makes are wrapped; with other changes as well."""
+    return Setting({vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **changes})
 
 
 def only_around(depth: int) -> Setting:
     """The context of the outermost vmaps around alone."""
     return Setting({vmaps: vmaps.get()[:depth]})
+
+
+def one_of(level: int) -> Setting:
+    """The context in which one example of a vmap is computed by itself: arrays that are made are not others for each."""
+    return Setting({vmaps: (), wrappers: tuple([w for w in wrappers.get() if getattr(w, "level", None) != level])})
 
 
 def outside() -> Setting:

@@ -257,7 +257,9 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     """What a ufunc gives, for the commonest operands; None where more is to be looked at."""
     if len(args) == 1:
         values = args[0].values
-        return cls.create_using(function(values) if values.__class__ is ndarray else record(function, (values,)), level)
+        if values.__class__ is ndarray:
+            return cls.create_using(function(values), level)
+        return cls.create_using(record(function, (values,)), level)
     if len(args) != 2:
         return None
     a, b = args
@@ -319,6 +321,14 @@ def _like(buffer: Any, value: Any) -> Any:
     return carrier.buffer_over(buffer) if value.level else leaf(buffer, OperationalNode, None)
 
 
-def buffer_for(level: int, count: int) -> Any:
+class BufferFor:
     """What wraps the arrays that a function makes to be written into."""
-    return lambda buffer: BatchNode.create_using(filled_rows(buffer, count), level, is_array=True)
+
+    __slots__ = ("count", "level")
+
+    def __init__(self, level: int, count: int) -> None:
+        self.level, self.count = level, count
+
+    def __call__(self, buffer: Any) -> BatchNode:
+        """The array as one of each example."""
+        return BatchNode.create_using(filled_rows(buffer, self.count), self.level, is_array=True)

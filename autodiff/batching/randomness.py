@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.graph.context import Setting
 from compgraph.interception import asked_for_draws, asking_for_draws, generators_behind
 
 from ..arguments import flatten
@@ -44,7 +45,7 @@ _SIZES = {
 
 
 def asking(randomness: str, level: int, count: int, watch: Watch | None) -> Any:
-    """The context for a vmap: who is asked where the function draws."""
+    """The changes of the context of a vmap: who is asked where the function draws."""
     before = asked_for_draws()
     if randomness == "error":
         return asking_for_draws(_refuse)
@@ -57,7 +58,7 @@ def asking(randomness: str, level: int, count: int, watch: Watch | None) -> Any:
         one = draw if before is None else lambda *args, **kwargs: before(name, draw, args, kwargs)
         is_pythons = isinstance(getattr(draw, "__self__", None), random.Random)
         try:
-            with asking_for_draws(None):
+            with Setting(asking_for_draws(None)):
                 return _different(name, one, args, kwargs, level, count, is_pythons)
         finally:
             if watch is not None:

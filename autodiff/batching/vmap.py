@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Node, plainly, require_computed, require_history
-from compgraph.graph.context import apart, buffers_wrapped
+from compgraph.graph.context import apart
 from compgraph.graph.hollow import Hollowing
 from compgraph.interception import intercepted, lent
 from compgraph.scipy import enter_imported
 
 from ..arguments import as_result, flatten, unflatten
-from .active import next_level, within
-from .batch_node import BatchNode, buffer_for
+from .active import next_level, setting
+from .batch_node import BatchNode, BufferFor
 from .randomness import WAYS, Watch, asking
 from .values import is_batch
 
@@ -93,23 +93,27 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     """What the function gives for all examples."""
     enter_imported()
     args, kwargs = given
-    wrapped = buffers_wrapped(buffer_for(level, count))
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
-    watch = Watch(f, given_all) if asks else None
-    with Hollowing(), wrapped, within(level, count), asking(randomness, level, count, watch), intercepted(f, given_all, asks):
-        try:
-            result = f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
-        except IndexError as error:
-            if "arrays used as indices" not in str(error):
-                raise
-            raise TypeError(
-                "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
-                "np.take(array, index, axis=0), or pass the array as an argument (in_axes None) and copy it (np.copy)"
-            ) from error
+    with Hollowing(), intercepted(f, given_all, asks) as opened:
+        watch = Watch(f, given_all) if asks and not opened.is_closed else None
+        with setting(level, count, BufferFor(level, count), asking(randomness, level, count, watch)):
+            result = _called(f, args, kwargs)
     if watch is not None:
         watch.require_unused()
     return result
+
+
+def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    try:
+        return f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
+    except IndexError as error:
+        if "arrays used as indices" not in str(error):
+            raise
+        raise TypeError(
+            "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
+            "np.take(array, index, axis=0), or pass the array as an argument (in_axes None) and copy it (np.copy)"
+        ) from error
 
 
 def _results(result: Any, level: int, count: int, out_axes: Axes) -> Any:

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import gathered, holds_node, to_plain
-from ..graph.context import Setting, layered
+from ..graph.context import layered
+from ..graph.interpreter import frame_up
+from .libraries import is_library
 
 Formula = Callable[..., Any]
 
@@ -129,13 +131,13 @@ def asked_for_draws() -> Callable[..., Any] | None:
     return _asked.get()
 
 
-def asking_for_draws(ask: Callable[..., Any] | None) -> Setting:
-    """A context in which ``ask(name, draw, args, kwargs)`` runs in place of ``draw(*args, **kwargs)``.
+def asking_for_draws(ask: Callable[..., Any] | None) -> dict[Any, Any]:
+    """The changes of a context in which ``ask(name, draw, args, kwargs)`` runs in place of ``draw(*args, **kwargs)``.
 
     That is so for the functions of `numpy.random` and of Python's `random`, where they are exchanged, and for generators that are
     seen as lent.
     """
-    return Setting({_asked: ask})
+    return {_asked: ask}
 
 
 def asking(name: str, draw: Any) -> Any:
@@ -144,7 +146,9 @@ def asking(name: str, draw: Any) -> Any:
     @functools.wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Any:
         ask = _asked.get()
-        return draw(*args, **kwargs) if ask is None else ask(name, draw, args, kwargs)
+        if ask is None or is_library(frame_up(1).f_code.co_filename):  # a library draws for itself, to estimate something
+            return draw(*args, **kwargs)
+        return ask(name, draw, args, kwargs)
 
     return drawn
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .draws import Generator
-from .reach import Held, content_of, function_of, is_closed, namespace_of, reach_of
+from .reach import Held, content_of, function_of, namespace_of, reach_of
 
 _LEGACY = (np.random.RandomState, random.Random)
 _PLAIN = frozenset({np.ndarray, np.float64, np.int64, int, float, complex, bool, str, bytes, type(None), type, FunctionType})
@@ -25,7 +25,7 @@ def generators_behind(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     what the function reaches by name, and of the object that it belongs to.
     """
     found: dict[int, Any] = {}
-    if "scipy.stats" in sys.modules and not _is_closed(f, arguments):  # which draws from the one that all code shares
+    if "scipy.stats" in sys.modules:  # which draws from the one that all code shares
         shared: Any = np.random.mtrand._rand
         found[id(shared)] = shared
     for value in _reached(f):
@@ -33,15 +33,6 @@ def generators_behind(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     for value in arguments:
         _look(value, found, 1)
     return list(found.values())
-
-
-def _is_closed(f: Any, arguments: Iterable[Any]) -> bool:
-    """Whether a function is known to call nothing that draws; see `reach.is_closed`."""
-    function = function_of(f)
-    if not isinstance(function, FunctionType):
-        return False
-    held = Held(function)
-    return is_closed(held, [reach_of(known) for known in held.functions], arguments)
 
 
 def _reached(f: Any) -> Iterator[Any]:

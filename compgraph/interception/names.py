@@ -143,12 +143,21 @@ _making, _drawing = _Exchanged(answers), _Exchanged(draws)
 
 
 class Interception:
-    """A context, made by `intercepted`: names are exchanged until it is left or dropped."""
+    """A context, made by `intercepted`: names are exchanged until it is left or dropped.
 
-    __slots__ = ("__weakref__",)
+    Attributes
+    ----------
+    is_closed : bool
+        Whether all that runs in it is known, so that no names had to be exchanged; see `reach.is_closed`.
+    """
 
-    def __enter__(self) -> None:
-        pass
+    __slots__ = ("__weakref__", "is_closed")
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def __enter__(self) -> Interception:
+        return self
 
     def __exit__(self, *exception: object) -> None:
         for reference in weakref.getweakrefs(self):
@@ -177,7 +186,8 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             return opened
         held = Held(function)
         reached = [reach_of(known) for known in held.functions]
-        if not is_closed(held, reached, arguments):
+        opened.is_closed = is_closed(held, reached, arguments)
+        if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
         for known, reach in zip(held.functions, reached, strict=True):

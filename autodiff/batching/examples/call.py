@@ -93,7 +93,7 @@ def lifted(value: Any, count: int) -> Any:
 
 def shift(axis: Any, ndim: int) -> Any:
     """Axes of one example as they lie behind that of examples."""
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list, range)) or (isinstance(axis, np.ndarray) and axis.ndim):
         return tuple([shift(a, ndim) for a in axis])
     axis = axis.__index__()
     if not -ndim <= axis < ndim:
