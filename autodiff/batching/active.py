@@ -7,16 +7,20 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from compgraph.graph.context import Setting, layered, wrappers
+from compgraph.graph.context import Setting, in_scope, layered, wrappers
 
 # (level, how many examples), the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
 next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
 
 
-def setting(level: int, count: int, wrap: Callable[[Any], Any], changes: Mapping[Any, Any]) -> Setting:
-    """The context in which a function runs for many examples: arrays that it makes are wrapped; with other changes as well."""
-    return Setting({vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **changes})
+def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any], changes: Mapping[Any, Any]) -> Setting:
+    """The context in which a function runs for many examples.
+
+    Arrays that it makes are wrapped, and pictures draw it as a box with a title; other changes are made as well.
+    """
+    around = {vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **in_scope(title), **changes}
+    return Setting(around)
 
 
 def only_around(depth: int) -> Setting:

@@ -97,11 +97,17 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     asks = randomness != "same"
     with Hollowing(), intercepted(f, given_all, asks) as opened:
         watch = Watch(f, given_all) if asks and not opened.is_closed else None
-        with setting(level, count, BufferFor(level, count), asking(randomness, level, count, watch)):
+        with setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count, watch)):
             result = _called(f, args, kwargs)
     if watch is not None:
         watch.require_unused()
     return result
+
+
+def _title(f: Any, count: int) -> str:
+    """What a picture writes over the part of a graph that is of many examples."""
+    name = str(getattr(f, "__name__", "<lambda>")).rpartition(".")[2]
+    return f"vmap × {count}" if name == "<lambda>" else f"vmap {name} × {count}"
 
 
 def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,42 @@ def from_end(default: Any) -> Any:
     return way
 
 
+def quantile(call: Call) -> Any:
+    """``np.quantile``, ``np.median`` and kin: the axes of several quantiles come first."""
+    x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis")
+    if not ndim or call.options.get("weights") is not None:
+        raise OneByOneError
+    found = call.on_first(x, axis=all_axes(ndim) if axis is None else shift(axis, ndim))
+    return np.moveaxis(found, np.ndim(call.options.get("q", 0)), 0)
+
+
+def convolution(call: Call) -> Any:
+    """``np.convolve`` and ``np.correlate``: products with windows of the longer operand."""
+    (a, v), (in_a, in_v) = call.values, call.batched
+    is_correlation = call.base is _CORRELATE
+    mode = call.options.get("mode", "valid" if is_correlation else "full")
+    m, n = a.shape[-1:], v.shape[-1:]
+    if call.ndims != [1, 1] or mode not in _WHICH or not min(m[0], n[0]) or (is_correlation and n > m):
+        raise OneByOneError
+    if is_correlation:
+        v = np.conj(v[..., ::-1])
+    elif n > m:
+        a, v, in_a, in_v, m, n = v, a, in_v, in_a, n, m
+    before, after = _WHICH[mode](n[0])
+    padded = np.concatenate([np.zeros((*a.shape[:-1], before), a.dtype), a, np.zeros((*a.shape[:-1], after), a.dtype)], axis=-1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, n[0], axis=-1)
+    return np.matmul(windows, np.expand_dims(v[..., ::-1], -1))[..., 0] if in_a or in_v else None
+
+
+_CORRELATE = np.correlate
+# How many zeros stand before and after the longer operand, of a shorter one of a length.
+_WHICH: dict[str, Callable[[int], tuple[int, int]]] = {
+    "full": lambda n: (n - 1, n - 1),
+    "same": lambda n: (n - 1 - (n - 1) // 2, (n - 1) // 2),
+    "valid": lambda n: (0, 0),
+}
+
+
 def only(place: int) -> Any:
     """Element by element in one operand, where that alone differs."""
 
@@ -154,5 +191,6 @@ kinds |= {
 own |= {
     "folded": folded, "softmax": from_end(-1), "log_softmax": from_end(-1), "logsumexp": from_end(None), "interp": only(0),
     "searchsorted": only(1), "digitize": only(0), "polyval": only(1), "isin": only(0), "zeros_like": made_like,
-    "ones_like": made_like, "empty_like": made_like, "full_like": made_like,
+    "ones_like": made_like, "empty_like": made_like, "full_like": made_like, "convolve": convolution, "correlate": convolution,
+    **dict.fromkeys(("median", "quantile", "percentile", "nanmedian", "nanquantile", "nanpercentile"), quantile),
 }  # fmt: skip

@@ -73,6 +73,8 @@ def one_by_one(call: Call) -> Any:
 
 
 kinds["loop"] = one_by_one
+# Steps of rules and of compositions, whose operands are of forms of their own.
+own |= dict.fromkeys(("of_class", "limit_value", "together", "diagonal_matrix", "row_weights", "laid"), one_by_one)
 
 
 def _of_none(call: Call) -> Any:

@@ -13,8 +13,8 @@ own            a way of its own, written under its opname
 loop           example by example, and stacked
 =============  ============================================================================================
 
-Ufuncs without a signature are elementwise, others have a way of their own; what stands nowhere is elementwise if its rule is, and
-runs in a loop otherwise.
+Ufuncs without a signature are elementwise, others have a way of their own. What stands nowhere is elementwise if its rule is, and
+runs in a loop otherwise: SciPy's functions that are no ufuncs, and users' primitives.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..callables import added_at, astype, complex_sign, copy, input_of, power, stop_gradient, view
-from ..compositions import moving
-from .statistics import POLICY as STATISTICS
-
-_QUANTILES: tuple[Any, ...] = tuple(STATISTICS.aliases.values())
+from ..compositions import histograms, moving, selection
 
 _BY_KIND: dict[str, tuple[Any, ...]] = {
     "elementwise": (
@@ -51,6 +48,11 @@ _BY_KIND: dict[str, tuple[Any, ...]] = {
     "transform": (
         np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
     ),
-    "loop": (np.emath.logn, np.emath.power, view, added_at, *_QUANTILES),
+    "loop": (
+        np.emath.logn, np.emath.power, view, added_at, np.ediff1d, np.bincount, np.histogram, histograms.histogramdd,
+        np.histogram_bin_edges, selection.delete, selection.insert, selection.unique, np.linalg.tensorinv,
+        np.linalg.tensorsolve, np.linalg.lstsq, np.polymul, np.polydiv, np.polyder, np.polyint, np.poly, np.roots,
+        np.nonzero, np.flatnonzero, np.lexsort, np.argwhere, np.unravel_index, np.packbits, np.unpackbits,
+    ),
 }  # fmt: skip
 BATCH_KINDS: dict[Any, str] = {function: kind for kind, functions in _BY_KIND.items() for function in functions}

@@ -13,6 +13,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.batching import BatchNode
+from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
 from compgraph import operations
 from compgraph.operations import policies
 
@@ -206,9 +207,102 @@ def test_numbers_of_examples_agree() -> None:
 # ------------------------------------------------------------------------------------------------ table
 
 
-def test_kinds_are_of_functions_that_are_recorded() -> None:
-    recorded = {*operations.OPNAMES, *policies.BATCH_KINDS}
-    assert {*policies.BATCH_KINDS} <= recorded
-    assert {*policies.BATCH_KINDS.values()} <= {
-        "elementwise", "reduction", "position", "cumulative", "ordering", "along", "matrices", "transform", "loop",
-    }  # fmt: skip
+def test_every_recorded_function_has_a_way() -> None:
+    """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
+    numpys = {
+        function
+        for function, name in operations.OPNAMES.items()
+        if not name.startswith("scipy_") and not (isinstance(function, np.ufunc) and function.signature is None)
+    }
+    numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
+    by_form = {function for function in numpys if _is_elementwise(function)}
+    by_opname = {function for function in numpys if operations.opname_of(function) in own}
+    assert numpys <= {*policies.BATCH_KINDS} | by_form | by_opname
+    assert {*policies.BATCH_KINDS} <= numpys
+    assert not {*policies.BATCH_KINDS} & by_opname
+    assert {*policies.BATCH_KINDS.values()} == {*kinds}
+
+
+@cg.primitive
+def cubed(x: Any) -> Any:
+    return x**3
+
+
+@cg.primitive
+def weighed(x: Any, w: Any) -> Any:
+    assert x.ndim == w.ndim == 1  # it knows of no further axes
+    return np.cumsum(x * w)
+
+
+ad.rule(cubed, derivative=lambda x: 3 * x * x)
+ad.rule(weighed, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * w, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * x)
+
+
+def test_primitives_by_their_kind_or_one_by_one() -> None:
+    LOOPED.clear()
+    same(ad.vmap(cubed)(XS), XS**3)
+    same(ad.vmap(ad.grad(lambda x: np.sum(cubed(x))))(XS), 3 * XS**2)
+    assert not LOOPED
+    same(ad.vmap(weighed, (0, None))(XS, W), np.cumsum(XS * W, axis=1))
+    assert LOOPED == {"weighed": 1}
+    f = ad.grad(lambda x, w: np.sum(weighed(x, w) ** 2), (0, 1))
+    for axes, given in (((0, 0), (XS, XS + 1)), ((None, 0), (W, XS))):
+        each = [f(XS[i] if axes[0] == 0 else W, given[1][i]) for i in range(3)]
+        for found, wanted in zip(ad.vmap(f, axes)(*given), zip(*each, strict=True), strict=True):
+            same(found, np.stack(wanted))
+    total = ad.grad(lambda w: np.sum(ad.vmap(weighed, (0, None))(XS, w) ** 2))(W)
+    same(total, sum(ad.grad(lambda w, x=x: np.sum(weighed(x, w) ** 2))(W) for x in XS))
+
+
+NATIVE: dict[str, Function] = {
+    "quantile": lambda x: np.quantile(x, 0.3),
+    "quantiles along an axis": lambda x: np.quantile(x.reshape(2, 2), [[0.3], [0.5]], axis=1, keepdims=True),
+    "median": lambda x: np.median(x.reshape(2, 2), axis=0),
+    "nanmedian": lambda x: np.nanmedian(x),
+    "percentile": lambda x: np.percentile(x.reshape(2, 2), [20, 30], axis=(0, 1)),
+    **{
+        f"{f.__name__} {mode} {n} {which}": lambda x, f=f, mode=mode, n=n, which=which: (
+            f(x, W[:n], mode) if which == "first" else f(W[:n], x[:n], mode) if which == "second" else f(x, x[:n] ** 2, mode)
+        )
+        for f in (np.convolve, np.correlate)
+        for mode in ("full", "same", "valid")
+        for n in (1, 2, 3, 4)
+        for which in ("first", "second", "both")
+    },
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_ways_of_their_own(name: str) -> None:
+    f = NATIVE[name]
+    LOOPED.clear()
+    same(ad.vmap(f)(XS), np.stack([f(x) for x in XS]))
+    assert not LOOPED
+    g = ad.grad(lambda x: np.sum(f(x) ** 2))
+    same(ad.vmap(g)(XS), np.stack([g(x) for x in XS]))
+
+
+def test_convolutions_with_longer_operands() -> None:
+    for f in (np.convolve, np.correlate):
+        for mode in ("full", "same", "valid"):
+            same(ad.vmap(lambda x, f=f, mode=mode: f(x[:2], W, mode))(XS), np.stack([f(x[:2], W, mode) for x in XS]))
+            same(ad.vmap(lambda x, f=f, mode=mode: f(x * 1j, W + 2j, mode))(XS), np.stack([f(x * 1j, W + 2j, mode) for x in XS]))
+            given = (XS * 9).astype(int)
+            found = ad.vmap(lambda x, f=f, mode=mode: f(x, np.arange(3), mode))(given)
+            assert found.dtype == np.dtype(int)
+            same(found, np.stack([f(x, np.arange(3), mode) for x in given]))
+
+
+# ---------------------------------------------------------------------------------------------- pictures
+
+
+def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
+    w = cg.variable(W, "w")
+    total = np.sum(ad.vmap(loss, in_axes=(None, 0))(w, XS))
+    assert total.scope == ()
+    source = cg.visualize_at(total).source
+    assert "vmap loss × 3" in source
+    assert "cluster_0" in source
+    nested = ad.vmap(lambda x: ad.vmap(lambda y: y * np.sum(x))(np.ones(2) * w[:2]))(XS)
+    titles = {scope for node in cg.topological_order([nested]) for scope in node.scope}
+    assert titles == {"vmap × 3", "vmap × 2"}
