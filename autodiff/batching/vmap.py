@@ -59,7 +59,8 @@ def vmap(
     Notes
     -----
     `f` is called once. What it computes, it computes for all examples together; what NumPy has no form of that takes a further
-    axis runs example by example. In-place writes change the examples of `f`'s own arrays, never the caller's.
+    axis runs example by example. In-place writes change the examples of `f`'s own arrays, never the caller's. Operators stand
+    inside `f`, or around the function of many, to any depth; pictures draw what was recorded as a box.
 
     Examples
     --------
@@ -71,6 +72,11 @@ def vmap(
     >>> vmap(ad.grad(loss), in_axes=(None, 0))(np.zeros(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 2.],
            [3., 4.]])
+    >>> vmap(ad.hessian(loss), in_axes=(None, 0))(np.zeros(2), np.array([[1.0, 2.0], [3.0, 4.0]])).shape
+    (2, 2, 2)
+    >>> noisy = vmap(lambda x: x + np.random.default_rng(0).normal())  # seeded within: the same for all
+    >>> bool(np.ptp(noisy(np.zeros(3))) == 0)
+    True
     """
     if randomness not in WAYS:
         raise ValueError(f"vmap: randomness is 'error', 'different' or 'same', not {randomness!r}")
