@@ -37,7 +37,7 @@ from compgraph.operations import getitem
 from .examples import Call, front, of_examples
 from .looping import each_example
 from .storing import store
-from .values import base_of, copied, depth_of, filled_rows, plain_base
+from .values import base_of, copied, depth_of, filled_rows, is_batch, plain_base
 
 ndarray = np.ndarray
 _forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
@@ -159,7 +159,8 @@ class BatchNode(TangentLayout, Node):
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
         """``target[index] = value`` for each example."""
-        if target.__class__ is not cls or target.level != level:
+        parts = index if isinstance(index, tuple) else (index,)
+        if target.__class__ is not cls or target.level != level or any(is_batch(i) and i.level > level for i in parts):
             raise TypeError(
                 f"vmap: a value that differs between the examples cannot be written into the {describe(target)}, which is one "
                 "for all of them; make the array inside the function that is given to vmap (np.zeros_like(x), cg.zeros(shape)), "

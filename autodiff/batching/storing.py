@@ -27,7 +27,10 @@ def store(target: Any, index: Any, value: Any, casting: Any) -> None:
     target.own(values)
     parts = list(index) if isinstance(index, tuple) else [index]
     held = [is_batch(i) and i.level == level for i in parts]
-    if any(h and i.dtype.kind == "b" for i, h in zip(parts, held, strict=True)):
+    for part, h in zip(parts, held, strict=True):
+        if is_batch(part):  # what is held has the vmaps further out in its values
+            target.own(part.values if h else part)
+    if any(is_batch(i) and i.dtype.kind == "b" for i in parts):
         _store_masked(target, parts, value, casting)
         return
     into = target.values

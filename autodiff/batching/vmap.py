@@ -223,6 +223,8 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
             if axis is None:
                 raise ValueError("vmap: out_axes is None for a result that differs between the examples")
             values = out.values
+            if is_batch(values) and values.level > level:
+                raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
             is_theirs = (out if out.root is None else out.root).is_lent or out.root is not None
             if is_theirs and not isinstance(values, Node):
                 values = np.array(values)

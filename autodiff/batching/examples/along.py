@@ -129,7 +129,7 @@ def from_end(default: Any) -> Any:
 def quantile(call: Call) -> Any:
     """``np.quantile``, ``np.median`` and kin: the axes of several quantiles come first."""
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis")
-    if not ndim or call.options.get("weights") is not None:
+    if not ndim or not all(x.shape) or call.options.get("weights") is not None:
         raise OneByOneError
     found = call.on_first(x, axis=all_axes(ndim) if axis is None else shift(axis, ndim))
     return np.moveaxis(found, np.ndim(call.options.get("q", 0)), 0)

@@ -9,6 +9,7 @@ import numpy as np
 from compgraph.graph import DiffersError, Node, record
 from compgraph.operations import getitem
 
+from ..values import is_batch
 from .call import Call, OneByOneError, flat, front, lifted, shift
 from .table import own
 
@@ -57,7 +58,7 @@ def located(shape: tuple[int, ...], parts: list[Any], differs: list[bool], count
         How many examples there are of what is indexed; None if it is the same for all.
     """
     full = _whole(len(shape), _as_integers(parts, differs))
-    region = np.empty(shape, bool)[tuple([np.zeros(i.shape[1:], np.intp) if d else _plain(i) for i, d in full])].shape
+    region = np.empty(shape, bool)[tuple([_some_places(i, d) for i, d in full])].shape
     advanced = [k for k, (i, _) in enumerate(full) if not (i is None or isinstance(i, slice))]
     arrays = [k for k in advanced if isinstance(full[k][0], np.ndarray)]
     before = (ALL,) if count is not None else ()
@@ -77,7 +78,10 @@ def located(shape: tuple[int, ...], parts: list[Any], differs: list[bool], count
     return Where((rows, *index), region, came if place else None)
 
 
-def _plain(part: Any) -> Any:
+def _some_places(part: Any, differs: bool) -> Any:
+    """A part of an index of one example; of one that differs, here or between the examples of a vmap further out, zeros."""
+    if differs or is_batch(part):
+        return np.zeros(part.shape[differs:], np.intp)
     return part.plain if isinstance(part, Node) else part
 
 
@@ -88,7 +92,7 @@ def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]
         differs = [False] * len(parts)
     found: list[tuple[Any, bool]] = []
     for part, d in zip(parts, differs, strict=True):
-        if d and part.dtype.kind == "b":
+        if (d or is_batch(part)) and part.dtype.kind == "b":
             raise DiffersError(
                 "vmap: x[mask], with a mask that differs between the examples, has a result of another shape for each; use "
                 "np.where(mask, x, other), or np.sum(x, where=mask) and its kin"
@@ -100,7 +104,7 @@ def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]
         if isinstance(part, list):
             part = np.array(part) if part else np.array(part, np.intp)
         if isinstance(part, np.ndarray) and not d and part.dtype.kind == "b":
-            found += [(places, False) for places in np.nonzero(_plain(part))]
+            found += [(places, False) for places in np.nonzero(_some_places(part, False))]
         else:
             found.append((part, d))
     return found

@@ -158,6 +158,46 @@ def test_a_graph_of_variables() -> None:
     same(ad.reverse.gradient(total)["w"], sum(ad.grad(loss)(W, x) for x in XS))
 
 
+INDICES = RNG.integers(0, 4, size=(3, 2))
+
+
+def put(target: Any, index: Any, value: Any) -> Any:
+    target[index] = value
+    return target
+
+
+# Of a value of one vmap and an index of another, both ways round; `inner` is given the index of each, or the value of each.
+ACROSS: dict[str, Callable[[Any, Any], Any]] = {
+    "taken": lambda x, k: x[k],
+    "taken of two axes": lambda x, k: np.reshape(x, (2, 2))[k // 2, k % 2],
+    "written": lambda x, k: put(x * 1.0, k, 7.0),
+    "written into an array made inside": lambda x, k: put(np.zeros(4), k, x[:2]),
+    "written where a mask holds": lambda x, k: put(x * 1.0, np.arange(4) > k[0], 7.0),
+    "masked sum": lambda x, k: np.sum(x, where=np.arange(4) > k[0]),
+}
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_indices_of_another_vmap(name: str) -> None:
+    f = ACROSS[name]
+    expected = np.stack([[f(x, k) for x in XS] for k in INDICES])
+    same(ad.vmap(lambda k: ad.vmap(lambda x: f(x, k))(XS))(INDICES), expected)
+    inner = ad.vmap(lambda x: ad.vmap(lambda k: f(x, k))(INDICES), out_axes=1)
+    if name in ("written", "written where a mask holds"):  # into an array that is one for all examples of the inner vmap
+        with pytest.raises(TypeError, match="one for all"):
+            inner(XS)
+    else:
+        same(inner(XS), expected)
+    g = ad.grad(lambda x, k: np.sum(f(x, k) ** 2))
+    expected = np.stack([[g(x, k) for x in XS] for k in INDICES])
+    same(ad.vmap(lambda k: ad.vmap(lambda x: g(x, k))(XS))(INDICES), expected)
+
+
+def test_a_mask_of_another_vmap_is_refused() -> None:
+    with pytest.raises(cg.DiffersError, match=r"np\.where"):
+        ad.vmap(lambda k: ad.vmap(lambda x: x[np.arange(4) > k[0]])(XS))(INDICES)
+
+
 # --------------------------------------------------------------------------------------------- refusals
 
 REFUSED: dict[str, tuple[Function, str]] = {
