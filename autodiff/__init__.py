@@ -15,6 +15,7 @@ from __future__ import annotations
 from compgraph.protocols import stop_gradient
 
 from . import checks, forward, grads, numeric, optimizers, reverse
+from .batching import vmap
 from .checks import check_grads
 from .custom import checkpoint, checkpointed_chain, custom_gradient, fixed_point, minimize, odeint, root
 from .numeric import DetachedGradientError
@@ -43,5 +44,5 @@ __all__ = [
     "DetachedGradientError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl", "custom_gradient",
     "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "grads", "hessian", "hvp",
     "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse",
-    "root", "rule", "stop_gradient", "taylor", "value_and_grad", "vjp",
+    "root", "rule", "stop_gradient", "taylor", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

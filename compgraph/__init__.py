@@ -35,7 +35,7 @@ from .arrays import (
 from .debugging import NonFiniteError, debug
 from .drawing import GraphPicture, visualize_at
 from .executor import Executor, GuardError, cut, simplified
-from .graph import ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
+from .graph import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
 from .graph.context import default_dtype, no_graph, scope
 from .graph.hollow import EscapeError, strict
 from .graph.interpreter import record_lines
@@ -62,7 +62,8 @@ from .scipy import families as families  # importing it lets SciPy's functions a
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [
-    "ConstantNode", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError", "OperationalNode",
+    "ConstantNode", "DiffersError", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError",
+    "OperationalNode",
     "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
     "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "cut", "debug", "default_dtype", "emath",
     "empty", "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool",

@@ -6,7 +6,7 @@ from .arrays import array as array, as_strided as as_strided, asanyarray as asan
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .drawing import GraphPicture as GraphPicture, visualize_at as visualize_at
 from .executor import Executor as Executor, GuardError as GuardError, cut as cut, simplified as simplified
-from .graph import ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
+from .graph import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
 from .graph.context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
 from .graph.hollow import EscapeError as EscapeError, strict as strict
 from .graph.interpreter import record_lines as record_lines

@@ -13,6 +13,7 @@ from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, des
 from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
 
 from ..arguments import flatten, unflatten
+from ..batching import SteppedOut, levels_around, outside
 from ..forward import TangentNode
 from ..operators import as_joint
 from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
@@ -78,6 +79,10 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
+    if levels_around():
+        stepped = SteppedOut(lambda *given: f(given), leaves)
+        with outside():
+            return stepped.back(_checkpointed(lambda given: stepped(*given), stepped.bases))
     level = max((x.level for x in leaves if isinstance(x, Node)), default=0)
     if level:
         return _with_tangents(f, leaves, level)

@@ -12,6 +12,7 @@ from compgraph.graph import INERT, Node, as_operands, record, saved_constant, to
 from compgraph.graph.context import NoGraph, recording_on
 
 from ..arguments import flatten, unflatten
+from ..batching import SteppedOut, any_differs, base_of, outside
 from ..reverse import connected_zeros
 from ..rules import unowned
 from .call import Opaque, has_node, transposed, zeros_for
@@ -66,11 +67,33 @@ def custom_gradient(f: Function) -> Function:
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         leaves, structure = flatten(list(args))
+        if any_differs(leaves):
+            return _of_examples(Custom(f, options, structure), leaves)
         made = Custom(f, options, structure)
         found = record(_custom, as_operands(tuple(leaves)), {"call": made})
         return unflatten(made.results, found if isinstance(found, (tuple, list)) else [found])
 
     return call
+
+
+def _of_examples(made: Custom, leaves: list[Any]) -> Any:
+    """The value within vmap: that of a function of all examples, whose pull is that of each."""
+
+    def below(*bases: Any) -> Any:
+        pulls: list[Any] = []
+
+        def parts(*operands: Any) -> Any:
+            found, pull = made.pair(operands)
+            pulls.append(pull)
+            return found
+
+        return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.adjoints(pulls[0], adjoints)
+
+    below.__name__ = made.name
+    stepped = SteppedOut(below, leaves)
+    with outside():
+        found = custom_gradient(below)(*stepped.bases)
+    return unflatten(made.results, stepped.back(found))
 
 
 class Custom:
@@ -88,8 +111,8 @@ class Custom:
     def compute(self, *operands: Any) -> Any:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
-            parts, pull = self._pair(operands)
-        if any(isinstance(p, Node) and p.__class__ not in INERT for p in parts):
+            parts, pull = self.pair(operands)
+        if any(isinstance(p, Node) and p.__class__ not in INERT for p in map(base_of, parts)):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
@@ -97,7 +120,7 @@ class Custom:
         values = tuple(np.asarray(to_plain(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
-    def _pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
+    def pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
         """The leaves of the value, and the function that takes their adjoints to those of the arguments' leaves."""
         found = self.f(*unflatten(self.structure, operands), **self.options)
         if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
@@ -111,7 +134,7 @@ class Custom:
 
         def pull(adjoint: Any) -> list[Any]:
             adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
-            seed = next((a for a in adjoints if isinstance(a, Node)), None)
+            seed = next((a for a in adjoints if isinstance(base_of(a), Node)), None)
             if seed is not None:
                 adjoints = tuple(a if isinstance(a, Node) else saved_constant(a) for a in adjoints)
             return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
@@ -123,7 +146,7 @@ class Custom:
         if isinstance(out, tuple):
             adjoint = zeros_for(adjoint, out)
         if has_node(adjoint, *operands):
-            return self._pair(operands)[1](adjoint)  # type: ignore[no-any-return]
+            return self.pair(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
@@ -171,7 +194,7 @@ class Custom:
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
-        pull_all = self._pair(operands)[1]
+        pull_all = self.pair(operands)[1]
 
         def pull(adjoint: Any) -> Any:
             return pull_all(adjoint)[position]

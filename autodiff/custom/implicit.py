@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, as_operands, describe, record, to_plain
+from compgraph.graph import INERT, Node, as_operands, describe, record, require_single, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.guards import note_lengths
 
 from ..arguments import as_argument
+from ..batching import any_differs, each_example, outside
 from ..forward import jvp
 from ..operators import grad, jacrev, value_and_grad, vjp
 from .call import Opaque, require_same
@@ -260,6 +261,14 @@ class Implicit:
 
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
+    """The solution as one node; within vmap that of each example."""
+    if any_differs(x0, params):
+        return each_example(name, lambda start, given: _solution(name, g, start, tuple(given), solve), (x0, params))
+    with outside():
+        return _solved(name, g, x0, params, solve)
+
+
+def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node."""
     start = np.asarray(to_plain(as_argument(to_plain(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
@@ -280,6 +289,7 @@ def require_closed(name: str, g: Function, values: list[Any]) -> Any:
     """What a function gives; a TypeError if it uses nodes that are not among its arguments: its derivative would miss them."""
     closure = Closure(name, lambda given: g(*given), values, range(len(values)))
     used = [n for n in closure.closed if n.__class__ not in INERT]
+    require_single(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")

@@ -11,6 +11,7 @@ from compgraph.graph import as_operands, record, to_plain
 from compgraph.graph.context import NoGraph
 
 from ..arguments import as_argument
+from ..batching import any_differs, each_example, outside
 from ..forward import jvp
 from ..operators import vjp
 from .call import Opaque, require_same
@@ -67,6 +68,15 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
     >>> print(round(float(decay(0.5)), 6), round(float(grad(decay)(0.5)), 6))
     0.367879 -0.735759
     """
+    if any_differs(y0, t, params):
+        options: Any = {"method": method, "rtol": rtol, "atol": atol}
+        return each_example("odeint", lambda y0, t, given: odeint(f, y0, t, *given, **options), (y0, t, params))
+    with outside():
+        return _solved(f, y0, t, params, {"method": method, "rtol": rtol, "atol": atol})
+
+
+def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
+    """The solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
     y0, t, *rest = (to_plain(p) for p in operands)
     if any(np.asarray(a).dtype.kind == "c" for a in (y0, t, *rest)):
@@ -74,7 +84,7 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
     steps = np.diff(t) if t.ndim == 1 else np.zeros(1)
     if not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
         raise ValueError("odeint: the times must be a vector of two or more that increase, or decrease")
-    call = Solution(f, {"method": method, "rtol": rtol, "atol": atol})
+    call = Solution(f, options)
     out = record(_odeint, operands, {"call": call})
     require_closed("odeint", f, [y0, t[0], *rest])
     call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_plain(out), t, *rest)

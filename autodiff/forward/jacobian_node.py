@@ -18,7 +18,7 @@ from compgraph.graph import Node, describe, record, require_history
 from compgraph.guards import escaped, told
 
 from ..arguments import as_argument
-from ..batching import push_batch
+from ..batching import levels_around, push_batch
 from ..rules import BatchedShadow, Rule, Shadow, conform_batch
 from .jvp import connected
 from .tangent_node import TangentNode, next_level
@@ -50,6 +50,7 @@ class JacobianNode(TangentNode):
 
     __slots__ = ()
     kind = "jacobian"
+    carries = "jacobian"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs
@@ -225,6 +226,10 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
            [0., 3.]])]
     """
     arrays = real_inputs(values, names)
+    if levels_around():
+        raise TypeError(
+            "autodiff.forward.variables is not supported within vmap; use jvp there, or take vmap of the function of it"
+        )
     level = next_level()
     _refuse_others(level, arrays)
     sizes = [math.prod(a.shape) for a in arrays]

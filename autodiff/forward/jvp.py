@@ -26,6 +26,7 @@ from ..arguments import (
     warn_of_zeros,
     with_aux,
 )
+from ..batching import base_of, is_batch, is_repeated, levels_around, lifted_to_all, put_back
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
@@ -75,15 +76,20 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
     if nesting != structure:
         raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
-    level, start = next_level(), next_tick()
+    level, start, around = next_level(), next_tick(), levels_around()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
         primal = as_argument(primal, f"jvp: primal {position}")
         tangent = as_direction(tangent, primal, f"jvp: tangent {position}", "its primal")
-        own = record(operations.input_of, (primal,))  # the function may write into it
+        if around:  # axes of examples lie outside of all derivatives
+            is_scalar = primal.ndim == 0
+            primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
+        is_shared = bool(around) and is_repeated(primal, len(around))
+        own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
         moved = conform(tangent, primal)  # copied below if plain, since the function may return it
-        inputs.append(TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level))
-    wrapped = buffers_wrapped(lambda buffer: TangentNode.create_using(buffer, None, level))
+        made = TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level)
+        inputs.append(put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made)
+    wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
 
     def run() -> Any:
         enter_imported()
@@ -94,7 +100,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             return result, aux, [*map(as_result, outs)], results, escapes
 
     result, aux, outs, results, escapes = apart(run)
-    require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
+    if not around:
+        require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes, f))
     parts = [_parted(out, level, escapes, f) for out in outs]
@@ -102,7 +109,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
-    if escapes and not any(isinstance(out, TangentNode) and out.level == level for out in outs):
+    if escapes and not any(isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs):
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
     return (*both, _without(level, aux)) if has_aux else both
@@ -115,12 +122,30 @@ def _value_alone(result: Any, has_aux: bool) -> Any:
 def _without(level: int, tree: Any) -> Any:
     """Nested values without their tangents at a level."""
     leaves, structure = flatten(tree)
-    values = [x.primal if isinstance(x, TangentNode) and x.level == level else x for x in leaves]
+    values = [_still_value(x, level) for x in leaves]
     return unflatten(structure, [_handed(value) for value in values])
+
+
+def _still(buffer: Any, level: int) -> Any:
+    """An array that is made within the function, with a tangent of zero, below its axes of examples."""
+    if is_batch(buffer):
+        return put_back(_still(buffer.values, level), [buffer.level], is_array=True)
+    return TangentNode.create_using(buffer, None, level)
+
+
+def _still_value(x: Any, level: int) -> Any:
+    """A value without its tangent at a level."""
+    if is_batch(x):
+        return put_back(_still_value(x.values, level), [x.level], is_array=not x.is_scalar)
+    return x.primal if isinstance(x, TangentNode) and x.level == level else x
 
 
 def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
     """The value and the tangent of a result."""
+    if is_batch(out):
+        parts = _parted(out.values, level, escapes, f)
+        value, tangent = [put_back(part, [out.level], is_array=not out.is_scalar) for part in parts]
+        return value, tangent
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
     if not isinstance(out, Node):

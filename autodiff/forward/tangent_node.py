@@ -8,7 +8,6 @@ others are constants to it, so an inner derivative never takes an outer perturba
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -36,9 +35,8 @@ from compgraph.graph.context import is_recording, watched
 from compgraph.graph.hollow import hollow_body
 from compgraph.inplace import put_plain, require_writeable, store
 
+from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
-
-next_level = itertools.count(1).__next__
 
 
 class TangentNode(TangentLayout, Node):
@@ -58,6 +56,7 @@ class TangentNode(TangentLayout, Node):
 
     __slots__ = ()
     kind = "tangent"
+    carries = "tangents"
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
     )
@@ -83,6 +82,11 @@ class TangentNode(TangentLayout, Node):
     def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> TangentNode:
         """Another node of this level."""
         return TangentNode.create_using(primal, tangent, self.level, root)
+
+    def buffer_over(self, array: Any) -> TangentNode:
+        """A node over `array` into which values of this level can be written."""
+        made: TangentNode = _buffer_like(array, self)
+        return made
 
     def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
         """The tangent of an operation's output, from those of its operands (None where zero)."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, describe, require_history
+from compgraph.graph import Node, describe, require_history, require_single
 from compgraph.graph.context import apart, held, no_graph
 from compgraph.guards import escaped, told
 
@@ -43,6 +43,7 @@ def require_differentiable(operator: str, node: Any) -> None:
             f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
             f"under no_graph, or never depended on a variable.{told(escaped())}"
         )
+    require_single(operator, node)
     if node.level:
         raise TypeError(
             f"{operator} cannot start from a value that carries tangents; use autodiff.grad inside jvp, and the attribute "

@@ -60,7 +60,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
-        return trace.answer(trace.each(lambda out: _diagonals(trace, out)))
+        return trace.answer(trace.each(lambda out: trace.linear(out, [], lambda o, _: _diagonals(trace, o))))
 
     return differentiated
 
@@ -69,7 +69,8 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     """The diagonals of the Jacobians of one result; raises if an element beside them is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
-            raise ValueError(f"elementwise_grad: the function made shape {out.shape} of {x.shape}; it is not elementwise")
+            shapes = f"{out.shape[trace.depth :]} of {x.shape[trace.depth :]}"
+            raise ValueError(f"elementwise_grad: the function made shape {shapes}; it is not elementwise")
     found = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
     for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
@@ -79,10 +80,10 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
 
 def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     """The products of weights with the Jacobians of one result."""
-    found = trace.pull(out, weights)
+    found = trace.swept(out, weights)
     if out.dtype.kind != "c":
         return found
-    both = zip(trace.inputs, found, trace.pull(out, -1j * weights), strict=True)
+    both = zip(trace.inputs, found, trace.swept(out, -1j * weights), strict=True)
     return [joined(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
 
 

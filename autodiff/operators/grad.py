@@ -69,6 +69,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
         out = trace.scalar("sum it, or use vjp or jvp for functions of several results")
         adjoints = trace.pull(out)
         if unverified[0]:
+            if trace.levels:
+                raise TypeError("grad: verify= is not supported within vmap; verify the function of one example outside")
             verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes, trace.again)
             unverified[0] = verify == "always"
         found, value = trace.arguments.shaped(adjoints), trace.value(out)

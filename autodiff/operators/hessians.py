@@ -11,8 +11,8 @@ from compgraph.graph import Node, describe
 from compgraph.graph.context import recording_on
 
 from ..arguments import Argnums, Arguments
-from ..reverse import gradient_nodes, with_tangents
-from .jacobians import derived, directions_of, refuse_nested, warn_of_unreached
+from ..reverse import gradient_nodes
+from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
 from .trace import Function, Trace, in_a_row
 
@@ -64,9 +64,9 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
     def derive(trace: Trace) -> Any:
         out = _scalar(trace)
         if sparse:
-            refuse_nested(trace)
+            refuse_sparse(trace)
             return sparse_hessian(trace, out)
-        found = with_tangents(out, [], lambda o, _: blocks(trace, o))
+        found = trace.linear(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
         shaped = trace.arguments.shaped
         return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
@@ -111,7 +111,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
         directions = directions_of(trace, v)
-        found = with_tangents(out, directions, lambda o, vs: _second(trace, o, vs))
+        found = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
         warn_of_unreached(trace)
         return trace.answer(trace.arguments.shaped(found))
 
@@ -126,7 +126,7 @@ def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
         gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
     v = in_a_row(directions)
     if isinstance(v, Node):
-        return trace.pull(gradient, v)
+        return trace.swept(gradient, v)
     linearization = trace.linearized(gradient)
     found = linearization.pull_one(v)
     return found if linearization.live else [np.array(x)[()] for x in found]  # parts of v itself may be among them

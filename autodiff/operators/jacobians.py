@@ -20,8 +20,9 @@ import numpy as np
 from compgraph.graph import Node, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, unflatten
+from ..batching import base_of, levels_around
 from ..forward import jvp
-from ..reverse import collect, with_tangents, without_tangents
+from ..reverse import collect, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
 from .trace import Function, Trace
@@ -45,7 +46,7 @@ def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive:
 def warn_of_unreached(trace: Trace) -> None:
     """Warn if the graph does not reach an argument, and values were seen to leave it."""
     if trace.escapes:
-        parts = [part for out in trace.leaves for part in without_tangents(out)]
+        parts = [part for out in trace.leaves for part in without_tangents(base_of(out))]
         trace.warn_of_zeros({node for part in parts for node in collect(part, stop=trace.inputs)})
 
 
@@ -88,7 +89,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     """
 
     def derive(trace: Trace) -> Any:
-        return trace.each(lambda out: with_tangents(out, [], lambda o, _: trace.linearized(o).rows()))
+        return trace.each(lambda out: trace.linear(out, [], lambda o, _: trace.linearized(o).rows()))
 
     return derived("jacrev", f, argnums, has_aux, derive)
 
@@ -125,7 +126,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     """
 
     def derive(trace: Trace) -> Any:
-        return trace.each(lambda out: with_tangents(out, [], lambda o, _: trace.linearized(o).columns()))
+        return trace.each(lambda out: trace.linear(out, [], lambda o, _: trace.linearized(o).columns()))
 
     return derived("jacfwd", f, argnums, has_aux, derive)
 
@@ -170,20 +171,26 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
 
     def derive(trace: Trace) -> Any:
         if sparse:
-            refuse_nested(trace)
+            refuse_sparse(trace)
             return trace.each(lambda out: sparse_jacobian(trace, out))
-        size = sum(math.prod(x.shape) for x in trace.inputs)
+        size = sum(math.prod(x.shape) for x in trace.points)
 
         def dense(o: Any, _: Any) -> Any:
-            return trace.linearized(o).columns() if size <= math.prod(o.shape) else trace.linearized(o).rows()
+            is_tall = size <= math.prod(o.shape[trace.depth :])
+            return trace.linearized(o).columns() if is_tall else trace.linearized(o).rows()
 
-        return trace.each(lambda out: with_tangents(out, [], dense))
+        return trace.each(lambda out: trace.linear(out, [], dense))
 
     return derived("jacobian", f, argnums, has_aux, derive)
 
 
-def refuse_nested(trace: Trace) -> None:
-    """Refuse a sparse matrix where arguments or results nest."""
+def refuse_sparse(trace: Trace) -> None:
+    """Refuse a sparse matrix where arguments or results nest, or are others for each of many examples."""
+    if trace.levels:
+        raise TypeError(
+            f"{trace.operator}: sparse=True is not supported within vmap, which would need a sparse matrix for each example; "
+            "leave it out, or loop over the examples in Python"
+        )
     if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
         raise ValueError(
             f"{trace.operator}: sparse=True needs a single array for argument and result, not nested ones; join the arrays "
@@ -193,7 +200,7 @@ def refuse_nested(trace: Trace) -> None:
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
     """Tangents of the inputs, in their dtypes, from a tree that nests as the arguments do."""
-    pairs = enumerate(zip(trace.arguments.tangents(tree), trace.inputs, strict=True))
+    pairs = enumerate(zip(trace.arguments.tangents(tree), trace.points, strict=True))
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 
@@ -236,19 +243,20 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     array([ 2., 40.])
     """
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
-    linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(out)}
+    linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(base_of(out))}
     warn_of_unreached(trace)
 
     def push_one(o: Any, tangents: list[Any]) -> list[Any]:
-        return [linearizations[o].push(dict(zip(trace.inputs, tangents, strict=True)), None)]
+        found = linearizations.get(o) or trace.linearized(o)
+        return [found.push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)
         for linearization in linearizations.values():  # plain arrays may have been written into since
             require_unchanged(linearization.nodes)
-        if any(linearization.written for linearization in linearizations.values()):
+        if levels_around() != trace.levels or any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
-        pushed = [with_tangents(out, directions, push_one)[0] for out in trace.leaves]
+        pushed = [trace.linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, since what was pushed may be the tangent that was given
         return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
 

@@ -16,6 +16,7 @@ from compgraph.guards import note_lengths
 from compgraph.interception import intercepted
 
 from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatten
+from ..batching import SteppedOut, levels_around, outside
 from ..forward import jvp
 from ..reverse import Events, collect, goes_on
 from .joint import as_joint
@@ -78,6 +79,15 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     def flat(*given: Any) -> Any:
         return f(unflatten(structure, given))
 
+    if levels_around():
+        stepped, along = SteppedOut(flat, points, lifts=True), SteppedOut(flat, directions, lifts=True)
+        with outside():
+            return [stepped.back(found) for found in _expanded(f, stepped, stepped.bases, along.bases, order)]
+    return _expanded(f, flat, points, directions, order)
+
+
+def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+    """The coefficients of a function of the leaves."""
     if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
     return apart(_taylor, f, flat, points, directions, order)

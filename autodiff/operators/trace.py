@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, describe, input_over, next_tick, plainly, record, solid, to_plain
+from compgraph.graph import InputNode, Node, describe, input_over, leaf, next_tick, plainly, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -23,6 +23,18 @@ from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
 from ..arguments import Arguments, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..batching import (
+    base_of,
+    is_batch,
+    is_repeated,
+    levels_around,
+    levels_of,
+    lifted_to_all,
+    only_around,
+    outside,
+    put_back,
+    taken_out,
+)
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
 
@@ -52,6 +64,10 @@ class Trace:
         The conversions of nodes to plain numbers that were noticed.
     outer : bool
         Whether operations around this trace are recorded, so that derivatives may have to be nodes.
+    levels : list of int
+        Those of the vmaps around, whose axes of examples lie in front of the inputs, outside of all derivatives.
+    points : list of Node
+        The inputs as the function was given them: each as one example sees it, and with the tangents of outer derivatives.
     """
 
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
@@ -59,24 +75,32 @@ class Trace:
         self.inputs: list[Any] = []
         self.aux: Any = None
         self._is_live: dict[Any, bool] = {}
+        self.levels = levels_around()
         apart(self._run)
-        require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
+        if not self.levels:
+            require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
+
+    @property
+    def depth(self) -> int:
+        """How many axes of examples lie in front of the inputs."""
+        return len(self.levels)
 
     def linearized(self, out: Any) -> Linearization:
         """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
-        return Linearization(self.operator, self.inputs, out, outer=self.outer)
+        return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
 
     def _run(self) -> None:
         """Call the function."""
-        given = []
+        self.points: list[Any] = []
         enter_imported()
         with recording_on(), Hollowing():
             for argument in self.arguments.arrays():
                 refuse_jacobian(self.operator, argument)
-                given.append(stand_in(argument if self.outer else to_plain(argument)))
-                self.inputs.append(bare(given[-1]))
+                argument = lifted_to_all(argument) if self.levels else argument
+                self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
+                self.inputs.append(bare(self.points[-1]))
             with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
-                self.result: Any = self.arguments(*given)
+                self.result: Any = self.arguments(*self.points)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
@@ -99,7 +123,7 @@ class Trace:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
         for position, out in enumerate(self.leaves or [self.result]):
             refuse_jacobian(self.operator, out)
-            if not isinstance(out, Node):
+            if not isinstance(base_of(out), Node):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
                 raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
@@ -137,10 +161,43 @@ class Trace:
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
         refuse_jacobian(self.operator, adjoint)
-        return with_tangents(out, [adjoint], lambda o, adjoints: self._pull(o, *adjoints))
+        if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
+            return self._pull_many(out, adjoint)
+        return self.linear(out, [adjoint], lambda o, adjoints: self.swept(o, *adjoints))
 
-    def _pull(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, where neither has a tangent."""
+    def linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """What is linear in a result and in directions (see `with_tangents`): within vmap, sweeps see arrays like others."""
+        if not self.levels:
+            return with_tangents(out, directions, apply)
+        if self.levels != levels_around()[: self.depth]:
+            raise TypeError(f"{self.operator}: a pullback of a vmap that has returned is called")
+        with only_around(self.depth):
+            below = [None if d is None else taken_out(d, self.levels) for d in directions]
+            result = taken_out(out, self.levels)
+        with outside():
+            found = with_tangents(result, below, apply)
+        return [put_back(part, self.levels) for part in found]
+
+    def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`, of adjoints that differ between the examples of a further vmap: in one sweep if possible."""
+        seeds, level, depth = adjoint.values, adjoint.level, self.depth
+        with only_around(depth):
+            result, below = taken_out(out, self.levels), taken_out(seeds, self.levels)
+            if below.__class__ is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Node):
+                with outside():
+                    found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
+                    found = [np.moveaxis(part, 0, depth) for part in found]
+                return [put_back(part, [*self.levels, level]) for part in found]
+            each = [self.pull(out, seed) for seed in seeds]
+            found = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
+        return [put_back(part, [level]) for part in found]
+
+    def _of_none(self) -> list[Any]:
+        """The adjoints of the inputs for no seed at all."""
+        return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
+
+    def swept(self, out: Any, adjoint: Any) -> list[Any]:
+        """As `pull`, where neither has a tangent, nor is one for each example."""
         if not isinstance(out, Node):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
@@ -174,6 +231,8 @@ class Trace:
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
+        if is_batch(out):
+            return put_back(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if isinstance(out, TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
@@ -190,7 +249,12 @@ class Trace:
 
 
 def stand_in(value: Any) -> Any:
-    """An input node with a value, with its history if it is a node, and with its tangents."""
+    """An input node with a value, with its history if it is a node, with its tangents and axes of examples."""
+    if is_batch(value):
+        base, levels = base_of(value), levels_of(value)
+        if is_repeated(base, len(levels)):
+            return put_back(leaf(base, InputNode, None), levels, is_array=True, is_lent=True)
+        return put_back(stand_in(base), levels, is_array=not value.is_scalar)
     if isinstance(value, TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Node):
@@ -199,7 +263,8 @@ def stand_in(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """A value without its tangents."""
+    """A value without its axes of examples and its tangents."""
+    value = base_of(value)
     while isinstance(value, TangentNode):
         value = value.primal
     return value

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, VariableNode, describe, owner_of, require_history, require_unsealed
+from compgraph.graph import Node, VariableNode, describe, owner_of, require_history, require_single, require_unsealed
 from compgraph.guards import note_saved
 
 from ..arguments import flatten
@@ -185,6 +185,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     """A gradient as a plain array of the shape and dtype of its parameter, checked; `squared` as in `gradients_of`."""
     require_history(gradient)
     if isinstance(gradient, Node):
+        require_single("an optimizer's step", gradient)
         if gradient.level:
             raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
         note_saved("step")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, to_plain
+from compgraph.graph import InputNode, Node, require_single, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 
 from ..operators import grad, hessian, linearize, value_and_grad
@@ -225,6 +225,7 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
 
 def _require_outside(value: Any) -> None:
     """Raise a TypeError if a value depends on what an outer derivative is taken by: that derivative would silently be lost."""
+    require_single("minimize", value)
     if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
         raise TypeError(
             "minimize: the function uses what a derivative is being taken by, but the result would be plain numbers without "

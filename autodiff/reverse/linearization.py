@@ -40,6 +40,9 @@ class Linearization:
         Whether derivatives are to be nodes.
     outer : bool, optional
         If nothing is said of `live`: whether they are to be if they depend on something else than the inputs.
+    depth : int, optional
+        How many axes of examples lie in front of the inputs and of `out`: within so many vmaps, a Jacobian is one for each
+        example.
 
     Attributes
     ----------
@@ -47,8 +50,10 @@ class Linearization:
         Whether derivatives are nodes.
     """
 
-    def __init__(self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False) -> None:
-        self.operator, self.inputs, self.out = operator, inputs, out
+    def __init__(
+        self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False, depth: int = 0
+    ) -> None:
+        self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes = collect(out, stop=inputs)
         self.live = outer and goes_on(self.nodes, inputs) if live is None else live
         if self.live:
@@ -127,16 +132,15 @@ class Linearization:
         return found
 
     def _all_rows(self, unit: complex) -> list[Any]:
-        out, inputs = self.out, self.inputs
-        size = math.prod(out.shape)
-        parts = [self.pull(basis(out, chunk, unit), True) for chunk in self.chunks(size)]
+        out, inputs, depth = self.out, self.inputs, self.depth
+        shapes = [(*out.shape, *x.shape[depth:]) for x in inputs]
+        parts = [self.pull(basis(out, chunk, unit, depth), True) for chunk in self.chunks(math.prod(out.shape[depth:]))]
         if not parts:
-            return [self._reshaped(self._zeros(x, 0), (*out.shape, *x.shape)) for x in inputs]
+            return [self._reshaped(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
         with self.recording():
             taken: set[int] = set()
-            return [
-                self._reshaped(_own([part[i] for part in parts], taken), (*out.shape, *x.shape)) for i, x in enumerate(inputs)
-            ]
+            found = [_own([part[i] for part in parts], taken) for i in range(len(inputs))]
+            return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(found, shapes, strict=True)]
 
     def columns(self) -> list[Any]:
         """As `rows`, with a batch of tangents of all elements of each input."""
@@ -155,23 +159,25 @@ class Linearization:
         return found
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
-        size = math.prod(x.shape)
-        parts = [self.push({x: basis(x, c, unit)}, c.stop - c.start, True) for c in self.chunks(size)]
+        depth = self.depth
+        shape = (*self.out.shape, *x.shape[depth:])
+        chunks = self.chunks(math.prod(x.shape[depth:]))
+        parts = [self.push({x: basis(x, c, unit, depth)}, c.stop - c.start, True) for c in chunks]
         if not parts:
-            return self._reshaped(self._zeros(self.out, 0), (*self.out.shape, *x.shape))
+            return self._reshaped(self._zeros(self.out, 0), shape)
         columns = np.moveaxis(_own(parts, set()), 0, -1)
-        return self._reshaped(columns if self.live else np.ascontiguousarray(columns), (*self.out.shape, *x.shape))
+        return self._reshaped(columns if self.live else np.ascontiguousarray(columns), shape)
 
     def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
         return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
 
 
-def basis(like: Any, chunk: slice, unit: complex = 1) -> Any:
-    """A batch of unit vectors of the shape of `like`."""
-    count = chunk.stop - chunk.start
-    vectors = np.zeros((count, math.prod(like.shape)), like.dtype)
-    vectors[np.arange(count), np.arange(chunk.start, chunk.stop)] = unit
-    return vectors.reshape(count, *like.shape)
+def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
+    """A batch of unit vectors of the shape of `like`: the same for each example, where axes of examples lie in front."""
+    count, around, shape = chunk.stop - chunk.start, like.shape[:depth], like.shape[depth:]
+    vectors = np.zeros((count, *around, math.prod(shape)), like.dtype)
+    vectors[np.arange(count), ..., np.arange(chunk.start, chunk.stop)] = unit
+    return vectors.reshape(count, *around, *shape)
 
 
 def _own(parts: list[Any], taken: set[int]) -> Any:

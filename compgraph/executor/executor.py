@@ -17,6 +17,7 @@ from ..graph import (
     next_tick,
     require_computed,
     require_history,
+    require_single,
     require_unchanged,
 )
 from ..graph.context import apart, guarded, watched
@@ -94,6 +95,7 @@ class Executor:
             require_history(node)
             if not isinstance(node, Node):
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
+            require_single("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
@@ -167,6 +169,9 @@ class Executor:
         key = _layouts(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
+            differing: Any = next((v for v in values if isinstance(v, Node) and v.carries == "batch"), None)
+            if differing is not None:
+                return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
             feeds = self._fed(feed)
             given, values = values, list(feeds.values())
             program = self._program(feeds)

@@ -36,6 +36,7 @@ from .lazy import dask_graph, require_computed, require_graph_sent, token_for_da
 from .node import (
     NO_OPTIONS,
     ConstantNode,
+    DiffersError,
     InertNode,
     Node,
     OperationalNode,
@@ -47,6 +48,7 @@ from .node import (
     next_tick,
     placed_as,
     require_history,
+    require_single,
     snapshot,
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
@@ -58,14 +60,14 @@ from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
     "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING",
-    "BlankNode", "ConstantNode", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode",
-    "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
-    "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",
-    "breadth_first", "by_tick", "collector", "dask_graph", "describe", "full_name", "gathered", "given", "has_history",
-    "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain", "laid",
-    "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of", "operation",
-    "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "record",
-    "recover", "remade", "require_computed", "require_graph_sent", "require_history", "require_unchanged", "require_unsealed",
-    "root_of", "saved", "saved_constant", "settled", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order",
-    "use", "value_at", "viewed_by", "walk", "window",
+    "BlankNode", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode",
+    "InertScalarNode", "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable",
+    "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach",
+    "beginnings", "breadth_first", "by_tick", "collector", "dask_graph", "describe", "full_name", "gathered", "given",
+    "has_history", "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain",
+    "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of",
+    "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted",
+    "record", "recover", "remade", "require_computed", "require_graph_sent", "require_history", "require_single",
+    "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant", "settled", "snapshot", "solid", "to_plain",
+    "token_for_dask", "topological_order", "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

@@ -79,11 +79,12 @@ class Node(Layout):
 
     __slots__ = ()
 
-    level: int = 0
+    level: int = 0  # of a value that carries something: those of higher levels are unpacked first
     is_scalar: bool = False
     kind: ClassVar[str] = "node"
     what: ClassVar[str] = "value"  # in messages, where no operation made it
     shown_as: ClassVar[type | None] = None  # the class named where it is printed, if not its own
+    carries: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
 
     plain: Any
     function: Any
@@ -323,6 +324,22 @@ def require_history(*nodes: Any) -> None:
 def has_history(node: Node) -> bool:
     """Whether a node has one, or has found it again."""
     return hasattr(node, "plain") or any(restore(node) for restore in restorers)
+
+
+class DiffersError(TypeError):
+    """A value is another for each example of a vmap, where one for all is needed."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+
+def require_single(what: str, *values: Any) -> None:
+    """Raise a DiffersError for a value that is another for each example of a vmap, where only one is provided for."""
+    for value in values:
+        if isinstance(value, Node) and value.carries == "batch":
+            raise DiffersError(
+                f"{what} is not supported within vmap for the {describe(value)}, which differs between the examples; take it out "
+                "of the function that is given to vmap, or loop over the examples in Python"
+            )
 
 
 def describe(node: Any) -> str:

@@ -10,7 +10,7 @@ from .. import operations
 from .kinds import ACTIVE, INERT, USED
 from .layout import Layout
 from .lazy import require_computed
-from .node import Node, require_history
+from .node import Node, require_history, require_single
 from .record import adopted
 
 ndarray = np.ndarray
@@ -67,6 +67,8 @@ def to_plain(value: Any) -> Any:
     """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
     if isinstance(value, Node):
         require_history(value)
+        if value.level:
+            require_single("a use of the numbers that is not recorded", value)
         return value.plain
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return type(value)(map(to_plain, value))

@@ -66,7 +66,13 @@ class Promotable(Layout):
         if self.is_given:
             note_written(self)
         if value.__class__ in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
-            ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
+            try:
+                ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
+            except IndexError:
+                if self.dtype.kind not in "fc" or not _differs(index):
+                    raise
+                promote(self)
+                self[index] = value
         elif not _is_followed(value):
             ndarray.__setitem__(self, index, to_plain(value))
         else:
@@ -151,6 +157,11 @@ def holds_node(value: Any) -> bool:
     if value.__class__ is list or value.__class__ is tuple:
         return any(map(holds_node, value))
     return isinstance(value, Node)
+
+
+def _differs(index: Any) -> bool:
+    """Whether an index is another for each example of a vmap."""
+    return any(isinstance(part, Node) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
 
 
 def _is_followed(value: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, next_tick, owner_of, require_history
+from ..graph import Node, next_tick, owner_of, require_history, require_single
 from ..graph.context import Setting, is_recording, layered
 from ..graph.interpreter import source_lines
 from .logs import enter
@@ -121,6 +121,9 @@ def note(
     """
     if _forgetting.get():
         return None
+    if any(isinstance(a, Node) and a.carries == "batch" for a in about):
+        _note_forms(what, about, frame, next_tick() if tick is None else tick)
+        return None
     about = tuple(map(_innermost, about))
     if not any(isinstance(a, Node) for a in about):
         return None
@@ -130,10 +133,17 @@ def note(
 
 
 def _innermost(operand: Any) -> Any:
-    """A node without the tangents that it carries."""
+    """A node without the tangents and the batch axes that it carries."""
     while isinstance(operand, Node) and operand.level:
-        operand = operand.primal  # type: ignore[attr-defined]
+        operand = operand.values if operand.carries == "batch" else operand.primal  # type: ignore[attr-defined]
     return operand
+
+
+def _note_forms(what: str, about: tuple[Any, ...], frame: Any, tick: int) -> None:
+    """Remember the shapes of all examples, where one was asked for its form: of numbers they tell nothing."""
+    for operand in about:
+        if isinstance(operand, Node) and isinstance(found := _innermost(operand), Node):
+            enter(Guard(what, np.shape, (found,), found.plain.shape, frame.f_code, frame.f_lasti, tick))
 
 
 def frozen(value: Any, what: str) -> Any:
@@ -143,6 +153,7 @@ def frozen(value: Any, what: str) -> Any:
     if not isinstance(value, Node):
         return value
     require_history(value)
+    require_single(what, value)
     if is_recording() and not value.level:
         note(what, fingerprint, (value,), fingerprint(value.plain), source_lines.users_frame(2))
     return value.plain
@@ -152,6 +163,7 @@ def decided(what: str, function: Callable[[Any], Any], value: Any) -> Any:
     """``function(value)``, of plain values, for a rule that branches on the answer without recording it; a guard asks again."""
     if not isinstance(value, Node):
         return function(value)
+    require_single(what, value)
     answer = function(value.plain)
     if is_recording():
         note(what, functools.partial(_said, function), (value,), fingerprint(np.asarray(answer)), source_lines.users_frame(2))

@@ -27,6 +27,8 @@ def own_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
     if isinstance(index, Node):
+        if index.carries == "batch":
+            return index
         return np.array(frozen(index, "the index of a write"))
     if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
         return index

@@ -10,7 +10,7 @@ from .. import operations as ops
 from ..graph import Node, as_operand, full_name, leaves_of, require_history, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
-from .overlapping import MOVING, as_numpy_writes, move
+from .overlapping import MOVING, as_numpy_writes, memory_behind, move
 from .writing import require_cast, rewrite, store
 
 ndarray = np.ndarray
@@ -109,7 +109,7 @@ def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tu
 
 def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
     """Raise if two outputs would be written into one memory: NumPy does not say which of them stays."""
-    written = [t.plain for t in targets if t is not None]
+    written = [memory_behind(t) for t in targets if t is not None]
     if len(written) > 1 and np.shares_memory(*written):
         raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
 

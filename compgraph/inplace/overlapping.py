@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, Twin, leaves_of, owner_of
+from ..graph import Node, Twin, leaves_of, owner_of, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
@@ -22,16 +22,27 @@ ndarray = np.ndarray
 MOVING: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
 
 
+def memory_behind(node: Any) -> Any:
+    """The array in which the numbers of a node lie: of one that differs between examples, those of all."""
+    while node.carries == "batch":
+        node = node.values
+        if not isinstance(node, Node):
+            return node
+    return node.plain
+
+
 def overlap(target: Any, *sources: Any) -> bool:
     """Whether a source, if it is a node, may share memory with the target."""
-    there = target.plain
-    nodes = [s.plain for s in sources if isinstance(s, Node) and s.plain.__class__ is ndarray]
+    there = memory_behind(target)
+    nodes = [there_too for s in sources if isinstance(s, Node) and (there_too := memory_behind(s)).__class__ is ndarray]
     return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
 
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """``target[index] = value``, as by `writing.store`, where both may lie in one memory."""
     plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
+    if plain is not None and (value.level or target.level) and "batch" in (value.carries, target.carries):
+        plain = None  # what its own `store` does is right for all examples
     is_view = (
         plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
     )
@@ -55,6 +66,7 @@ def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None
 
     It is called on arrays of numbered elements. So it is known which element moves where, and that is recorded and stored.
     """
+    require_single("a write whose source lies in the memory of its target", target, *sources)
     require_writeable(target)
     if any(isinstance(s, Node) and s.dtype != target.dtype and overlap(target, s) for s in sources):
         raise ValueError(
@@ -106,6 +118,7 @@ def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any
     sources = [leaf for leaf in leaves_of((args, tuple(options.values()))) if isinstance(leaf, Node)]
     if not any(overlap(t, *sources) for t in targets if t is not None):
         return None
+    require_single("out= that lies in the memory of an operand", *targets, *sources)
     twins: dict[int, Twin] = {}
 
     def apart(value: Any) -> Any:

@@ -8,12 +8,18 @@ formula refuse nodes.
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from ..graph import gathered, holds_node, to_plain
+from ..graph.context import layered
+from ..graph.interpreter import frame_up
+from .libraries import is_library
 
 Formula = Callable[..., Any]
 
@@ -106,17 +112,82 @@ def refusing(name: str, original: Any) -> Any:
 ANSWERS: dict[str, Callable[[str, Any], Any]] = {**dict.fromkeys(FAMILIES, drawing), **dict.fromkeys(REFUSED, refusing)}
 
 
+# Who is asked where a number is drawn, as ``ask(name, draw, args, kwargs)``; None where the numbers are simply drawn.
+_asked: ContextVar[Callable[..., Any] | None] = layered("asked for draws", None)
+_NO_DRAWS = frozenset({"bit_generator", "spawn"})
+_LEGACY = (
+    "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "random_integers", "bytes", "shuffle", "seed",
+    "set_state", "standard_cauchy", "standard_exponential", "standard_normal",
+)  # fmt: skip
+_PYTHONS = (
+    "random", "uniform", "triangular", "gauss", "normalvariate", "lognormvariate", "expovariate", "vonmisesvariate",
+    "gammavariate", "betavariate", "paretovariate", "weibullvariate", "binomialvariate", "randint", "randrange", "choice",
+    "choices", "sample", "shuffle", "getrandbits", "randbytes", "seed", "setstate",
+)  # fmt: skip
+
+
+def asked_for_draws() -> Callable[..., Any] | None:
+    """Who is asked where a number is drawn; None where nobody is."""
+    return _asked.get()
+
+
+def asking_for_draws(ask: Callable[..., Any] | None) -> dict[Any, Any]:
+    """The changes of a context in which ``ask(name, draw, args, kwargs)`` runs in place of ``draw(*args, **kwargs)``.
+
+    That is so for the functions of `numpy.random` and of Python's `random`, where they are exchanged, and for generators that are
+    seen as lent.
+    """
+    return {_asked: ask}
+
+
+def asking(name: str, draw: Any) -> Any:
+    """A drawing function that asks first."""
+
+    @functools.wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        ask = _asked.get()
+        if ask is None or is_library(frame_up(1).f_code.co_filename):  # a library draws for itself, to estimate something
+            return draw(*args, **kwargs)
+        return ask(name, draw, args, kwargs)
+
+    return drawn
+
+
+def draws() -> list[tuple[dict[str, Any], str, Any]]:
+    """The names of drawing functions that are exchanged only where somebody is asked: namespace, name, and the function."""
+    spaces = (vars(np.random), _LEGACY), (vars(random), _PYTHONS)
+    return [(space, name, asking(name, space[name])) for space, names in spaces for name in names if name in space]
+
+
 class Generator(np.random.Generator):
-    """A generator whose methods take nodes for parameters, over the bit generator of another."""
+    """A generator whose methods take nodes for parameters, over the bit generator of another.
+
+    Attributes
+    ----------
+    _is_seeded : bool
+        Whether it was made from a seed within the function that is differentiated, so that it draws the same numbers each time.
+    """
+
+    _is_seeded = False
 
     def __getattribute__(self, name: str) -> Any:
         found = np.random.Generator.__getattribute__(self, name)
-        return ANSWERS[name](name, found) if name in ANSWERS else found
+        if name.startswith("_") or name in _NO_DRAWS:
+            return found
+        draw = ANSWERS[name](name, found) if name in ANSWERS else found
+        ask = _asked.get()
+        return draw if ask is None or self._is_seeded else functools.partial(_by, ask, name, draw)
 
     def __reduce__(self) -> Any:
         return np.random.Generator(self.bit_generator).__reduce__()
 
 
-def following(generator: np.random.Generator) -> Generator:
+def _by(ask: Callable[..., Any], name: str, draw: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return ask(name, draw, args, kwargs)
+
+
+def following(generator: np.random.Generator, is_seeded: bool = False) -> Generator:
     """A `Generator` over the bits of `generator`: it draws the same numbers, and advances the same state."""
-    return Generator(generator.bit_generator)
+    made = Generator(generator.bit_generator)
+    made._is_seeded = is_seeded
+    return made

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable
+from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable, require_single
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
-from .draws import ANSWERS, Generator, following
+from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable
 from .libraries import is_library
 from .records import Records
@@ -52,6 +52,7 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     if "stop" not in given:
         given = {**given, "start": 0, "stop": given.get("start", 0)}
     start, step = given.get("start", 0), given.get("step", 1)
+    require_single("np.arange", start, given["stop"], step)
     numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
     count = np.arange(len(np.arange(*numbers)))
     found = start + count * step
@@ -190,9 +191,16 @@ def _seeding(original: Function) -> Function:
     @functools.wraps(original)
     def default_rng(*args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        return made if bodies() is None or isinstance(made, Generator) else following(made)
+        if bodies() is None or isinstance(made, Generator) or is_internal(frame_up(1).f_code.co_filename):
+            return made
+        seed = args[0] if args else kwargs.get("seed")
+        return following(made, seed is not None and not isinstance(seed, np.random.Generator | np.random.BitGenerator))
 
     return default_rng
+
+
+def _drawing(name: str, answer: Any, original: Any) -> Any:
+    return asking(name, answer(name, original))
 
 
 def _marked(answer: Any) -> Any:
@@ -224,5 +232,5 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
     enter(vars(np.lib.stride_tricks), "as_strided", functools.partial(_making, ours=arrays.as_strided))
     enter(random, "default_rng", _seeding)
     for name, answer in ANSWERS.items():
-        enter(random, name, functools.partial(answer, name))
+        enter(random, name, functools.partial(_drawing, name, answer))
     return list(found.values())

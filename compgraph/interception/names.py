@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CellType, FunctionType
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from ..graph import beginnings, given
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
-from .draws import following
+from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .lists import look_into_lists
@@ -28,21 +28,18 @@ from .reach import Held, content_of, function_of, is_closed, namespace_of, reach
 
 ndarray = np.ndarray
 _open: set[weakref.ref[Any]] = set()
-_spaces: dict[int, _Namespace] = {}
-_wrapped: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and our function for it
 _given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are exchanged for `given` arrays: place, name, before, now
-_modules = 0
 _is_on = True
 _has_asked = False
 
 
 class _Namespace:
-    """One namespace, and the names in it that are exchanged."""
+    """One namespace, and the names in it that are exchanged: those whose values are in `wrapped`."""
 
-    __slots__ = ("is_ours", "length", "ours", "space", "theirs")
+    __slots__ = ("is_ours", "length", "ours", "space", "theirs", "wrapped")
 
-    def __init__(self, space: dict[str, Any]) -> None:
-        self.space, self.length, self.is_ours = space, -1, False
+    def __init__(self, space: dict[str, Any], wrapped: dict[int, tuple[Any, Any]]) -> None:
+        self.space, self.wrapped, self.length, self.is_ours = space, wrapped, -1, False
         self.look()
 
     def look(self) -> None:
@@ -50,8 +47,8 @@ class _Namespace:
         if self.length != len(self.space) and not self.is_ours:
             self.length = len(self.space)
             items = list(self.space.items())  # at once: another thread may import into this module
-            self.theirs = {name: value for name, value in items if _is_wrapped(value)}
-            self.ours = {name: _wrapped[id(value)][1] for name, value in self.theirs.items()}
+            self.theirs = {name: value for name, value in items if _is_among(self.wrapped, value)}
+            self.ours = {name: self.wrapped[id(value)][1] for name, value in self.theirs.items()}
 
     def exchange(self) -> None:
         """Let the names mean our functions."""
@@ -75,29 +72,103 @@ class _Namespace:
                 space[name] = now[name]
 
 
-def _is_wrapped(value: Any) -> bool:
-    found = _wrapped.get(id(value))
+def _is_among(wrapped: dict[int, tuple[Any, Any]], value: Any) -> bool:
+    found = wrapped.get(id(value))
     return found is not None and found[0] is value
 
 
+class _Exchanged:
+    """Names that are exchanged together, in all namespaces where they are known.
+
+    Parameters
+    ----------
+    answers : callable
+        Which they are: a function that returns namespace, name and our function for each.
+    """
+
+    def __init__(self, answers: Callable[[], list[tuple[dict[str, Any], str, Any]]]) -> None:
+        self._answers = answers
+        self._spaces: dict[int, _Namespace] = {}
+        self._wrapped: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and our function for it
+        self._modules = 0
+
+    def exchange(self, namespaces: Iterable[dict[str, Any]]) -> None:
+        """Exchange the names in all namespaces that are known, and in those given."""
+        if not self._wrapped:
+            self._prepare()
+        if len(sys.modules) != self._modules:
+            self._scan()
+        for namespace in namespaces:
+            self._space(namespace).look()
+        for space in self._spaces.values():
+            space.exchange()
+
+    def restore(self) -> None:
+        """Let all names mean what they meant."""
+        for space in self._spaces.values():
+            space.restore()
+
+    def _prepare(self) -> None:
+        for space, name, ours in self._answers():
+            self._wrapped[id(space[name])] = space[name], ours
+            self._space(space)
+        for known in self._spaces.values():
+            known.length = -1
+            known.look()
+
+    def _space(self, space: dict[str, Any]) -> _Namespace:
+        found = self._spaces.get(id(space))
+        if found is None:
+            found = self._spaces[id(space)] = _Namespace(space, self._wrapped)
+        return found
+
+    def _scan(self) -> None:
+        """Find the names in modules that were imported since the last scan."""
+        modules = list(sys.modules.items())
+        for name, module in modules:
+            top = name.partition(".")[0]
+            namespace = getattr(module, "__dict__", None)
+            if top in ("numpy", "compgraph", "autodiff") or name.startswith("scipy._lib") or namespace is None:
+                continue
+            if id(namespace) in self._spaces:
+                continue
+            if top in sys.stdlib_module_names and top != "__main__":
+                continue
+            if any(_is_among(self._wrapped, value) for value in list(namespace.values())):
+                self._space(namespace)
+        self._modules = len(modules)
+
+
+_making, _drawing = _Exchanged(answers), _Exchanged(draws)
+
+
 class Interception:
-    """A context, made by `intercepted`: names are exchanged until it is left or dropped."""
+    """A context, made by `intercepted`: names are exchanged until it is left or dropped.
 
-    __slots__ = ("__weakref__",)
+    Attributes
+    ----------
+    is_closed : bool
+        Whether all that runs in it is known, so that no names had to be exchanged; see `reach.is_closed`.
+    """
 
-    def __enter__(self) -> None:
-        pass
+    __slots__ = ("__weakref__", "is_closed")
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def __enter__(self) -> Interception:
+        return self
 
     def __exit__(self, *exception: object) -> None:
         for reference in weakref.getweakrefs(self):
             _close(reference)
 
 
-def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
+def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = False) -> Interception:
     """A context in which `f` is to be called with `arguments`.
 
     In it nodes can be written into arrays that `f` makes, and arrays that `f` reaches by name (globals, closures, default
-    values) are seen as `given`.
+    values) are seen as `given`. If it asks for draws, so do the functions of NumPy and Python that draw random numbers.
     """
     opened = Interception()
     if not _is_on:
@@ -108,13 +179,17 @@ def intercepted(f: Any, arguments: Iterable[Any] = ()) -> Interception:
     ask_functions()
     with callbacks_lock:
         _open.add(weakref.ref(opened, _close))
+        groups = (_making, _drawing) if asks_for_draws else (_making,)
         if function is None:
-            _exchange(())
+            for group in groups:
+                group.exchange(())
             return opened
         held = Held(function)
         reached = [reach_of(known) for known in held.functions]
-        if not is_closed(held, reached, arguments):
-            _exchange(known.__globals__ for known in held.functions)
+        opened.is_closed = is_closed(held, reached, arguments)
+        if not opened.is_closed:
+            for group in groups:
+                group.exchange(known.__globals__ for known in held.functions)
         for known, reach in zip(held.functions, reached, strict=True):
             for home, name in reach.variables:
                 namespace = namespace_of(home, known.__globals__)
@@ -138,18 +213,6 @@ def ask_functions() -> None:
 beginnings.append(ask_functions)
 
 
-def _exchange(namespaces: Iterable[dict[str, Any]]) -> None:
-    """Exchange the names in all namespaces that are known, and in those given."""
-    if not _wrapped:
-        _prepare()
-    if len(sys.modules) != _modules:
-        _scan()
-    for namespace in namespaces:
-        _space(namespace).look()
-    for space in _spaces.values():
-        space.exchange()
-
-
 def _close(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
         if reference not in _open:
@@ -157,8 +220,8 @@ def _close(reference: weakref.ref[Any]) -> None:
         _open.discard(reference)
         if _open:
             return
-        for space in _spaces.values():
-            space.restore()
+        _making.restore()
+        _drawing.restore()
         while _given:
             place, name, before, seen = _given[-1]
             if name is None:
@@ -214,40 +277,6 @@ def _give_cell(cell: CellType) -> None:
     if seen is not value:
         _given.append((cell, None, value, seen))
         cell.cell_contents = seen
-
-
-def _prepare() -> None:
-    for space, name, ours in answers():
-        _wrapped[id(space[name])] = space[name], ours
-        _space(space)
-    for known in _spaces.values():
-        known.length = -1
-        known.look()
-
-
-def _space(space: dict[str, Any]) -> _Namespace:
-    found = _spaces.get(id(space))
-    if found is None:
-        found = _spaces[id(space)] = _Namespace(space)
-    return found
-
-
-def _scan() -> None:
-    """Find the names in modules that were imported since the last scan."""
-    global _modules
-    modules = list(sys.modules.items())
-    for name, module in modules:
-        top = name.partition(".")[0]
-        namespace = getattr(module, "__dict__", None)
-        if top in ("numpy", "compgraph", "autodiff") or name.startswith("scipy._lib") or namespace is None:
-            continue
-        if id(namespace) in _spaces:
-            continue
-        if top in sys.stdlib_module_names and top != "__main__":
-            continue
-        if any(map(_is_wrapped, list(namespace.values()))):
-            _space(namespace)
-    _modules = len(modules)
 
 
 def interception(on: bool = True) -> None:

@@ -45,6 +45,7 @@ from .opnames import (
     opname_of,
     public_functions,
 )
+from .policies import BATCH_KINDS
 from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, copies, dispatchers, implementation
 from .tables import (
     ALIASES,
@@ -78,14 +79,14 @@ from .tables import (
 )
 
 __all__ = [
-    "ALIASES", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "INDEXED",
+    "ALIASES", "BATCH_KINDS", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "INDEXED",
     "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE",
     "NO_VALUE", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS",
-    "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS",
-    "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS",
-    "Configured", "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign",
-    "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter", "enter_piecewise",
-    "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept", "keyworded",
-    "known_elsewhere", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
-    "stop_gradient", "ufunc_method", "view",
+    "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS",
+    "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS",
+    "WRITING_METHODS", "Configured", "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
+    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter",
+    "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept",
+    "keyworded", "known_elsewhere", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power",
+    "public_functions", "stop_gradient", "ufunc_method", "view",
 ]  # fmt: skip

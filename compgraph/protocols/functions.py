@@ -111,7 +111,7 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _SAVING and is_recording():
         note_saved(full_name(function))
-    answer = function(*to_plain(args), **to_plain(kwargs))
+    answer = function(*_plain(function, args), **_plain(function, kwargs))
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))
@@ -120,7 +120,19 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return answer
 
 
+def _plain(function: Any, arguments: Any) -> Any:
+    """The arguments of a plain function; one that asks for shapes and dtypes alone is told those of a single example."""
+    if function not in _OF_FORM:
+        return to_plain(arguments)
+    if isinstance(arguments, dict):
+        return {name: _plain(function, value) for name, value in arguments.items()}
+    if isinstance(arguments, (tuple, list)):
+        return type(arguments)([_plain(function, value) for value in arguments])
+    return arguments.plain if isinstance(arguments, Node) and arguments.carries == "batch" else to_plain(arguments)
+
+
 _SHAPES = frozenset({np.shape, np.size})
+_OF_FORM = _SHAPES | ops.INDICES_OF_SHAPE | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
 _DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
 
 

@@ -104,7 +104,7 @@ def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
             f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
             "as each other; x.astype converts, node.value.view is plain"
         )
-    self.value.view(dtype)  # NumPy says which layouts allow it
+    (np.empty(self.shape, self.dtype) if self.carries == "batch" else self.value).view(dtype)  # NumPy says which layouts allow it
     return record(ops.view, (self,), {"dtype": dtype})
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import operations as ops
-from ..graph import INERT, Node, gathered, leaves_of
+from ..graph import INERT, DiffersError, Node, gathered, leaves_of
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind, in_steps, unsupported
 from .policy import Policy
@@ -100,12 +100,30 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
         return HANDLERS[function](function, args, kwargs)
 
     answer = _run_on_nodes if kind == "composed" else handle
+    if answering.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):  # whose methods change nothing
+        answer = _each_if_it_differs(answer, f"{policy.module}.{name}")
     exchange(answering, answer, always=name in policy.calling, again=again)
 
 
 def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run SciPy's own code on the nodes, which records its steps; nodes in lists are gathered first."""
     return original(*map(gathered, args), **{name: gathered(value) for name, value in kwargs.items()})
+
+
+def _each_if_it_differs(answer: Any, name: str) -> Any:
+    """An answer that goes from one example of a vmap to the next, where a step looks at numbers that differ between them."""
+
+    def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return answer(function, original, args, kwargs)
+        except (DiffersError, IndexError) as error:  # an IndexError: of a plain array, which knows nothing of nodes
+            leaves = leaves_of((args, tuple(kwargs.values())))
+            differing: Any = next((x for x in leaves if isinstance(x, Node) and x.carries == "batch"), None)
+            if differing is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
+                raise
+            return differing.each(name, function, args, kwargs)
+
+    return answered
 
 
 def _refuse(policy: Policy, name: str, found: Any) -> None:

@@ -35,6 +35,7 @@ from ..graph import (
     record,
     remade,
     require_history,
+    require_single,
     walk,
     window,
 )
@@ -274,6 +275,7 @@ def _stands_in(node: Any) -> bool:
 
 def _require_picklable(node: Any) -> None:
     require_history(node)
+    require_single("pickling", node)
     if node.level:
         raise TypeError(
             "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed. "

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, record, root_of, walk
+from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, record, require_single, root_of, walk
 from compgraph.graph.context import is_recording, recording_on
 
 from ...reverse import collect, sweep
@@ -52,6 +52,7 @@ class Watch:
         if not isinstance(found, Node):
             return found
         self.seen = True
+        require_single("a function that SciPy calls", found)
         if found.level:
             if self.top is None or found.level > self.top.level:
                 self.top = found

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, attach, describe, gathered, is_plain, memory_of, saved, to_plain
+from compgraph.graph import INERT, Node, attach, describe, gathered, is_plain, memory_of, require_single, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 
 from ...forward import TangentNode
@@ -64,6 +64,7 @@ def solution(
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Node) and leaf.__class__ not in INERT]
     flat = _flat(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
+    require_single(name, *leaves, *closure.results)
     if closure.level:
         return _with_tangents(name, residual, x, leaves, again, verify, closure.results[0])
     operands = (*[leaves[i] for i in positions], *closure.closed)

@@ -12,6 +12,7 @@ from .modes import (
     guarding,
     held,
     holding,
+    in_scope,
     is_deriving,
     is_recording,
     no_graph,
@@ -29,7 +30,7 @@ from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock",
-    "default_dtype", "default_float", "derived", "guarded", "guarding", "held", "holding", "is_deriving", "is_quick",
+    "default_dtype", "default_float", "derived", "guarded", "guarding", "held", "holding", "in_scope", "is_deriving", "is_quick",
     "is_recording", "layered", "no_graph", "of_numbers", "open_scopes", "recording_on", "renewed", "restart_names", "scope",
     "sealed_until", "sealed_up_to", "settle", "watched", "watcher", "wrappers",
 ]  # fmt: skip

@@ -39,6 +39,11 @@ def watched() -> Any:
     return watcher.get()
 
 
+def in_scope(name: str) -> dict[ContextVar[Any], Any]:
+    """The change of a context in which nodes belong to one more scope."""
+    return {scopes: (*open_scopes(), name)}
+
+
 def open_scopes() -> tuple[str, ...]:
     """The names of the scopes around."""
     if is_quick():

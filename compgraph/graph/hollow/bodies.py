@@ -122,16 +122,21 @@ def hollow_body(value: Any) -> Any:
         return BODIES[value.dtype][value.shape]
     except KeyError:
         pass
-    reach = value.itemsize
-    for length in value.shape:
-        reach *= max(length, 1)
-    if reach > _pool.reach:
-        _pool.grow(max(reach, 2 * _pool.reach))
     by_shape = BODIES.setdefault(value.dtype, {})
     if len(by_shape) >= _KEPT:
         by_shape.clear()
-    made = by_shape[value.shape] = _pool.body(value.shape, value.dtype)
+    made = by_shape[value.shape] = refusing_body(value.shape, value.dtype)
     return made
+
+
+def refusing_body(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array that refuses, for values of any dtype."""
+    reach = dtype.itemsize
+    for length in shape:
+        reach *= max(length, 1)
+    if reach > _pool.reach:
+        _pool.grow(max(reach, 2 * _pool.reach))
+    return _pool.body(shape, dtype)
 
 
 OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32, np.float16)}

@@ -1,0 +1,38 @@
+"""Which vmaps are at work around the code that runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from compgraph.graph.context import Setting, in_scope, layered, wrappers
+
+# (level, how many examples), the outermost first.
+vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
+next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
+
+
+def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any], changes: Mapping[Any, Any]) -> Setting:
+    """The context in which a function runs for many examples.
+
+    Arrays that it makes are wrapped, and pictures draw it as a box with a title; other changes are made as well.
+    """
+    around = {vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **in_scope(title), **changes}
+    return Setting(around)
+
+
+def only_around(depth: int) -> Setting:
+    """The context of the outermost vmaps around alone."""
+    return Setting({vmaps: vmaps.get()[:depth]})
+
+
+def one_of(level: int) -> Setting:
+    """The context in which one example of a vmap is computed by itself: arrays that are made are not others for each."""
+    return Setting({vmaps: (), wrappers: tuple([w for w in wrappers.get() if getattr(w, "level", None) != level])})
+
+
+def outside() -> Setting:
+    """The context in which arrays with the axis of examples are arrays like others."""
+    return Setting({vmaps: ()})

@@ -1,0 +1,13 @@
+"""How each operation computes many examples at once: arrays have the axis of examples first, and all of NumPy's axes shift.
+
+`of_examples` does one call. A function's kind (`compgraph.operations.BATCH_KINDS`) says how; a way of its own is found under its
+opname in `own`. Where nothing else is right the examples are computed one by one and stacked.
+"""
+
+from . import along, indexing, products, shapes  # they enter their ways
+from .call import Call, OneByOneError, front, lifted
+from .indexing import Where, located
+from .table import LOOPED, of_examples, own, stacked
+
+__all__ = ["LOOPED", "Call", "OneByOneError", "Where", "along", "front", "indexing", "lifted", "located", "of_examples", "own",
+           "products", "shapes", "stacked"]  # fmt: skip

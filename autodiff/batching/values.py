@@ -1,0 +1,57 @@
+"""What is behind values that differ between examples: the axes of all vmaps around, in front of those of one example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.graph import Node, record
+from compgraph.graph.hollow import address_of
+
+
+def is_batch(value: Any) -> bool:
+    """Whether a value differs between the examples of a vmap."""
+    return isinstance(value, Node) and value.carries == "batch"
+
+
+def base_of(value: Any) -> Any:
+    """A value with the axes of all vmaps in front, an array or node like others."""
+    while is_batch(value):
+        value = value.values
+    return value
+
+
+def plain_base(value: Any) -> Any:
+    """The plain array behind a value."""
+    value = base_of(value)
+    return value.plain if isinstance(value, Node) else value
+
+
+def depth_of(value: Any) -> int:
+    """How many vmaps a value is a BatchNode of."""
+    depth = 0
+    while is_batch(value):
+        value, depth = value.values, depth + 1
+    return depth
+
+
+def copied(values: Any) -> Any:
+    """Values of their own."""
+    return record(operations.copy, (values,)) if isinstance(values, Node) else np.array(values)
+
+
+def filled_rows(buffer: Any, count: int) -> Any:
+    """A buffer, an array or node, as one for each of many examples, each laid out as it is."""
+    shape = (count, *buffer.shape)
+    if isinstance(buffer, Node):
+        return record(operations.copy, (np.broadcast_to(buffer, shape),))
+    low, high = np.lib.array_utils.byte_bounds(buffer) if buffer.size else (0, 0)
+    length = -(-(high - low) // buffer.itemsize)
+    rows = np.empty((count, length), buffer.dtype)
+    if not rows.size:
+        return np.empty(shape, buffer.dtype)
+    made: Any = np.ndarray(shape, buffer.dtype, rows, address_of(buffer) - low, (rows.strides[0], *buffer.strides))
+    made[...] = buffer
+    return made

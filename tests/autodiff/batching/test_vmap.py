@@ -1,0 +1,348 @@
+"""`vmap`: axes, nesting, writes, composition with derivatives, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.batching import BatchNode
+from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
+from compgraph import operations
+from compgraph.operations import policies
+
+RNG = np.random.default_rng(0)
+XS, W = RNG.normal(size=(3, 4)), RNG.normal(size=4)
+
+
+def same(found: Any, expected: Any) -> None:
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def loss(w: Any, x: Any) -> Any:
+    return np.sum(np.tanh(w * x) ** 2) + w[0] * x[1]
+
+
+def written(w: Any, x: Any) -> Any:
+    """Writes into its argument, into views of it, and into arrays of its own."""
+    v = w[1:]
+    w[2] = x[0] * 2
+    v[0] *= x[1]
+    u = w.reshape(2, 2)
+    u[1, 1] += np.sum(v)
+    a, c = np.zeros_like(x), np.zeros(4)
+    b, d = a[::-1], c[1:3]
+    a[0] = x[1]
+    b[0] = w[2]
+    d[...] = a[:2] * w[0]
+    c[np.argsort(x)[0]] = 5 * w[1]
+    a[x > 0] = w[3]
+    np.putmask(a, x > 1, x)
+    return np.sum(w * w * x) + np.sum(u) + np.sum(a + c * x)
+
+
+# ------------------------------------------------------------------------------------------------- axes
+
+
+def test_axes_of_arguments_and_results() -> None:
+    f = lambda x, y: x[:, None] * y  # noqa: E731
+    ys = RNG.normal(size=(2, 3))
+    expected = np.stack([f(x, y) for x, y in zip(XS, ys.T, strict=True)])
+    same(ad.vmap(f, in_axes=(0, 1))(XS, ys), expected)
+    same(ad.vmap(f, in_axes=(-2, -1), out_axes=-1)(XS, ys), np.moveaxis(expected, 0, -1))
+    same(ad.vmap(f, in_axes=(0, None), out_axes=1)(XS, ys[0]), np.stack([f(x, ys[0]) for x in XS], axis=1))
+
+
+def test_nested_arguments_and_results() -> None:
+    class Pair(NamedTuple):
+        one: Any
+        other: Any
+
+    f = lambda p, k: {"sum": p["a"] + k, "both": Pair(p["b"][0], [np.sum(p["a"])])}  # noqa: E731
+    given = {"a": XS.T, "b": (W,)}
+    found = ad.vmap(f, in_axes=({"a": 1, "b": None}, None), out_axes={"both": 0, "sum": -1})(given, 2.0)
+    same(found["sum"], XS.T + 2)
+    same(found["both"].one, np.stack([W] * 3))
+    same(found["both"].other[0], XS.sum(axis=1))
+    same(ad.vmap(lambda x: (x, W), out_axes=(0, None))(XS)[1], W)
+
+
+def test_keywords_have_their_axis_first() -> None:
+    same(ad.vmap(lambda x, *, y: x * y)(XS, y=XS), XS * XS)
+    same(ad.vmap(lambda: np.ones(2), axis_size=3)(), np.ones((3, 2)))
+
+
+def test_no_examples() -> None:
+    none = np.zeros((0, 3))
+    assert ad.vmap(lambda x: np.convolve(x, [1.0, 2.0]))(none).shape == (0, 4)
+    assert ad.vmap(ad.grad(lambda x: np.sum(x**2)))(none).shape == (0, 3)
+
+
+def test_arguments_of_the_caller_stay() -> None:
+    xs = XS.copy()
+
+    def f(x: Any) -> Any:
+        x[0] = 7
+        return x
+
+    found = ad.vmap(f)(xs)
+    assert np.array_equal(xs, XS)
+    assert np.all(found[:, 0] == 7)
+    same_array = ad.vmap(lambda x: x)(xs)
+    assert not np.shares_memory(same_array, xs)
+
+
+def test_what_is_seen_inside() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.append((x.shape, len(x), x.ndim, x.dtype, isinstance(x, np.ndarray), type(x), type(x > 0), np.shape(x)))
+        return sum(row for row in x)
+
+    same(ad.vmap(f)(XS), XS.sum(axis=1))
+    assert seen == [((4,), 4, 1, np.dtype(float), True, BatchNode, BatchNode, (4,))]
+
+
+# ------------------------------------------------------------------------------------------- composition
+
+Function = Callable[..., Any]
+DERIVATIVES: dict[str, Callable[[Function, Any, Any], Any]] = {
+    "grad": lambda f, w, x: ad.grad(f)(w, x),
+    "value_and_grad": lambda f, w, x: np.concatenate([[ad.value_and_grad(f)(w, x)[0]], ad.value_and_grad(f)(w, x)[1]]),
+    "jvp": lambda f, w, x: ad.jvp(lambda w: f(w, x), (w,), (W,))[1],
+    "vjp": lambda f, w, x: ad.vjp(f, w, x)[1](2.0)[1],
+    "grad of grad": lambda f, w, x: ad.grad(lambda w: np.sum(ad.grad(f)(w, x) * x))(w),
+    "jvp of grad": lambda f, w, x: ad.jvp(lambda w: ad.grad(f)(w, x), (w,), (x,))[1],
+    "grad of jvp": lambda f, w, x: ad.grad(lambda w: ad.jvp(lambda w: f(w, x), (w,), (x,))[1])(w),
+}
+
+
+@pytest.mark.parametrize("f", [loss, written])
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_each_example(name: str, f: Function) -> None:
+    derive = DERIVATIVES[name]
+    # Of a single example the last is refused, where an array made within is written into; it is the same as the one before.
+    alone = DERIVATIVES["jvp of grad"] if name == "grad of jvp" else derive
+    same(ad.vmap(lambda x: derive(f, W, x))(XS), np.stack([alone(f, W, x) for x in XS]))
+    both = ad.vmap(lambda x: ad.vmap(lambda y: derive(f, W, x * y))(XS))(XS)
+    same(both, np.stack([[alone(f, W, x * y) for y in XS] for x in XS]))
+
+
+@pytest.mark.parametrize("f", [loss, written])
+@pytest.mark.parametrize("operator", [ad.grad, ad.hessian, ad.jacobian, ad.jacfwd, lambda f: lambda w: ad.jvp(f, (w,), (W,))[1]])
+def test_derivatives_of_all_examples(operator: Any, f: Function) -> None:
+    def of_all(w: Any) -> Any:  # what is shared cannot be written into by each example
+        return np.sum(ad.vmap(lambda w, x: f(w + np.zeros_like(x), x), in_axes=(None, 0))(w, XS) ** 2)
+
+    def of_each(w: Any) -> Any:
+        return sum(f(np.copy(w), x) ** 2 for x in XS)
+
+    same(operator(of_all)(W), operator(of_each)(W))
+
+
+def test_a_pullback_of_many() -> None:
+    _, pull = ad.vjp(lambda x: np.cumsum(x * x), W)
+    same(ad.vmap(pull)(XS)[0], np.stack([pull(x)[0] for x in XS]))
+
+
+def test_a_graph_of_variables() -> None:
+    w = cg.variable(W, "w")
+    total = np.sum(ad.vmap(loss, in_axes=(None, 0))(w, XS))
+    same(ad.reverse.gradient(total)["w"], sum(ad.grad(loss)(W, x) for x in XS))
+
+
+INDICES = RNG.integers(0, 4, size=(3, 2))
+
+
+def put(target: Any, index: Any, value: Any) -> Any:
+    target[index] = value
+    return target
+
+
+# Of a value of one vmap and an index of another, both ways round; `inner` is given the index of each, or the value of each.
+ACROSS: dict[str, Callable[[Any, Any], Any]] = {
+    "taken": lambda x, k: x[k],
+    "taken of two axes": lambda x, k: np.reshape(x, (2, 2))[k // 2, k % 2],
+    "written": lambda x, k: put(x * 1.0, k, 7.0),
+    "written into an array made inside": lambda x, k: put(np.zeros(4), k, x[:2]),
+    "written where a mask holds": lambda x, k: put(x * 1.0, np.arange(4) > k[0], 7.0),
+    "masked sum": lambda x, k: np.sum(x, where=np.arange(4) > k[0]),
+}
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_indices_of_another_vmap(name: str) -> None:
+    f = ACROSS[name]
+    expected = np.stack([[f(x, k) for x in XS] for k in INDICES])
+    same(ad.vmap(lambda k: ad.vmap(lambda x: f(x, k))(XS))(INDICES), expected)
+    inner = ad.vmap(lambda x: ad.vmap(lambda k: f(x, k))(INDICES), out_axes=1)
+    if name in ("written", "written where a mask holds"):  # into an array that is one for all examples of the inner vmap
+        with pytest.raises(TypeError, match="one for all"):
+            inner(XS)
+    else:
+        same(inner(XS), expected)
+    g = ad.grad(lambda x, k: np.sum(f(x, k) ** 2))
+    expected = np.stack([[g(x, k) for x in XS] for k in INDICES])
+    same(ad.vmap(lambda k: ad.vmap(lambda x: g(x, k))(XS))(INDICES), expected)
+
+
+def test_a_mask_of_another_vmap_is_refused() -> None:
+    with pytest.raises(cg.DiffersError, match=r"np\.where"):
+        ad.vmap(lambda k: ad.vmap(lambda x: x[np.arange(4) > k[0]])(XS))(INDICES)
+
+
+# --------------------------------------------------------------------------------------------- refusals
+
+REFUSED: dict[str, tuple[Function, str]] = {
+    "if": (lambda x: x if x.sum() > 0 else -x, "np.where"),
+    "float": (lambda x: float(x[0]), "np.where"),
+    "int": (lambda x: np.zeros(int(x[0])), "np.where"),
+    "value": (lambda x: x.value, "np.where"),
+    "in": (lambda x: 1.0 in x, "np.where"),
+    "mask": (lambda x: x[x > 0], "np.where"),
+    "lengths": (lambda x: np.flatnonzero(x > 0.3), "np.where"),
+    "drawn": (lambda x: x * np.random.normal(), "randomness"),  # noqa: NPY002
+    "drawn by Python": (lambda x: x * random.random(), "randomness"),
+    "index of a plain array": (lambda x: np.arange(9.0)[np.argsort(x)], "np.take"),
+    "written into a shared array": (lambda x: cg.constant(W).__setitem__(0, x[0]), "np.zeros_like"),
+    "gradient": (lambda x: ad.reverse.gradient(np.sum(x))["x"], "vmap"),
+    "pickle": (lambda x: pickle.dumps(x), "vmap|another for each"),
+    "arange": (lambda x: np.arange(x[0]), "vmap"),
+    "no array": (lambda x: "text", "no array"),
+    "variables": (lambda x: ad.forward.variables(W).primal * x, "vmap"),
+    "verify": (ad.grad(lambda x: np.sum(x * x), verify="first"), "vmap"),
+    "executor": (lambda x: cg.Executor(x), "vmap"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    f, advice = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=advice):
+        ad.vmap(f)(XS)
+
+
+def test_numbers_of_examples_agree() -> None:
+    with pytest.raises(ValueError, match="different numbers"):
+        ad.vmap(lambda x, y: x[0] * y[0])(XS, XS[:2])
+    with pytest.raises(ValueError, match="no argument"):
+        ad.vmap(np.sin, in_axes=None)(XS)
+    with pytest.raises(ValueError, match="axis 2"):
+        ad.vmap(np.sin, in_axes=2)(XS)
+    with pytest.raises(ValueError, match="out_axes is None"):
+        ad.vmap(np.sin, out_axes=None)(XS)
+    with pytest.raises(TypeError, match="does not nest"):
+        ad.vmap(lambda p: p[0], in_axes=([0, 1],))([XS])
+    with pytest.raises(ValueError, match="randomness"):
+        ad.vmap(np.sin, randomness="some")
+
+
+# ------------------------------------------------------------------------------------------------ table
+
+
+def test_every_recorded_function_has_a_way() -> None:
+    """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
+    numpys = {
+        function
+        for function, name in operations.OPNAMES.items()
+        if not name.startswith("scipy_") and not (isinstance(function, np.ufunc) and function.signature is None)
+    }
+    numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
+    by_form = {function for function in numpys if _is_elementwise(function)}
+    by_opname = {function for function in numpys if operations.opname_of(function) in own}
+    assert numpys <= {*policies.BATCH_KINDS} | by_form | by_opname
+    assert {*policies.BATCH_KINDS} <= numpys
+    assert not {*policies.BATCH_KINDS} & by_opname
+    assert {*policies.BATCH_KINDS.values()} == {*kinds}
+
+
+@cg.primitive
+def cubed(x: Any) -> Any:
+    return x**3
+
+
+@cg.primitive
+def weighed(x: Any, w: Any) -> Any:
+    assert x.ndim == w.ndim == 1  # it knows of no further axes
+    return np.cumsum(x * w)
+
+
+ad.rule(cubed, derivative=lambda x: 3 * x * x)
+ad.rule(weighed, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * w, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * x)
+
+
+def test_primitives_by_their_kind_or_one_by_one() -> None:
+    LOOPED.clear()
+    same(ad.vmap(cubed)(XS), XS**3)
+    same(ad.vmap(ad.grad(lambda x: np.sum(cubed(x))))(XS), 3 * XS**2)
+    assert not LOOPED
+    same(ad.vmap(weighed, (0, None))(XS, W), np.cumsum(XS * W, axis=1))
+    assert LOOPED == {"weighed": 1}
+    f = ad.grad(lambda x, w: np.sum(weighed(x, w) ** 2), (0, 1))
+    for axes, given in (((0, 0), (XS, XS + 1)), ((None, 0), (W, XS))):
+        each = [f(XS[i] if axes[0] == 0 else W, given[1][i]) for i in range(3)]
+        for found, wanted in zip(ad.vmap(f, axes)(*given), zip(*each, strict=True), strict=True):
+            same(found, np.stack(wanted))
+    total = ad.grad(lambda w: np.sum(ad.vmap(weighed, (0, None))(XS, w) ** 2))(W)
+    same(total, sum(ad.grad(lambda w, x=x: np.sum(weighed(x, w) ** 2))(W) for x in XS))
+
+
+NATIVE: dict[str, Function] = {
+    "quantile": lambda x: np.quantile(x, 0.3),
+    "quantiles along an axis": lambda x: np.quantile(x.reshape(2, 2), [[0.3], [0.5]], axis=1, keepdims=True),
+    "median": lambda x: np.median(x.reshape(2, 2), axis=0),
+    "nanmedian": lambda x: np.nanmedian(x),
+    "percentile": lambda x: np.percentile(x.reshape(2, 2), [20, 30], axis=(0, 1)),
+    **{
+        f"{f.__name__} {mode} {n} {which}": lambda x, f=f, mode=mode, n=n, which=which: (
+            f(x, W[:n], mode) if which == "first" else f(W[:n], x[:n], mode) if which == "second" else f(x, x[:n] ** 2, mode)
+        )
+        for f in (np.convolve, np.correlate)
+        for mode in ("full", "same", "valid")
+        for n in (1, 2, 3, 4)
+        for which in ("first", "second", "both")
+    },
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_ways_of_their_own(name: str) -> None:
+    f = NATIVE[name]
+    LOOPED.clear()
+    same(ad.vmap(f)(XS), np.stack([f(x) for x in XS]))
+    assert not LOOPED
+    g = ad.grad(lambda x: np.sum(f(x) ** 2))
+    same(ad.vmap(g)(XS), np.stack([g(x) for x in XS]))
+
+
+def test_convolutions_with_longer_operands() -> None:
+    for f in (np.convolve, np.correlate):
+        for mode in ("full", "same", "valid"):
+            same(ad.vmap(lambda x, f=f, mode=mode: f(x[:2], W, mode))(XS), np.stack([f(x[:2], W, mode) for x in XS]))
+            same(ad.vmap(lambda x, f=f, mode=mode: f(x * 1j, W + 2j, mode))(XS), np.stack([f(x * 1j, W + 2j, mode) for x in XS]))
+            given = (XS * 9).astype(int)
+            found = ad.vmap(lambda x, f=f, mode=mode: f(x, np.arange(3), mode))(given)
+            assert found.dtype == np.dtype(int)
+            same(found, np.stack([f(x, np.arange(3), mode) for x in given]))
+
+
+# ---------------------------------------------------------------------------------------------- pictures
+
+
+def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
+    w = cg.variable(W, "w")
+    total = np.sum(ad.vmap(loss, in_axes=(None, 0))(w, XS))
+    assert total.scope == ()
+    source = cg.visualize_at(total).source
+    assert "vmap loss × 3" in source
+    assert "cluster_0" in source
+    nested = ad.vmap(lambda x: ad.vmap(lambda y: y * np.sum(x))(np.ones(2) * w[:2]))(XS)
+    titles = {scope for node in cg.topological_order([nested]) for scope in node.scope}
+    assert titles == {"vmap × 3", "vmap × 2"}

@@ -1,0 +1,66 @@
+"""Random programs with views and writes in place, of many examples at once against a loop; and their gradients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from test_in_place_programs import SHAPES, run, total
+
+import autodiff as ad
+
+COUNT = 3
+PROGRAMS = 60  # of each search
+DRAWN = 12
+
+
+def drawn(rng: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """A program, and the shapes of what it is given."""
+    program = [tuple(int(rng.integers(0, most)) for most in (5, 12, 12, 64, 8)) for _ in range(rng.integers(1, DRAWN))]
+    shapes = [SHAPES[rng.integers(len(SHAPES))] for _ in range(rng.integers(1, 4))]
+    return program, shapes
+
+
+def compared(program: Any, shapes: Any, rng: Any) -> bool:
+    """Hold `vmap` of a program, and of its gradient, to a loop; False if it raises for examples alone, or for all of them."""
+    each = [[rng.uniform(-1.2, 1.2, shape) for shape in shapes] for _ in range(COUNT)]
+    stacked = [np.stack(parts) for parts in zip(*each, strict=True)]
+    kept = [x.copy() for x in stacked]
+    alone = [run(program, tuple(x.copy() for x in args)) for args in each]
+    if any(raised != alone[0][1] for _, raised in alone) or any(np.max(np.abs(v), initial=0) > 1e3 for h, _ in alone for v in h):
+        return False
+    seen: list[Any] = []
+
+    def f(*xs: Any) -> Any:
+        held, raised = run(program, xs)
+        seen.append(raised)
+        return total(held)
+
+    expected = np.stack([f(*[x.copy() for x in args]) for args in each])
+    found = ad.vmap(f)(*stacked)
+    if seen[-1] != alone[0][1]:  # vmap refuses what goes by numbers, and the program goes on without
+        return False
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    positions = tuple(range(len(shapes)))
+    gradient = ad.grad(f, positions)
+    each_gradient = [gradient(*args) for args in each]
+    if seen[-1] != alone[0][1]:
+        return False
+    for part, wanted in zip(ad.vmap(gradient)(*stacked), zip(*each_gradient, strict=True), strict=True):
+        np.testing.assert_allclose(part, np.stack(wanted), rtol=1e-8, atol=1e-8)
+    outside = ad.grad(lambda *xs: np.sum(ad.vmap(f)(*xs)), positions)(*stacked)
+    for part, wanted in zip(outside, zip(*each_gradient, strict=True), strict=True):
+        np.testing.assert_allclose(part, np.stack(wanted), rtol=1e-8, atol=1e-8)
+    assert all(np.array_equal(x, k) for x, k in zip(stacked, kept, strict=True))
+    return True
+
+
+@pytest.mark.parametrize("search", range(4))
+def test_random_programs_of_many_examples(search: int) -> None:
+    rng = np.random.default_rng(search)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = sum(compared(*drawn(rng), rng) for _ in range(PROGRAMS))
+    assert done > PROGRAMS // 3

@@ -1,0 +1,143 @@
+"""Random numbers within `vmap`: refused, one draw for all, another for each; and those that vmap sees too late."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import randn
+from scipy import stats
+
+import autodiff as ad
+
+XS = np.arange(5.0)
+GENERATOR = np.random.default_rng(3)
+OLD = np.random.RandomState(3)
+PYTHONS = random.Random(3)
+HOLDER = SimpleNamespace(rng=np.random.default_rng(3))
+
+DRAWS: dict[str, Callable[[], Any]] = {
+    "normal": lambda: np.random.normal(),  # noqa: NPY002
+    "sized": lambda: np.random.normal(0.0, 1.0, (2, 3)),  # noqa: NPY002
+    "parameters that are arrays": lambda: np.random.normal(np.arange(3.0), 2.0),  # noqa: NPY002
+    "imported by name": lambda: randn(2),  # noqa: NPY002
+    "rand": lambda: np.random.rand(2, 2),  # noqa: NPY002
+    "randint": lambda: np.random.randint(0, 1000, 3),  # noqa: NPY002
+    "permutation": lambda: np.random.permutation(50),  # noqa: NPY002
+    "generator": lambda: GENERATOR.normal(size=2),
+    "integers": lambda: GENERATOR.integers(0, 1000, 3, np.int32),
+    "gamma": lambda: GENERATOR.gamma(2.0, 1.0, 3),
+    "choice": lambda: GENERATOR.choice(1000, 2),
+    "generator without a seed": lambda: np.random.default_rng().random(2),
+    "Python": lambda: random.gauss(0.0, 1.0),
+    "Python's uniform": lambda: random.uniform(0.0, 1.0),
+    "SciPy with a generator": lambda: stats.norm.rvs(size=2, random_state=GENERATOR),
+}
+
+
+def spread(f: Callable[[], Any], randomness: str, xs: Any = XS) -> Any:
+    """What is drawn for each example, as rows."""
+    found = ad.vmap(lambda x: x * 0 + f(), randomness=randomness)(xs)
+    return np.reshape(found, (len(xs), -1))
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws(name: str) -> None:
+    f = DRAWS[name]
+    with pytest.raises(TypeError, match="randomness='different'"):
+        spread(f, "error")
+    shared, own = spread(f, "same"), spread(f, "different")
+    assert np.all(shared == shared[0])
+    assert shared.shape == own.shape
+    assert len(np.unique(own, axis=0)) == len(XS)
+
+
+def test_draws_follow_the_distribution() -> None:
+    found = spread(lambda: GENERATOR.normal(3.0, 2.0, size=(2, 50)), "different", np.zeros(200))
+    assert abs(found.mean() - 3) < 0.1
+    assert abs(found.std() - 2) < 0.1
+
+
+SEEDED: dict[str, Callable[[], Any]] = {
+    "generator": lambda: np.random.default_rng(0).normal(size=2),
+    "SciPy": lambda: stats.norm.rvs(size=2, random_state=3),
+}
+
+
+@pytest.mark.parametrize("randomness", ["error", "different", "same"])
+@pytest.mark.parametrize("name", SEEDED)
+def test_what_is_seeded_within_is_the_same_for_all(name: str, randomness: str) -> None:
+    np.testing.assert_array_equal(spread(SEEDED[name], randomness), np.stack([SEEDED[name]()] * len(XS)))
+
+
+UNSEEN: dict[str, Callable[[], Any]] = {
+    "attribute": lambda: HOLDER.rng.normal(),
+    "older kind": lambda: OLD.normal(),
+    "Python's object": lambda: PYTHONS.random(),
+    "SciPy": lambda: stats.norm.rvs(size=2),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_is_seen_too_late_raises(name: str) -> None:
+    for randomness in ("error", "different"):
+        with pytest.raises(TypeError, match="argument of its own"):
+            spread(UNSEEN[name], randomness)
+    shared = spread(UNSEEN[name], "same")
+    assert np.all(shared == shared[0])
+
+
+def test_a_generator_of_the_object_of_a_method_is_seen() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.rng = np.random.default_rng(0)
+
+        def noisy(self, x: Any) -> Any:
+            return x + self.rng.normal()
+
+    with pytest.raises(TypeError, match="argument of its own"):
+        ad.vmap(Model().noisy)(XS)
+
+
+def test_a_generator_is_an_argument() -> None:
+    f = ad.vmap(lambda x, rng: x + rng.normal(), in_axes=(0, None), randomness="different")
+    found = f(np.zeros(5), np.random.default_rng(0))
+    assert len(np.unique(found)) == 5
+    np.testing.assert_array_equal(found, f(np.zeros(5), np.random.default_rng(0)))
+
+
+def test_nested_vmaps_say_each_for_itself() -> None:
+    def count(inner: str, outer: str) -> int:
+        rows = ad.vmap(lambda x: x + np.random.normal(), randomness=inner)  # noqa: NPY002
+        return len(np.unique(ad.vmap(rows, randomness=outer)(np.zeros((3, 4)))))
+
+    assert count("different", "different") == 12
+    assert count("same", "different") == 3
+    assert count("different", "same") == 4
+    with pytest.raises(TypeError, match="randomness"):
+        count("error", "different")
+
+
+def test_draws_follow_parameters_that_differ() -> None:
+    found = ad.vmap(ad.grad(lambda m: np.random.normal(m, 1.0, size=3) @ np.ones(3)), randomness="different")(XS)  # noqa: NPY002
+    np.testing.assert_allclose(found, 3.0)
+    rng = np.random.default_rng(0)
+    drawn = ad.vmap(lambda s: rng.normal(0.0, s), randomness="different")(np.array([1.0, 1e6]))
+    assert abs(drawn[1]) > abs(drawn[0])
+
+
+def test_orders_are_refused() -> None:
+    orders = [lambda: GENERATOR.shuffle(np.arange(3)), lambda: random.shuffle([1, 2]), lambda: np.random.seed(0)]  # noqa: NPY002
+    for order in orders:
+        with pytest.raises(TypeError, match=r"permutation|seed outside"):
+            ad.vmap(lambda x, order=order: (order(), x)[1], randomness="different")(XS)
+
+
+def test_names_mean_what_they_meant() -> None:
+    before = np.random.rand, random.random, np.random.normal
+    spread(DRAWS["rand"], "different")
+    assert all(a is b for a, b in zip(before, (np.random.rand, random.random, np.random.normal), strict=True))
