@@ -80,15 +80,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
         primal = as_argument(primal, f"jvp: primal {position}")
-        tangent = as_direction(tangent, primal, f"jvp: tangent {position}", "its primal")
-        if around:  # axes of examples lie outside of all derivatives
-            is_scalar = primal.ndim == 0
-            primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
-        is_shared = bool(around) and is_repeated(primal, len(around))
-        own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
-        moved = conform(tangent, primal)  # copied below if plain, since the function may return it
-        made = TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level)
-        inputs.append(put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made)
+        inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
 
     def run() -> Any:
@@ -113,6 +105,18 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
     return (*both, _without(level, aux)) if has_aux else both
+
+
+def _input(primal: Any, tangent: Any, level: int, around: Any) -> Any:
+    """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside of all derivatives."""
+    is_scalar = primal.ndim == 0
+    if around:
+        primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
+    is_shared = bool(around) and is_repeated(primal, len(around))
+    own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
+    moved = conform(tangent, primal)  # copied below if plain, since the function may return it
+    made = TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level)
+    return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
 
 
 def _value_alone(result: Any, has_aux: bool) -> Any:

@@ -289,20 +289,9 @@ def _require_picklable(node: Any) -> None:
 
 
 def _rebuilt(
-    feed: Any,
-    function: Any,
-    cls: Any,
-    plain: Any,
-    args: Any,
-    options: Any,
-    tick: float,
-    name: str | None,
-    line: str | None,
-    scope: tuple[str, ...],
-    more: Any = None,
-    decided: tuple[str, float] | None = None,
-    taken: float | None = None,
-) -> Any:
+    feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, tick: float, name: str | None, line: str | None,
+    scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None, taken: float | None = None,
+) -> Any:  # fmt: skip
     """A node from its parts, with a tick older than that of every node to come."""
     while tick >= 0 and next_tick() <= tick:  # positive where a pickler lived on, and met nodes younger than its session
         pass
