@@ -108,7 +108,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
 
 def _input(primal: Any, tangent: Any, level: int, around: Any) -> Any:
-    """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside of all derivatives."""
+    """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside all derivatives."""
     is_scalar = primal.ndim == 0
     if around:
         primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
