@@ -42,10 +42,17 @@ def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
     `autodiff.reverse.gradients` are derived again; other ones cannot be, and need these guards.
     """
     if _living:
-        for node in breadth_first(*[x for x in outputs if isinstance(x, Node)]):
+        for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Node)]):
             if isinstance(node, (PlaceholderNode, InputNode)):  # where other lengths may come from
                 asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
                 note(asked, np.shape, (node,), node.plain.shape, source_lines.users_frame(2), tick)
+
+
+def _without_axes(value: Any) -> Any:
+    """A value of many examples as one of their array."""
+    while isinstance(value, Node) and value.carries == "batch":
+        value = value.values  # type: ignore[attr-defined]
+    return value
 
 
 # ------------------------------------------------------------------------------------------- shapes

@@ -346,3 +346,20 @@ def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
     nested = ad.vmap(lambda x: ad.vmap(lambda y: y * np.sum(x))(np.ones(2) * w[:2]))(XS)
     titles = {scope for node in cg.topological_order([nested]) for scope in node.scope}
     assert titles == {"vmap × 3", "vmap × 2"}
+
+
+@pytest.mark.parametrize("derivative", ["grad", "jvp", "hessian", "jacobian", "hvp"])
+def test_while_a_placeholder_lives(derivative: str) -> None:
+    """Shapes are noted then, of values of many examples too: of the array of all of them."""
+    living = cg.placeholder((None,), example=np.ones(2))
+    f = lambda x: np.sum(np.tanh(x) ** 3)  # noqa: E731
+    each = {
+        "grad": ad.grad(f),
+        "jvp": lambda x: ad.jvp(f, (x,), (np.ones(2),))[1],
+        "hessian": ad.hessian(f),
+        "jacobian": ad.jacobian(lambda x: np.tanh(x) * x[0]),
+        "hvp": lambda x: ad.hvp(f)(x, np.ones(2)),
+    }[derivative]
+    xs = np.array([[0.1, 0.2], [0.3, -0.4], [1.0, 2.0]])
+    np.testing.assert_allclose(ad.vmap(each)(xs), [each(x) for x in xs], rtol=1e-12)
+    assert living.shape == (2,)
