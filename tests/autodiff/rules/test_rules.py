@@ -306,6 +306,7 @@ def test_rule(case: Case) -> None:
 
 INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value"}
 INTERNAL |= {"zero_to_order"}  # tests/autodiff/grads/test_exactness.py
+INTERNAL |= {"stacked_matmul"}  # the products of tests/autodiff/batching/test_vmap_cases.py
 
 
 def test_every_rule_has_cases() -> None:
