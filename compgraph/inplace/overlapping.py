@@ -41,7 +41,7 @@ def overlap(target: Any, *sources: Any) -> bool:
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """``target[index] = value``, as by `writing.store`, where both may lie in one memory."""
     plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
-    if plain is not None and (value.level or target.level) and "batch" in (value.carries, target.carries):
+    if plain is not None and "batch" in (value.carries, target.carries):
         plain = None  # what its own `store` does is right for all examples
     is_view = (
         plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))

@@ -28,6 +28,7 @@ from .callables import (
     on_axes,
     output,
     power,
+    stacked_matmul,
     stop_gradient,
     ufunc_method,
     view,
@@ -88,5 +89,5 @@ __all__ = [
     "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter",
     "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept",
     "keyworded", "known_elsewhere", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power",
-    "public_functions", "stop_gradient", "ufunc_method", "view",
+    "public_functions", "stacked_matmul", "stop_gradient", "ufunc_method", "view",
 ]  # fmt: skip

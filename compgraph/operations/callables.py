@@ -176,6 +176,15 @@ def input_of(x: Any) -> Any:
     return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
 
 
+def stacked_matmul(a: Any, b: Any) -> Any:
+    """``a @ b`` of stacks of matrices; one product where one matrix stands for all of a stack."""
+    if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
+        return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
+    if a.shape[-1] == 1 and b.shape[-2] == 1:  # of a column and a row: half the time of as many calls of BLAS
+        return a * b
+    return np.matmul(a, b)
+
+
 def copy_as_laid(x: Any) -> Any:
     """A copy of an array, of which NumPy makes a view wherever it makes a view of `x`, and a copy wherever it copies `x`.
 

@@ -11,30 +11,12 @@ import numpy as np
 from compgraph import operations as ops
 from compgraph.graph import record
 
-from ...rules import multilinear
 from .call import Call, OneByOneError, flat, front, shift
 from .table import own
 
 
-def stacked_matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` of stacks of matrices; one product where one matrix stands for all of a stack."""
-    if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
-        return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
-    if a.shape[-1] == 1 and b.shape[-2] == 1:  # of a column and a row: half the time of as many calls of BLAS
-        return a * b
-    return np.matmul(a, b)
-
-
 def _adjoint(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
-
-
-ops.enter(stacked_matmul, "stacked_matmul")
-multilinear(
-    "stacked_matmul",
-    lambda g, out, a, b: record(stacked_matmul, (g, _adjoint(b))),
-    lambda g, out, a, b: record(stacked_matmul, (_adjoint(a), g)),
-)
 
 
 def product(a: Any, b: Any, differs: list[bool], ndims: list[int]) -> Any:
@@ -54,7 +36,7 @@ def product(a: Any, b: Any, differs: list[bool], ndims: list[int]) -> Any:
     rows = np.expand_dims(b, -1) if nb == 1 else b
     ndim = max(na, nb, 2)
     columns, rows = front(columns, ndim) if in_a else columns, front(rows, ndim) if in_b else rows
-    found = record(stacked_matmul if in_a and in_b else np.matmul, (columns, rows))
+    found = record(ops.stacked_matmul if in_a and in_b else np.matmul, (columns, rows))
     dropped = tuple([axis for axis, n in ((-2, na), (-1, nb)) if n == 1])
     return np.squeeze(found, dropped) if dropped else found
 

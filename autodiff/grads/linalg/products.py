@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import einsum
+from compgraph.graph import record
+from compgraph.operations import einsum, enter, stacked_matmul
 
 from ...batching import by_parts, padded
 from ...rules import multilinear
@@ -295,3 +296,10 @@ def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **opt
 
 
 einsum_grad = multilinear("einsum", variadic=_einsum).moving().batched(_einsum, _einsum_push)
+
+enter(stacked_matmul, "stacked_matmul")
+stacked_matmul_grad = multilinear(
+    "stacked_matmul",
+    lambda g, out, a, b: record(stacked_matmul, (g, np.swapaxes(b, -1, -2))),
+    lambda g, out, a, b: record(stacked_matmul, (np.swapaxes(a, -1, -2), g)),
+)
