@@ -411,7 +411,12 @@ if __name__ == "__main__":
 def test_a_scheduler_that_is_killed_is_an_error(tmp_path: Any) -> None:
     program = tmp_path / "scheduler.py"
     program.write_text(SCHEDULER)
-    process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    there = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }  # it loads the function by the name of this module
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, str(program)], env=there, text=True, **streams)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()

@@ -264,7 +264,7 @@ def test_every_recorded_function_has_a_way() -> None:
 
 
 @cg.primitive
-def cubed(x: Any) -> Any:
+def cubed_each(x: Any) -> Any:
     return x**3
 
 
@@ -274,14 +274,14 @@ def weighed(x: Any, w: Any) -> Any:
     return np.cumsum(x * w)
 
 
-ad.rule(cubed, derivative=lambda x: 3 * x * x)
+ad.rule(cubed_each, derivative=lambda x: 3 * x * x)
 ad.rule(weighed, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * w, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * x)
 
 
 def test_primitives_by_their_kind_or_one_by_one() -> None:
     LOOPED.clear()
-    same(ad.vmap(cubed)(XS), XS**3)
-    same(ad.vmap(ad.grad(lambda x: np.sum(cubed(x))))(XS), 3 * XS**2)
+    same(ad.vmap(cubed_each)(XS), XS**3)
+    same(ad.vmap(ad.grad(lambda x: np.sum(cubed_each(x))))(XS), 3 * XS**2)
     assert not LOOPED
     same(ad.vmap(weighed, (0, None))(XS, W), np.cumsum(XS * W, axis=1))
     assert LOOPED == {"weighed": 1}
