@@ -23,7 +23,7 @@ from .layout import Layout, TangentLayout
 from .node import InertNode, Node, fill, new_view
 from .operands import to_plain
 from .record import record
-from .saved import LARGE, note_written, same_bits, watched
+from .saved import HUGE, LARGE, note_written, same_bits, watched
 
 ndarray = np.ndarray
 
@@ -57,7 +57,7 @@ class Promotable(Layout):
             if issubclass(kind, Node):
                 return NotImplemented
         if function in _WRITING or "out" in kwargs:
-            for array in (*args[:1], kwargs.get("out")):
+            for array in (*args[:1], *kwargs.values()):
                 if getattr(array, "is_given", False):
                     note_written(array)
         return ndarray.__array_function__(self, function, types, args, kwargs)
@@ -92,7 +92,7 @@ class Promotable(Layout):
         kept = getattr(self, "_operands", None)
         if self.is_given and plain.nbytes > LARGE:
             if kept is None:
-                kept = self._operands = watched(plain, True)  # and by what it is seen to be written into
+                kept = self._operands = watched(plain, plain.nbytes > HUGE)  # and by what it is seen to be written into
             return kept
         if kept is None or not same_bits(kept, plain):
             kept = self._operands = plain.copy("K")

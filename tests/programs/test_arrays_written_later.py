@@ -235,7 +235,30 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "flat": lambda a: a.flat.__setitem__(5, 100.0),
     "a row": lambda a: a.reshape(2, -1)[1].__setitem__(5, 100.0),
     "sort": lambda a: a[:4].sort(),
+    "copyto by name": lambda a: np.copyto(dst=a[:2], src=100.0),
 }
+
+# Writes that no array is told of: they are noticed by the numbers.
+UNSEEN: dict[str, Callable[[Any], Any]] = {
+    "add.at": lambda a: np.add.at(a, [5], 97.0),
+    "out= of accumulate": lambda a: np.add.accumulate(np.ones(3), out=a[4:7]),
+    "C code": lambda a: np.random.default_rng(0).random(out=a[4:7]),
+    "another name": lambda a: a.base.__setitem__(5, 100.0),
+}
+
+
+@pytest.mark.parametrize("name", [*WRITES, *UNSEEN])
+def test_all_writes_into_large_arguments_are_noticed(name: str) -> None:
+    """Whoever writes, and however few elements: all numbers are compared."""
+    a = np.arange(LARGE, 0.0, -1.0)
+
+    def f(x: Any, a: Any) -> Any:
+        out = np.sum((x * a) ** 2)
+        {**WRITES, **UNSEEN}[name](a)
+        return out
+
+    with pytest.raises(ValueError, match="has been written into since"):
+        ad.grad(f)(np.ones(LARGE), a)
 
 
 @pytest.mark.parametrize("name", WRITES)
