@@ -184,12 +184,17 @@ class BatchNode(TangentLayout, Node):
 
     def own(self, values: Any) -> None:
         """Before a write: let the buffer be its own, and one into which values of a kind can be written."""
-        root = self if self.root is None else self.root
-        if root.is_lent:
-            root._values, root.is_lent = copied(root._values), False
+        root = self._owning()
         upgraded = _like(root._values, values)
         if upgraded is not root._values:
             root._values = upgraded
+
+    def _owning(self) -> BatchNode:
+        """The node whose buffer it lies in, with one that nobody else writes into."""
+        root = self if self.root is None else self.root
+        if root.is_lent:
+            root._values, root.is_lent = copied(root._values), False
+        return root
 
     # ------------------------------------------------------------------------- what is not the same for all examples
 
@@ -245,13 +250,13 @@ for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct_
 
 
 def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
-    """Where values meet nodes of a graph, make them nodes too, so that later writes leave what is recorded."""
+    """Where values meet nodes of a graph, make them nodes of their own, so that later writes leave what is recorded."""
     if not any(isinstance(base_of(a), Node) for a in operands) or not is_recording():
         return
     for node in nodes:
         root = node if node.root is None else node.root
         if root._values.__class__ is ndarray and not root.is_scalar:
-            root._values = leaf(root._values, InertNode, None)
+            root._values = leaf(node._owning()._values, InertNode, None)
 
 
 def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[Any, ...]) -> Any:

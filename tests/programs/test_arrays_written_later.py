@@ -67,6 +67,17 @@ def nested(x: Any, d: Any) -> Any:
     return slope + rows + moved + curved + ad.linearize(lambda z: z**3 * d["a"], x)[1](d["a"])
 
 
+def batched_slope(x: Any, d: dict[str, Any]) -> Any:
+    """Derivatives for each row of a matrix of theirs, of which a part is written into."""
+
+    def slope(v: Any, row: Any) -> Any:
+        row = row[1:]
+        row[0] = v * 2
+        return ad.grad(lambda z: np.sum(z**2 * row * d["a"][1:]))(v)
+
+    return ad.vmap(slope)(x, d["m"]) + ad.vmap(lambda row: np.sum(np.sin(row * x)), in_axes=1)(d["m"])
+
+
 RIGHT: dict[str, Program] = {
     "buffers": filled,
     "in place": in_place,
@@ -94,6 +105,7 @@ RIGHT: dict[str, Program] = {
     "distances": lambda x, d: scipy.spatial.distance.cdist(x[:, None], d["a"][:, None]),
     "sparse": lambda x, d: scipy.sparse.csr_array(d["m"]) @ x + scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(d["m"]), x),
     "rates": lambda x, d: scipy.integrate.solve_ivp(lambda t, y, a, z: -y * a * z, (0, 1), np.ones(N), args=(d["a"], x)).y[:, -1],
+    "vmap": lambda x, d: ad.vmap(lambda v, w: v * w * d["k"][0] + np.sum(w * d["a"]))(x, d["a"]) + batched_slope(x, d),
     "arguments of a solver": lambda x, d: scipy.optimize.root(lambda z, a, x: z**3 + z * a - x, np.ones(N), args=(d["a"], x)).x,
 }
 
