@@ -76,7 +76,7 @@ class BatchNode(TangentLayout, Node):
     __slots__ = ()
     kind = "batch"
     carries = "batch"
-    function = memory = _name = _operands = code = None
+    function = memory = _operands = code = None
     args: ClassVar[tuple[Any, ...]] = ()  # type: ignore[misc]
     edges: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
     options: ClassVar[dict[str, Any]] = NO_OPTIONS  # type: ignore[misc]
@@ -100,7 +100,7 @@ class BatchNode(TangentLayout, Node):
         node._values, node.level, node.root = values, level, root
         node._seen = None if root is None else root._values
         node.is_scalar = not shape and root is None and not is_array
-        node.is_lent = False
+        node.is_lent, node._name = False, None
         return node  # type: ignore[no-any-return]
 
     @classmethod

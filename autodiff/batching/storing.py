@@ -19,7 +19,8 @@ def store(target: Any, index: Any, value: Any, casting: Any) -> None:
     require_writeable(target)
     root = target if target.root is None else target.root
     is_locked = not root.is_lent and not plain_base(target.values).flags.writeable
-    if is_locked or any(step == 0 and length > 1 for step, length in zip(target.strides, target.shape, strict=True)):
+    overlaps = target.count and any(step == 0 and length > 1 for step, length in zip(target.strides, target.shape, strict=True))
+    if is_locked or overlaps:  # NumPy's strides of nothing are zero
         raise ValueError("assignment destination is read-only")
     level = target.level
     differs = is_batch(value) and value.level == level

@@ -12,8 +12,10 @@ from compgraph.graph import Node, Origin, VariableNode, describe, next_tick, req
 from compgraph.graph.context import apart, recording_on
 from compgraph.guards import derived_again, escaped, note_lengths, told
 
+from ..batching import is_batch
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
+from .examples import gradients_of_examples
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 
 
@@ -110,6 +112,9 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     >>> g[x], g["y"]
     (np.float64(18.0), array([9., 9.]))
     """
+    if is_batch(node):
+        of_all = functools.partial(gradient, create_graph=create_graph, unused=unused if node.count else "zero")
+        return Gradients(gradients_of_examples(of_all, node, wrt, adjoint), "a function given to vmap")
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
     nodes = collect(node)

@@ -253,6 +253,81 @@ def test_solutions(name: str) -> None:
     )
 
 
+V = RNG.normal(size=3)
+
+
+def of_outside(x: Any) -> Any:
+    """With respect to what all examples share."""
+    w = cg.variable(V, "w")
+    return ad.reverse.gradient(np.sum(np.sin(w * x)) + np.sum(w**3))["w"]
+
+
+def of_several(x: Any) -> Any:
+    """With respect to what they share, by themselves or by name, with an adjoint of its own."""
+    w, b = cg.variable(V, "w"), cg.variable(0.3, "b")
+    y = np.zeros_like(w * x)
+    y[:2] = (w * x + b)[1:] ** 2
+    y[1:] *= x[0]
+    found = ad.reverse.gradient(y, ["w", b], adjoint=np.cos(x))
+    return found["w"], found[b]
+
+
+def of_argument(x: Any) -> Any:
+    """With respect to the argument of a function that is differentiated, and once more."""
+    return ad.grad(lambda z: np.sum(ad.reverse.gradients(scalar_written(z), [z])[0] ** 2))(x)
+
+
+def of_unused(x: Any) -> Any:
+    w, b = cg.variable(V, "w"), cg.variable(0.3, "b")
+    return ad.reverse.gradients(np.sum(w * x), [w, b], unused="zero")
+
+
+RECORDED: dict[str, Function] = {
+    "outside": of_outside, "several": of_several, "argument": of_argument, "unused": of_unused,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_gradients_of_graphs(name: str) -> None:
+    """`reverse.gradient` within the function, of what differs."""
+    f = RECORDED[name]
+    hold(f, XS)
+    if name != "several":  # nothing is written for no examples, so that nothing depends on what is asked for by name
+        assert {np.shape(leaf)[0] for leaf in flatten(ad.vmap(f)(XS[:0]))[0]} == {0}
+    two = np.stack([XS, 2 * XS])
+    same(ad.vmap(ad.vmap(f))(two), looped_twice(f, two))
+
+
+def looped_twice(f: Function, xs: Any) -> Any:
+    """The results of the examples of examples, stacked."""
+    parts = [flatten(ad.vmap(f)(x)) for x in xs]
+    return unflatten(parts[0][1], [np.stack(column) for column in zip(*[leaves for leaves, _ in parts], strict=True)])
+
+
+def test_gradients_of_graphs_are_differentiated() -> None:
+    """With respect to what a function outside of vmap was given."""
+
+    def f(w: Any, examples: Any) -> Any:
+        return np.sum(examples(lambda x: ad.reverse.gradients(np.sum(np.sin(w * x)), [w])[0])(XS) ** 2)
+
+    def loop(g: Any) -> Any:
+        return lambda xs: np.stack([g(x) for x in xs])
+
+    same(ad.grad(lambda w: f(w, ad.vmap))(V), ad.grad(lambda w: f(w, loop))(V))
+
+
+def test_a_name_is_given_within() -> None:
+    """As people name what a picture shall show."""
+
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        y.name = "sine"
+        assert y.name == "sine"
+        return y
+
+    same(ad.vmap(f)(XS), np.sin(XS))
+
+
 def test_executors_run_for_each_example() -> None:
     x = cg.variable(np.zeros(3), "x")
     execute = cg.Executor(np.sum(np.sin(x) * x))
