@@ -11,7 +11,7 @@ from compgraph.graph import Node, describe
 
 from ..batching import BatchNode, is_batch
 
-Derive = Callable[[Any, list[Any], Any], Any]
+Derive = Callable[[Any, Any, Any], Any]
 
 
 def gradients_of_examples(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dict[Any, Any]:
