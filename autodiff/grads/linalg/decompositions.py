@@ -60,8 +60,9 @@ def _settling(a: Any, r: Any, k: int) -> tuple[int, Any]:
     If the columns depend on each other there is no derivative: the inverse is infinite, with NumPy's own error.
     """
     count = k - 1 if a.shape[-2] == k and a.dtype.kind != "c" else k
-    sizes = np.abs(_diagonal(np.asarray(to_plain(r))[..., :k]))
-    singular = np.any(sizes[..., :count] <= np.finfo(r.dtype).eps * k * np.max(sizes, axis=-1, keepdims=True), axis=-1)
+    plain = np.asarray(to_plain(r))[..., :k]
+    rounding = np.finfo(r.dtype).eps * max(a.shape[-2:]) * np.linalg.norm(plain, axis=(-2, -1))
+    singular = np.any(np.abs(_diagonal(plain)[..., :count]) <= rounding[..., None], axis=-1)
     return count, _inverse(r[..., :count, :count], singular[..., None, None])
 
 

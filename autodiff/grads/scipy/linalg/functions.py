@@ -49,12 +49,18 @@ def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> A
         found.append(function(block))
         return found[-1]
 
-    result = along(kept, a, e)
+    refusal = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
+    try:
+        result = along(kept, a, e)
+    except ValueError:  # SciPy divides by the distance of eigenvalues, and stops at what is infinite
+        if not (np.all(np.isfinite(stop_gradient(a))) and np.all(np.isfinite(stop_gradient(e)))):
+            raise
+        raise refusal from None
     room = np.sqrt(np.finfo(a.dtype).eps)
     for value in map(stop_gradient, found):
         mine = value[..., : a.shape[-1], : a.shape[-1]]
         if not np.allclose(mine, stop_gradient(out), rtol=room, atol=room):
-            raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
+            raise refusal
     return result
 
 
