@@ -29,7 +29,7 @@ def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: 
         found = rule.batch[0](position, adjoints, out, *operands, **options)
     elif _is_elementwise(rule):
         found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
-        found = found if np.ndim(found) > out.ndim else NotImplemented  # zeros, whatever the adjoint
+        found = found if getattr(found, "ndim", 0) > out.ndim else NotImplemented  # zeros, whatever the adjoint
     elif rule.weights:
         found = pull_reduction(rule, position, adjoints, out, *operands, **options)
     elif rule.positions is not None:
@@ -76,7 +76,7 @@ def _total(formulas: Any, tangents: list[Any], out: Any, operands: list[Any], op
     for position, tangent in enumerate(tangents):
         if tangent is not None and formulas[position] is not None:
             part = formulas[position](tangent, out, *operands, **options)
-            if np.ndim(part) <= out.ndim:
+            if getattr(part, "ndim", 0) <= out.ndim:
                 return NotImplemented
             total = part if total is None else total + part
     return total

@@ -15,7 +15,7 @@ def seen_by(reader: Any, operand: Any) -> Any:
     root = root_of(operand)
     if root.__class__ is VariableNode and root.tick > reader.tick:
         return Gone(root, operand, reader)
-    return value_at(operand, reader.tick)
+    return value_at(operand, reader.tick) if root.memory else operand.plain
 
 
 class Gone:

@@ -52,14 +52,15 @@ from .node import (
     snapshot,
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
-from .promotable import PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
+from .promotable import ARRAYS, PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
 from .record import adopted, attach, inert, is_hollow, operation, record, solid, use
 from .saved import is_plain, require_unchanged, saved, saved_constant, settled
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED", "VARYING",
+    "ACTIVE", "ARRAYS", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED",
+    "VARYING",
     "BlankNode", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode",
     "InertScalarNode", "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable",
     "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach",

@@ -24,6 +24,9 @@ def owner_of(array: Any) -> Any:
 
 def root_of(node: Any) -> Any:
     """The node that first had the buffer in which the value of `node` lies."""
+    plain = node.plain
+    if plain.__class__ is not ndarray or plain.base is None:
+        return node
     passed: list[Any] = []
     while True:
         viewed = viewed_by(node)

@@ -132,6 +132,7 @@ _FRESH: dict[type, type] = {
     Promotable: Promotable, Given: Promotable, TangentPromotable: TangentPromotable, TangentGiven: TangentPromotable,
 }  # fmt: skip
 PROMOTABLE = frozenset(_FRESH)
+ARRAYS = PROMOTABLE | {ndarray}  # the classes of plain arrays
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
 _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
 _PRUNED = 16  # views that are remembered before the dead ones are dropped

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from types import CellType, FunctionType
 from typing import Any
 
@@ -36,7 +37,7 @@ _has_asked = False
 class _Namespace:
     """One namespace, and the names in it that are exchanged: those whose values are in `wrapped`."""
 
-    __slots__ = ("is_ours", "length", "ours", "space", "theirs", "wrapped")
+    __slots__ = ("is_ours", "length", "ours", "read", "space", "theirs", "values", "wrapped")
 
     def __init__(self, space: dict[str, Any], wrapped: dict[int, tuple[Any, Any]]) -> None:
         self.space, self.wrapped, self.length, self.is_ours = space, wrapped, -1, False
@@ -49,27 +50,28 @@ class _Namespace:
             items = list(self.space.items())  # at once: another thread may import into this module
             self.theirs = {name: value for name, value in items if _is_among(self.wrapped, value)}
             self.ours = {name: self.wrapped[id(value)][1] for name, value in self.theirs.items()}
+            self.read = itemgetter(*self.theirs, *self.theirs) if self.theirs else None  # twice: of one name it gave no tuple
+            theirs, ours = tuple(self.theirs.values()), tuple(self.ours.values())
+            self.values = {False: theirs + theirs, True: ours + ours}
 
-    def exchange(self) -> None:
-        """Let the names mean our functions."""
-        if not self.is_ours:
-            self.is_ours = True
-            self._mean(self.ours, self.theirs)
-
-    def restore(self) -> None:
-        """Let the names mean the originals again."""
-        if self.is_ours:
-            self._mean(self.theirs, self.ours)
-            self.is_ours = False
-
-    def _mean(self, now: dict[str, Any], before: dict[str, Any]) -> None:
-        space = self.space
-        if [*map(space.get, before)] == [*before.values()]:
-            space.update(now)
+    def mean(self, is_ours: bool) -> None:
+        """Let the names mean our functions, or the originals again."""
+        if self.read is None or self.is_ours is is_ours:
             return
-        for name, value in before.items():  # a name that somebody has rebound meanwhile stays as it is
-            if space.get(name) is value:
-                space[name] = now[name]
+        now, before = (self.ours, self.theirs) if is_ours else (self.theirs, self.ours)
+        if is_ours:
+            self.is_ours = True
+        try:
+            is_whole = self.read(self.space) == self.values[not is_ours]
+        except KeyError:
+            is_whole = False
+        if is_whole:
+            self.space.update(now)
+        else:
+            for name, value in before.items():  # a name that somebody has rebound meanwhile stays as it is
+                if self.space.get(name) is value:
+                    self.space[name] = now[name]
+        self.is_ours = is_ours
 
 
 def _is_among(wrapped: dict[int, tuple[Any, Any]], value: Any) -> bool:
@@ -101,12 +103,12 @@ class _Exchanged:
         for namespace in namespaces:
             self._space(namespace).look()
         for space in self._spaces.values():
-            space.exchange()
+            space.mean(True)
 
     def restore(self) -> None:
         """Let all names mean what they meant."""
         for space in self._spaces.values():
-            space.restore()
+            space.mean(False)
 
     def _prepare(self) -> None:
         for space, name, ours in self._answers():

@@ -93,16 +93,18 @@ _MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 
+_KNOWN = (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc)
+
+
 def _is_known(value: Any) -> bool:
     """Whether only NumPy, or functions whose code is read, can be called through a value."""
-    return isinstance(value, (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc))
+    return value is np or isinstance(value, _KNOWN)
 
 
 def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
     """Whether a name in a function's code, of a global or an attribute, makes no array."""
     if name in namespace:
-        value = namespace[name]
-        return value is np or _is_known(value)
+        return _is_known(namespace[name])
     return name in _HARMLESS or hasattr(builtins, name)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .. import operations as ops
 from ..graph import (
     ACTIVE,
+    ARRAYS,
     BOTH,
     FAMILIAR,
     LEFT,
@@ -46,8 +47,9 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if quick and self.__class__ in ACTIVE and is_quick():
             kind = other.__class__
             try:
-                if kind is ndarray:
-                    return operation(compute(self.plain, other), function, (self, saved(other, function)), LEFT)
+                if kind in ARRAYS:
+                    array = saved(other, function)
+                    return operation(compute(self.plain, array), function, (self, array), LEFT)
                 if kind in NUMBERS:
                     return operation(compute(self.plain, other), function, (self, other), LEFT)
                 if kind in ACTIVE:
@@ -55,7 +57,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except AttributeError as error:
                 recover(error, self, other)
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
-        if isinstance(other, Node) or other.__class__ in RAW or is_scalar:
+        if isinstance(other, Node) or other.__class__ in RAW or other.__class__ in ARRAYS or is_scalar:
             return record(function, (self, other))
         if _is_asked_first(other):
             return NotImplemented
@@ -65,10 +67,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if other.__class__ in RAW:
             if quick and self.__class__ in ACTIVE and is_quick():
                 try:
-                    value = compute(other, self.plain)
-                    return operation(
-                        value, function, (saved(other, function) if other.__class__ is ndarray else other, self), RIGHT
-                    )
+                    left = saved(other, function) if other.__class__ is ndarray else other
+                    return operation(compute(left, self.plain), function, (left, self), RIGHT)
                 except AttributeError as error:
                     recover(error, self)
             return record(function, (other, self))

@@ -9,6 +9,7 @@ import numpy as np
 from .. import operations as ops
 from ..graph import (
     ACTIVE,
+    ARRAYS,
     BOTH,
     FAMILIAR,
     LEFT,
@@ -34,6 +35,7 @@ from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
 
 ndarray = np.ndarray
+_FAMILIAR = FAMILIAR | ARRAYS
 
 
 def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -48,20 +50,22 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
             else:
                 a, b = inputs
                 if a.__class__ in ACTIVE:
-                    if b.__class__ is ndarray:
-                        return operation(ufunc(a.plain, b), ufunc, (a, saved(b, ufunc)), LEFT)
+                    if b.__class__ in ARRAYS:
+                        b = saved(b, ufunc)
+                        return operation(ufunc(a.plain, b), ufunc, (a, b), LEFT)
                     if b.__class__ in NUMBERS:
                         return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
                     if b.__class__ in ACTIVE:
                         return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
                 elif b.__class__ in ACTIVE:
-                    if a.__class__ is ndarray:
-                        return operation(ufunc(a, b.plain), ufunc, (saved(a, ufunc), b), RIGHT)
+                    if a.__class__ in ARRAYS:
+                        a = saved(a, ufunc)
+                        return operation(ufunc(a, b.plain), ufunc, (a, b), RIGHT)
                     if a.__class__ in NUMBERS:
                         return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
             recover(error, *inputs)
-    if not FAMILIAR.issuperset(map(type, inputs)):
+    if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(is_foreign(x, "__array_ufunc__") for x in inputs):
             return NotImplemented
         inputs = tuple(map(as_operand, inputs))
