@@ -234,9 +234,9 @@ def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any
     return node
 
 
-def in_scopes(result: Any) -> None:
-    """Enter the open scopes into a new node, or into several; None among them is passed over."""
-    path = open_scopes()
+def in_scopes(result: Any, path: tuple[str, ...] | None = None) -> None:
+    """Enter the open scopes, or those of `path`, into a new node, or into several; None among them is passed over."""
+    path = open_scopes() if path is None else path
     if path:
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is not None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .. import operations
 from .aliasing import owner_of
-from .context import apart, is_deriving, is_quick, is_recording, watched
+from .context import apart, is_deriving, is_quick, is_recording, scopes_and_watcher
 from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
 from .kinds import ACTIVE, USED, InertBlankNode, InertScalarNode, Joint, ScalarNode
@@ -84,8 +84,8 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     else:
         result = _attach(value, function, args, options, tuple(edges), active)
     if not is_quick():
-        in_scopes(result)
-        watch = watched()
+        path, watch = scopes_and_watcher()
+        in_scopes(result, path)
         if watch is not None:
             watch.recorded(result)
     return result

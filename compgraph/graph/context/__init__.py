@@ -19,6 +19,7 @@ from .modes import (
     of_numbers,
     open_scopes,
     recording_on,
+    scopes_and_watcher,
     sealed_until,
     sealed_up_to,
     watched,
@@ -30,7 +31,8 @@ from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock",
-    "default_dtype", "default_float", "derived", "guarded", "guarding", "held", "holding", "in_scope", "is_deriving", "is_quick",
-    "is_recording", "layered", "no_graph", "of_numbers", "open_scopes", "recording_on", "renewed", "restart_names", "scope",
-    "sealed_until", "sealed_up_to", "settle", "watched", "watcher", "wrappers",
+    "default_dtype", "default_float", "derived", "guarded", "guarding", "held", "holding", "in_scope", "is_deriving",
+    "is_quick", "is_recording", "layered", "no_graph", "of_numbers", "open_scopes", "recording_on", "renewed",
+    "restart_names", "scope", "scopes_and_watcher", "sealed_until", "sealed_up_to", "settle", "watched", "watcher",
+    "wrappers",
 ]  # fmt: skip

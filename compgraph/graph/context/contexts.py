@@ -103,15 +103,16 @@ class Layer:
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
 _settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers that the variables stand for
+_told: ContextVar[Layer | bool | None] = ContextVar("told", default=False)  # the innermost layer when `_quick` was found
 _is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `apart`
-_OWN = frozenset({_quick, _innermost, _settled, _is_apart})
+_OWN = frozenset({_quick, _innermost, _settled, _told, _is_apart})
 
 
 def settle() -> None:
     """Set the variables to what the layers say that hold for the running frame, if that may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
-        if not is_quick():
+        if not is_quick() and _told.get() is not layer:
             _tell_quick()
         return
     frame = layer.frame
@@ -159,12 +160,13 @@ def _derive() -> None:
 
 
 def _tell_quick() -> None:
-    layer = _innermost.get()
+    innermost = layer = _innermost.get()
     may_change = False
     while layer is not None and layer.is_guarded and not may_change:
         may_change = not _READ.isdisjoint(layer.changes)
         layer = layer.around
     _quick.set(not may_change and all(variable.get() is default for variable, default in _QUICK.items()))
+    _told.set(innermost)
 
 
 def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
@@ -188,8 +190,10 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
         variable.set(value)
     if layer.is_owned:
         _settled.set(None)
-    if layer.is_guarded or not layer.was_quick or not _QUICK.keys().isdisjoint(layer.changes):
+    if layer.is_guarded or not _QUICK.keys().isdisjoint(layer.changes):
         _tell_quick()  # comes last: operations may take the shortest way only when all variables are set
+    elif not layer.was_quick:
+        _told.set(layer)
 
 
 def _drop(layer: Layer) -> None:
@@ -199,6 +203,7 @@ def _drop(layer: Layer) -> None:
             variable.set(value)
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
+        _told.set(layer.around)
         layer.frame = None  # for a task that was begun inside, it holds until that ends
         return
     is_kept = _innermost.get() is layer and layer.owner is None

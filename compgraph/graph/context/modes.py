@@ -39,6 +39,11 @@ def watched() -> Any:
     return watcher.get()
 
 
+def scopes_and_watcher() -> tuple[tuple[str, ...], Any]:
+    """The names of the scopes around, and what `watched` gives, where `is_recording` was just asked."""
+    return scopes.get(), watcher.get()
+
+
 def in_scope(name: str) -> dict[ContextVar[Any], Any]:
     """The change of a context in which nodes belong to one more scope."""
     return {scopes: (*open_scopes(), name)}
