@@ -93,11 +93,14 @@ _MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 
+_FEW = 16  # so long a list is looked through
 _KNOWN = (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc)
 
 
 def _is_known(value: Any) -> bool:
     """Whether only NumPy, or functions whose code is read, can be called through a value."""
+    if value.__class__ is list or value.__class__ is tuple:
+        return len(value) <= _FEW and all(part is np or isinstance(part, _KNOWN) for part in value)
     return value is np or isinstance(value, _KNOWN)
 
 
