@@ -146,24 +146,32 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
         return
     checked = set()
     for node in nodes:
-        if node.function in UNREAD and not for_values:
+        args, options = node.args, node.options
+        if len(args) == len(node.edges) and not options:
             continue
-        for operand in (*node.args, *_parts_of_index(node), *node.options.values()):
-            if id(operand) in checked or id(operand) not in _views:
+        for operand in args if not options else (*args, *options.values()):
+            if id(operand) in _views:
+                found = (operand,)
+            elif operand.__class__ is tuple:  # an index
+                found = tuple([part for part in operand if id(part) in _views])
+            else:
                 continue
-            checked.add(id(operand))
-            _, is_sampled, before = _views[id(operand)]
-            if before != fingerprint(_sample(operand) if is_sampled else operand):
-                line = f" ({node.line})" if getattr(node, "line", None) else ""
-                raise ValueError(
-                    f"a plain array (shape {operand.shape}, {operand.dtype}) that {node.opname}{line} was given has been written "
-                    "into since, so what was computed from it is not known any more; give the operation a copy: np.copy(a), "
-                    "or write into a new array"
-                )
+            if node.function not in UNREAD or for_values:
+                for array in found:
+                    if id(array) not in checked:
+                        checked.add(id(array))
+                        _require_numbers(array, node)
 
 
-def _parts_of_index(node: Any) -> Any:
-    return node.args[1] if len(node.args) == 2 and node.args[1].__class__ is tuple else ()
+def _require_numbers(array: Any, node: Any) -> None:
+    """Raise if an array that is watched has other numbers now than when a node was computed from it."""
+    _, is_sampled, before = _views[id(array)]
+    if before != fingerprint(_sample(array) if is_sampled else array):
+        line = f" ({node.line})" if getattr(node, "line", None) else ""
+        raise ValueError(
+            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, so "
+            "what was computed from it is not known any more; give the operation a copy: np.copy(a), or write into a new array"
+        )
 
 
 def same_bits(one: Any, other: Any) -> bool:
