@@ -169,8 +169,8 @@ def _require_numbers(array: Any, node: Any) -> None:
     if before != fingerprint(_sample(array) if is_sampled else array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
         raise ValueError(
-            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, so "
-            "what was computed from it is not known any more; give the operation a copy: np.copy(a), or write into a new array"
+            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, "
+            "so what was computed from it is not known any more; give the operation a copy: np.copy(a), or write into a new array"
         )
 
 
