@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,13 +14,9 @@ vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
 next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
 
 
-def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any], changes: Mapping[Any, Any]) -> Setting:
-    """The context in which a function runs for many examples.
-
-    Arrays that it makes are wrapped, and pictures draw it as a box with a title; other changes are made as well.
-    """
-    around = {vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **in_scope(title), **changes}
-    return Setting(around)
+def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any]) -> Setting:
+    """The context in which a function runs for many examples: arrays that it makes are wrapped, and pictures draw a box."""
+    return Setting({vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **in_scope(title)})
 
 
 def only_around(depth: int) -> Setting:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, plainly, require_computed, require_history
-from compgraph.graph.context import apart
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph import DiffersError, Node, plainly, require_computed, require_history
+from compgraph.graph.context import Setting, apart
+from compgraph.graph.hollow import Hollowing, raised_at
 from compgraph.interception import intercepted, lent
 from compgraph.scipy import enter_imported
 
@@ -101,9 +101,10 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     args, kwargs = given
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
-    with Hollowing(), intercepted(f, given_all, asks) as opened:
+    around = setting(_title(f, count), level, count, BufferFor(level, count))
+    with Hollowing(), around, intercepted(f, given_all, asks) as opened:
         watch = Watch(f, given_all) if asks and not opened.is_closed else None
-        with setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count, watch)):
+        with Setting(asking(randomness, level, count, watch)):
             result = _called(f, args, kwargs)
     if watch is not None:
         watch.require_unused()
@@ -124,8 +125,19 @@ def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             raise
         raise TypeError(
             "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
-            "np.take(array, index, axis=0), or pass the array as an argument (in_axes None) and copy it (np.copy)"
+            f"cg.take(array, index, axis=0), or cg.constant(array)[index]{_place(error)}"
         ) from error
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        if (isinstance(error, DiffersError) or "vmap" in said) and 'File "' not in said:
+            error.args = (f"{said}{_place(error)}",)
+        raise
+
+
+def _place(error: BaseException) -> str:
+    """The user's line that an error came through, for a message."""
+    line = raised_at(error)
+    return "" if line is None else f" ({line})"
 
 
 def _results(result: Any, level: int, count: int, out_axes: Axes) -> Any:

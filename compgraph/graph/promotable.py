@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..operations import getitem
 from .aliasing import place_in, window
 from .context import is_recording, wrappers
 from .history import hollow_out
@@ -56,6 +57,10 @@ class Promotable(Layout):
         for kind in types:
             if issubclass(kind, Node):
                 return NotImplemented
+        if function is np.take:  # which does not ask the index
+            index = kwargs["indices"] if "indices" in kwargs else args[1]
+            if _differs(index):
+                return index.__array_function__(function, types, args, kwargs)
         if function in _WRITING or "out" in kwargs:
             for array in (*args[:1], *kwargs.values()):
                 if getattr(array, "is_given", False):
@@ -109,9 +114,20 @@ class Promotable(Layout):
 
 
 class TangentPromotable(TangentLayout, Promotable):
-    """A Promotable within a function through which tangents are pushed; `_shadow` holds the functions that add a tangent."""
+    """A Promotable within vmap, or a function through which tangents are pushed; `_shadow` holds functions that add these."""
 
     __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        if _differs(index):  # which NumPy would not ask
+            return record(getitem, (new_view(self, ndarray), *(index if isinstance(index, tuple) else (index,))))
+        return ndarray.__getitem__(self, index)
+
+    def take(self, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        """As ``ndarray.take``."""
+        if _differs(indices):
+            return np.take(self, indices, *args, **kwargs)
+        return ndarray.take(self, indices, *args, **kwargs)
 
 
 class Given(Promotable):

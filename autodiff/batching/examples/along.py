@@ -12,11 +12,14 @@ from compgraph.graph import record
 from .call import Call, OneByOneError, all_axes, flat, front, lifted, shift
 from .table import kinds, own
 
-_OF_PLANES = frozenset({np.fft.fft2, np.fft.ifft2})  # names may mean other functions while one is differentiated
+# Names may mean other functions while one is differentiated.
+_WHERE, _OF_PLANES = np.where, frozenset({np.fft.fft2, np.fft.ifft2})
 
 
 def elementwise(call: Call) -> Any:
     """Axes of length one after that of examples, so that these broadcast as they did alone."""
+    if call.base is _WHERE and len(call.values) == 1:  # asked for places
+        raise OneByOneError
     return record(call.function, tuple(call.aligned()), call.options)
 
 

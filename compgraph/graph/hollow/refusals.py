@@ -206,6 +206,13 @@ def _trace_of(error: BaseException) -> list[TracebackType]:
     return found[::-1]
 
 
+def raised_at(error: BaseException) -> str | None:
+    """The innermost line of the user's that an error came through; None if it came through none."""
+    frames = [part.tb_frame for part in _trace_of(error)]
+    frame = frames[position_of_user(frames)] if frames else None
+    return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.line_of(frame)
+
+
 def _holds_body(value: Any) -> bool:
     """Whether a value is a node, a part or copy of a body, or the refusal itself."""
     if isinstance(value, np.ndarray):

@@ -19,6 +19,7 @@ from compgraph.operations import policies
 
 RNG = np.random.default_rng(0)
 XS, W = RNG.normal(size=(3, 4)), RNG.normal(size=4)
+HELD = [np.arange(9.0)]  # a plain array of which nobody tells the function
 
 
 def same(found: Any, expected: Any) -> None:
@@ -210,7 +211,8 @@ REFUSED: dict[str, tuple[Function, str]] = {
     "lengths": (lambda x: np.flatnonzero(x > 0.3), "np.where"),
     "drawn": (lambda x: x * np.random.normal(), "randomness"),  # noqa: NPY002
     "drawn by Python": (lambda x: x * random.random(), "randomness"),
-    "index of a plain array": (lambda x: np.arange(9.0)[np.argsort(x)], "np.take"),
+    "places": (lambda x: np.where(x > 0)[0], "another shape for each"),
+    "index of a plain array": (lambda x: HELD[0][np.argsort(x)], "cg.take"),
     "written into a shared array": (lambda x: cg.constant(W).__setitem__(0, x[0]), "np.zeros_like"),
     "gradient": (lambda x: ad.reverse.gradient(np.sum(x))["x"], "vmap"),
     "pickle": (lambda x: pickle.dumps(x), "vmap|another for each"),
@@ -222,11 +224,48 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
+NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # what is noticed when no line of the function is at work
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
+    """The error says what to do, and where the user's line is."""
     f, advice = REFUSED[name]
-    with pytest.raises((TypeError, ValueError), match=advice):
+    with pytest.raises((TypeError, ValueError), match=advice) as raised:
         ad.vmap(f)(XS)
+    assert name in NO_LINE or str(raised.value).count('test_vmap.py", line') == 1
+
+
+TABLE, ROWS = np.linspace(0.0, 2.0, 9), np.arange(18.0).reshape(9, 2)
+
+
+def ranks(x: Any) -> Any:
+    """The places of the numbers of an example, in order."""
+    return np.argsort(x)
+
+
+LOOKUPS: dict[str, Function] = {
+    "closure": lambda x: TABLE[ranks(x)] * x,
+    "rows": lambda x: ROWS[ranks(x)] * x[0],
+    "parts": lambda x: ROWS[ranks(x), 1] + ROWS[ranks(x)[0], ranks(x)[1] % 2],
+    "take": lambda x: np.take(TABLE, ranks(x)) + TABLE.take(ranks(x)) + np.take(TABLE, indices=ranks(x), axis=0),
+    "one of many": lambda x: np.eye(5)[ranks(x)] @ np.ones(5) * x[0],
+    "made within": lambda x: np.linspace(0, 1, 5)[ranks(x)] * x,
+    "default": lambda x, table=TABLE: table[ranks(x)] * x,
+}
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_tables_are_looked_up(name: str) -> None:
+    """Plain arrays, of the caller's and the function's own, at indices that differ between the examples."""
+    f = LOOKUPS[name]
+    np.testing.assert_allclose(ad.vmap(f)(XS), np.stack([f(x) for x in XS]))
+    total = ad.grad(lambda x: np.sum(f(x) * np.sum(x)))
+    np.testing.assert_allclose(ad.vmap(total)(XS), np.stack([total(x) for x in XS]))
+    moved = ad.jvp(lambda x: f(x) * np.sum(x), (XS[0],), (XS[1],))[1]
+    np.testing.assert_allclose(moved, ad.jacobian(lambda x: f(x) * np.sum(x))(XS[0]) @ XS[1])
+    as_argument = ad.vmap(lambda table, x: table[ranks(x)], in_axes=(None, 0))
+    np.testing.assert_allclose(as_argument(TABLE, XS), np.stack([TABLE[ranks(x)] for x in XS]))
 
 
 def test_numbers_of_examples_agree() -> None:
