@@ -7,6 +7,7 @@ import importlib.machinery
 import sys
 import threading
 from collections.abc import Callable, Container, Sequence
+from contextvars import Context
 from types import ModuleType
 from typing import Any
 
@@ -45,7 +46,7 @@ class Arrivals(importlib.abc.MetaPathFinder):
         is_first = not hasattr(self._thread, "loaded")
         loaded = self._thread.loaded = [] if is_first else self._thread.loaded
         try:
-            loader.exec_module(module)
+            Context().run(loader.exec_module, module)  # what holds for the code that imports it does not for the module's own
             loaded.append(module.__name__)
         finally:
             if is_first:
