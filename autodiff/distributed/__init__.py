@@ -1,6 +1,6 @@
-"""Derivatives and training on more than one machine, by dask.distributed.
+"""Derivatives and training on several machines (workers of a Dask cluster), by dask.distributed.
 
-A loss over shards of the data (`DataParallel`), a graph whose parts stand on different machines (`Split`), and data larger than
+A loss over shards of the data (`DataParallel`), a graph whose parts live on different machines (`Split`), and data larger than
 memory (`value_and_grad` of dask arrays). Needs ``pip install "compgraph[distributed]"``; nothing of it is imported by
 ``import autodiff``.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# Where each public name stands; it is imported when it is first asked for.
+# The module of each public name, imported on first use, so that importing this one does not need Dask.
 _PUBLIC: dict[str, str] = {
     "DataParallel": "data_parallel",
     "Split": "split",

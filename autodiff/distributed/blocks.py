@@ -1,8 +1,8 @@
-"""Derivatives of a loss over data larger than memory: arrays of Dask's, block of rows by block of rows.
+"""Derivatives of a loss over data larger than memory: Dask arrays, one block of rows at a time.
 
-Each block is one task, which loads its rows, differentiates the loss there, and gives on what is as large as the parameters; Dask
-fuses it with what makes the block, so that no block outlives its task. The parts are summed by a tree that depends on the number
-of blocks alone, so who computes which of them, and when, changes no bit.
+Each block is one task, which loads its rows, differentiates the loss there, and returns its value and gradient. Dask fuses it
+with the tasks that make the block, so that no block outlives its task. Values and gradients are summed by a tree that depends on
+the number of blocks alone, so the bits do not depend on who computes which block, or when.
 """
 
 from __future__ import annotations
@@ -43,35 +43,34 @@ def value_and_grad(
     has_aux : bool
         Whether `loss` returns a pair ``(value, aux)``.
     wait : float
-        With a distributed client: for how many seconds there may be no machine at work before that raises.
+        With a distributed client: after how many seconds without a machine a TimeoutError is raised.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> (value, gradient)``, or ``((value, aux), gradient)`` with a list of what each block gave for
-        `aux`, in order. Among the arguments that are no parameters, also nested, at least one is a ``dask.array``. Its blocks
-        along the first axis are what `loss` is given; along other axes they are put together. The other arrays, of Dask's and
-        of NumPy's, are cut alike. Everything else goes to every block as it is; an array that has no rows of data is a
-        parameter, or bound by ``functools.partial``.
+        ``(*args, **kwargs) -> (value, gradient)``, or ``((value, aux), gradient)`` with a list of each
+        block's `aux`, in order. Of the other arguments, also nested, at least one is a ``dask.array``. Its blocks
+        along the first axis are what `loss` is given; along other axes they are joined. The other arrays, of Dask and of
+        NumPy, are cut alike. Everything else goes to every block as it is; an array whose first axis is not the
+        rows must be a parameter, or bound by ``functools.partial``.
 
     Raises
     ------
     TypeError
         When called: if no argument is a ``dask.array``, a parameter is one or holds a node, or the loss uses an outer node;
-        and as `autodiff.value_and_grad` does.
+        and as in `autodiff.value_and_grad`.
     ValueError
-        When called: if the arrays have different numbers of rows, none, or unknown ones; and as `autodiff.value_and_grad`.
+        When called: if the arrays have different numbers of rows, none, or unknown ones; and as in `autodiff.value_and_grad`.
     TimeoutError, ConnectionError
         When called, with a distributed client: if no machine is there for `wait` seconds; if the scheduler is lost.
 
     Notes
     -----
-    The scheduler is the one that Dask would take: threads, what ``dask.config.set(scheduler="synchronous")`` says, or the
-    current ``distributed.Client``. Each thread at work holds one block of rows of each array, and what `loss` makes of it; an
-    array that needs all of itself before its first block is there (``x - x.mean(axis=0)``) is held by Dask meanwhile, so
-    compute such a mean first. The bits are those of the blocks, so they are the same with any scheduler on machines of one
-    kind, and others if the arrays are cut otherwise. The gradient of a mean over shards is the mean of theirs, weighted by
-    rows: sum_i n_i/n grad f(X_i, p).
+    The scheduler is the one that Dask would use: threads, what ``dask.config.set(scheduler="synchronous")`` says, or the
+    current ``distributed.Client``. Each thread at work holds one block of rows of each array, and what `loss` makes of it; Dask
+    holds all of an array whose first block depends on all of it (``x - x.mean(axis=0)``), so compute such a mean first. The
+    bits are the same with any scheduler on machines of one kind, but depend on how the arrays are cut. The gradient of a mean
+    over all rows is the mean of the gradients of the blocks, weighted by rows: sum_i n_i/n grad f(X_i, p).
 
     Examples
     --------
@@ -96,7 +95,7 @@ def value_and_grad(
 
 
 def _require_parameters(arguments: Arguments) -> None:
-    """Raise for parameters that are not there, or belong to a graph: where blocks are differentiated nobody knows of it."""
+    """Raise for parameters that are not computed yet, or are nodes: blocks are differentiated where their graph is not known."""
     for name, leaf in zip(arguments.names, arguments.leaves, strict=True):
         if isinstance(leaf, da.Array):
             raise TypeError(
@@ -105,14 +104,14 @@ def _require_parameters(arguments: Arguments) -> None:
             )
         if isinstance(leaf, Node):
             raise TypeError(
-                f"{_NAME}: {name} is a node, the {describe(leaf)}, and derivatives that go on in its graph are not given by "
-                "blocks; give node.value"
+                f"{_NAME}: {name} is a node, the {describe(leaf)}, and a derivative by blocks does not go on in its "
+                "graph; give node.value"
             )
     arguments.arrays()
 
 
 class Rows:
-    """Stands among the arguments for the rows of an array that a block has."""
+    """Stands among the arguments for a block's rows of an array."""
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -146,7 +145,7 @@ class Given:
 
 
 def _has_rows(leaf: Any, name: str) -> bool:
-    """Whether an argument is data, of which a block has some rows; raise for what is neither that nor a plain value."""
+    """Whether an argument is data, which is cut into blocks of rows; raise for what is neither data nor a plain value."""
     if isinstance(leaf, Node):
         raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}; give node.value")
     if isinstance(leaf, da.Array):
@@ -160,7 +159,7 @@ def _has_rows(leaf: Any, name: str) -> bool:
 
 
 def _chunks(arrays: Sequence[Any]) -> tuple[int, ...]:
-    """How many rows each block has: as the first array of Dask's says."""
+    """How many rows each block has: as in the first Dask array."""
     first = next((x for x in arrays if isinstance(x, da.Array)), None)
     if first is None:
         raise TypeError(
@@ -202,7 +201,7 @@ def _require_arrays(arguments: Sequence[Any], rows: int) -> None:
 
 
 class Block:
-    """What is done with the rows of one block. It is called where the block is, so all that it needs goes with it."""
+    """The value and gradient of one block, as a callable. It is sent to where the block is, with all that it needs."""
 
     def __init__(self, arguments: Arguments, given: Given, has_aux: bool) -> None:
         self.loss, self.places, self.template = arguments.f, arguments.places, given.template
@@ -210,7 +209,7 @@ class Block:
         self.number, self.errors = default_float(), np.geterr()
 
     def __call__(self, parameters: Sequence[Any], *blocks: Any) -> list[Any]:
-        """The part of the block in the value, and in the gradient by each leaf; and what else the loss gives, in a list."""
+        """The block's weighted share of the value, and of the gradient with respect to each leaf; with aux, that in a list."""
         return contextvars.Context().run(self._derived, parameters, [_as_anywhere(_gathered(b)) for b in blocks])
 
     def _derived(self, parameters: Sequence[Any], blocks: list[Any]) -> list[Any]:
@@ -244,7 +243,7 @@ def _gathered(block: Any, axis: int = 1) -> Any:
 
 
 def _as_anywhere(block: Any) -> Any:
-    """A block as it is laid out on every machine: one that came from another may lie at any byte, where sums go other ways."""
+    """A block in one layout on every machine: one that was sent may be unaligned, and NumPy then adds in another order."""
     return np.require(block, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 

@@ -1,4 +1,4 @@
-"""A cluster as its client knows it: who is there, whether the scheduler answers, and actors asked through that client."""
+"""A cluster as its client knows it: its workers, whether the scheduler answers, and actors called through that client."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from distributed import protocol
 
 _protocol: Any = protocol  # of which nothing is typed
 ANSWER_WITHIN = 5.0  # seconds; a scheduler that takes longer is asked again
-SCHEDULER_WITHIN = {"running": 20.0}  # after which it is given up, by the client's state: it may be busy, and answer later
-GONE_WITHIN = 5.0  # after which it is given up if the connection to it is broken
+SCHEDULER_WITHIN = {"running": 20.0}  # seconds after which it is given up, by the client's status: a busy one may answer later
+GONE_WITHIN = 5.0  # seconds, if the connection to it is broken
 
 
 class Roll:
-    """Who is there, as the scheduler says, which is asked with a bound.
+    """The workers of a cluster, as the scheduler last listed them; each request to it has a time limit.
 
-    It is used on the client's loop alone.
+    It is used on the client's event loop alone.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the cluster.
+        A client of the cluster.
     who, advice : str
-        What an error begins and ends with, if the scheduler is lost.
+        The beginning and the end of the error message if the scheduler is lost.
 
     Attributes
     ----------
     workers : dict
-        What the scheduler said last of each, by address.
+        What the scheduler last said of each, by address.
     heard : dict
-        When each was last heard of.
+        When each was last heard of (``time.monotonic``).
     looked : float
-        When the scheduler was asked last.
+        When the scheduler was last asked.
     """
 
     def __init__(self, client: Any, who: str, advice: str) -> None:
@@ -42,11 +42,11 @@ class Roll:
         self.workers: dict[str, Any] = {}
         self.heard: dict[str, float] = {}
         self.looked = -1e9
-        self._silent_since: float | None = None  # when the scheduler was asked first of what it has not answered
+        self._silent_since: float | None = None  # when the first unanswered request was sent
         self._one_at_a_time: asyncio.Lock | None = None
 
     async def look(self, age: float = 0.0) -> bool:
-        """Ask who is there, unless it is known from `age` seconds ago; whether the scheduler answered when it was last asked."""
+        """List the workers, unless that was done within `age` seconds; return whether the scheduler answered the last request."""
         if self._one_at_a_time is None:
             self._one_at_a_time = asyncio.Lock()
         async with self._one_at_a_time:
@@ -61,7 +61,7 @@ class Roll:
     async def _ask(self, asked: float) -> None:
         try:
             found = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
-        except Exception:  # it did not answer; how long for is asked in `require_scheduler`
+        except Exception:  # no answer; `require_scheduler` decides after how long it is lost
             self._silent_since = asked if self._silent_since is None else self._silent_since
             return
         self._silent_since = None
@@ -87,16 +87,16 @@ class Roll:
 
 
 class Actor:
-    """An object in another process, asked through one client and no other.
+    """An object in another process, called through one client and no other.
 
-    Dask's own handle takes whichever client is current, and waits for one that fell to come back.
+    Dask's own handle takes whichever client is current, and waits for a lost worker to come back.
     """
 
     def __init__(self, client: Any, address: str, made: Any) -> None:
-        self._client, self._address, self._made = client, address, made  # it stands there as long as `made` does
+        self._client, self._address, self._made = client, address, made  # it lives as long as `made` does
 
     async def call(self, method: str, *args: Any) -> Any:
-        """What a method returns there."""
+        """Call a method there; return its result."""
         asked = {"function": method, "actor": self._made.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
         if self._client.direct_to_workers:
             answer = await self._client.rpc(self._address).actor_execute(**asked)

@@ -1,4 +1,4 @@
-"""Waiting for what Dask computes: never without a bound."""
+"""Waiting for what Dask computes, until there are no machines or no scheduler."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WHO, _LOST = "distributed.value_and_grad", "What was being computed with it is 
 
 
 def result_of(task: Any, patience: float) -> Any:
-    """The result of a task, by the scheduler that Dask would take.
+    """The result of a task, by the scheduler that Dask would use.
 
     Parameters
     ----------
     task : dask.delayed.Delayed
         What is to be computed.
     patience : float
-        With a distributed client: for how many seconds there may be no machine.
+        With a distributed client: after how many seconds without a machine to give up.
 
     Raises
     ------

@@ -46,11 +46,11 @@ class MachineInfo(NamedTuple):
     Attributes
     ----------
     address, name : str
-        Where it stands, and what its cluster calls it.
+        Its address, and its name in the cluster.
     speed : float or None
-        Rows a second, once it was measured.
+        Rows a second; None until it was measured.
     is_free : bool
-        Whether it has answered all that it was asked.
+        Whether it waits for work.
     """
 
     address: str
@@ -63,7 +63,7 @@ class DataParallel:
     """The mean of a loss over the rows of a batch, computed by all machines of a cluster.
 
     Each machine has the loss and computes its gradient for some of the rows; the parameters live with the client and travel
-    with each step. The result has the same bits whatever the number of machines, their speed, and which of them fell.
+    with each step. The result has the same bits whatever the number of machines, their speed, and which of them are lost.
 
     Parameters
     ----------
@@ -71,39 +71,40 @@ class DataParallel:
         ``loss(params, *batch)``: the mean over the rows it is given, a real scalar. The parameters nest in any way; every
         array of the batch has the rows along its first axis. It is sent to the machines once, as it is now.
     client : distributed.Client, optional
-        Of the cluster, best made with ``direct_to_workers=True``. Without one the loss is computed here, with the same bits.
+        A client of the cluster, best made with ``direct_to_workers=True``. By default the loss is computed here, with the
+        same bits.
     grains : int
-        Into so many pieces a batch is cut; it decides the bits, and the smallest share there is. More machines than grains
-        are of no use.
+        The number of pieces (grains) that a batch is cut into. It decides the bits, and how evenly rows can be shared. More
+        machines than grains are of no use.
     patience : float
-        A machine that takes so many times as long as its speed lets expect, and half a second at least, is overtaken: others,
-        if they wait for work, compute its rows too.
+        A machine is overtaken if it takes `patience` times as long as its speed predicts, and at least half a second: others
+        that wait for work compute its rows too.
     wait : float
-        For how many seconds there may be no machine, or no sign of life of any.
+        After how many seconds without a machine, or without a sign of life of any, to give up.
 
     Attributes
     ----------
     machines : list of MachineInfo
-        Who is there.
+        The machines of now.
     log : Log
-        Who computed which rows, when, and what went wrong: a table, and ``log.plot()`` a picture.
+        Who computed which rows, when, and what went wrong; shown as a table, drawn by ``log.plot()``.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of no use; when called: if the arrays of the batch have no rows, or not equally many.
+        If an argument is of a wrong type or value; when called: if the arrays of the batch have no rows, or not equally many.
     TimeoutError
         When called: if there is no machine for `wait` seconds.
     ConnectionError
-        When called: if the scheduler does not answer. As with every error, the parameters are as they were.
+        When called: if the scheduler does not answer. No error changes the parameters.
 
     Notes
     -----
     The bits are the same where processors and libraries are of the same kind, with as many threads. A loss that draws random
     numbers, or remembers earlier calls, is not the same function twice: give such numbers as arrays of the batch.
 
-    Called with nodes it is one node of the graph, which has derivatives of every order, in both modes, by the parameters (not
-    by the batch, nor by nodes that the loss uses from outside, which raise).
+    Called with nodes it is one node of the graph, with derivatives of every order, in both modes, with respect to the
+    parameters alone: an active node in the batch, or one that the loss uses from outside, raises.
 
     Examples
     --------
@@ -146,7 +147,7 @@ class DataParallel:
         Parameters
         ----------
         params : array, or arrays nested in any way
-            Where.
+            The parameters.
         *batch : array, or what `put` returned, or such nested
             The data; each has the rows along its first axis.
 
@@ -155,7 +156,7 @@ class DataParallel:
         value : scalar
             The mean.
         gradient
-            As the parameters nest.
+            Nested as the parameters.
         """
 
         def recorded(ask: Any, leaves: Sequence[Any], structure: Any) -> Any:
@@ -177,7 +178,7 @@ class DataParallel:
         if is_node := any(map(_is_followed, leaves)):
             if any(x.dtype.kind == "c" for x in leaves):
                 raise TypeError("DataParallel: complex parameters are no nodes here; give real and imaginary parts as two arrays")
-            rows = rows.fixed()  # which derivatives of the second order ask about again
+            rows = rows.fixed()  # derivatives of second order need the same rows again
 
         def ask(order: int, leaves: Sequence[Any], slopes: bool) -> tuple[Any, list[Any]]:
             return self._mean(Request(order, slopes, *trees, [np.asarray(to_plain(x)) for x in leaves]), rows)
@@ -232,7 +233,7 @@ class DataParallel:
         return taken.parts, taken.dtype
 
     def _sync(self, run: Callable[[], Any]) -> Any:
-        """Run on the client's loop, where all that concerns machines is done."""
+        """Run on the client's event loop: the machines' state is used nowhere else."""
         client: Any = self._client
         if client.asynchronous or client.status == "closed":
             raise ConnectionError("DataParallel: the client is closed, or asynchronous; give one that is neither")
@@ -241,7 +242,7 @@ class DataParallel:
     # ------------------------------------------------------------------------------------------------- machines
 
     def put(self, *arrays: Any) -> Any:
-        """Leave arrays with all machines, once; those that come later are given them too.
+        """Leave arrays with all machines, once; machines that join later are given them too.
 
         Parameters
         ----------
@@ -251,8 +252,8 @@ class DataParallel:
         Returns
         -------
         Kept, or tuple of Kept
-            What is given in place of the arrays of a batch: as it is, or indexed by rows (``x[rows]``), which travel in place
-            of the data. When nobody refers to it any more, the machines forget the array.
+            What is given in a batch in place of an array: as it is, or indexed by rows (``x[rows]``); then row numbers travel
+            and no data. When nothing refers to it any more, the machines forget the array.
         """
         if not arrays:
             raise TypeError("put: no arrays were given")
@@ -262,7 +263,7 @@ class DataParallel:
         return made[0] if len(made) == 1 else tuple(made)
 
     def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
-        """What stands for an array, which is kept as long as that is referred to."""
+        """Keep an array, as long as the `Kept` that stands for it is referred to."""
         made = Kept(uuid.uuid4().hex, array)
         self._kept[made.key] = array
         weakref.finalize(made, self._kept.pop, made.key, None)
@@ -270,7 +271,7 @@ class DataParallel:
 
     @property
     def machines(self) -> list[MachineInfo]:
-        """Who is there now."""
+        """The machines of now."""
         if self._machines is None:
             return [MachineInfo(HERE, HERE, None, True)]
         self._sync(self._machines.look)
@@ -282,9 +283,9 @@ class DataParallel:
         Parameters
         ----------
         batches : iterable
-            What is handed on, one for each step.
+            What is yielded, one for each step.
         **options
-            Of `tqdm.tqdm`: ``total``, ``desc``, ``disable`` and so on.
+            Options of `tqdm.tqdm`: ``total``, ``desc``, ``disable`` and so on.
         """
         with tqdm(batches, **{"unit": "step", "desc": "Training", **options}) as bar:
             for batch in bar:
@@ -305,17 +306,17 @@ class DataParallel:
 
 
 def _is_followed(x: Any) -> bool:
-    """Whether something of a leaf is to be kept beside its numbers: its graph, or a tangent, which no graph is needed for."""
+    """Whether more than a leaf's numbers counts: its graph while recording, or a tangent, recording or not."""
     return isinstance(x, Node) and x.__class__ not in INERT and (is_recording() or bool(x.level))
 
 
 def _tree(structure: Any) -> bytes:
-    """A structure as it is sent: types that were not seen there before are met as they are unpickled."""
+    """A structure as it is sent: a tree, so that unpickling it imports its types there."""
     return packed(unflatten(structure, range(structure.num_leaves)))
 
 
 def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
-    """Refuse what is of no use."""
+    """Raise for an argument of a wrong type or value."""
     if not callable(loss):
         raise TypeError(f"DataParallel: the loss is a function (params, *batch), not {loss!r}")
     if client is not None and not isinstance(client, Client):

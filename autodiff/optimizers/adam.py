@@ -20,11 +20,11 @@ class Adam(Optimizer):
     parameters, rate, clip
         See `Optimizer`.
     betas : pair of float
-        How much of the average of gradients, and of that of squares, is kept in a step: each in [0, 1).
+        The decay of the average of gradients, and of the average of squares: each in [0, 1).
     epsilon : float
         What is added to the root, against division by zero.
     weight_decay : float
-        This factor times the parameter is added to its gradient. In `AdamW` it is no part of the gradient.
+        This factor times the parameter is added to its gradient. (`AdamW` shrinks the parameter instead.)
     amsgrad : bool
         Whether to divide by the root of the greatest average of squares so far.
 
@@ -36,7 +36,7 @@ class Adam(Optimizer):
     Notes
     -----
     D. P. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015; S. J. Reddi, S. Kale and S. Kumar, "On
-    the convergence of Adam and beyond", ICLR 2018. Both averages are corrected for having begun at zero.
+    the convergence of Adam and beyond", ICLR 2018. Both averages are bias-corrected, since they begin at zero.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class AdamW(Adam):
     Parameters
     ----------
     parameters, rate, betas, epsilon, amsgrad, clip
-        As of `Adam`.
+        As in `Adam`.
     weight_decay : float
         A step subtracts ``rate * weight_decay`` times the parameter.
 

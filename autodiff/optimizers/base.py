@@ -24,13 +24,13 @@ class Optimizer:
     ----------
     parameters : tree
         Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
-        nested in any way. Variables and arrays are updated in place and keep their dtype. To give one another value, write
+        nested in any way. Variables and arrays are updated in place and keep their dtype. To set an array, write into it,
         ``a[...] = value``: the optimiser keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
         read their values from the attribute `parameters` after a step.
     rate : float or callable
         The learning rate, or a function of the number of steps taken so far, such as `Cosine`.
     slots : tuple of str
-        The names of the arrays that are kept for each parameter, of its shape and dtype.
+        The names of the arrays that are kept for each parameter; they have its shape and dtype.
     clip : callable, optional
         A function of the list of gradients that returns those to use, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
 
@@ -42,7 +42,7 @@ class Optimizer:
     Raises
     ------
     TypeError
-        If a parameter is complex, an integer array, or no variable, array or number.
+        If a parameter is complex, an integer array, or anything but a variable, an array or a number.
     ValueError
         If parameters share memory or are read-only, or a setting is out of its range.
     """
@@ -86,10 +86,10 @@ class Optimizer:
         Raises
         ------
         ValueError
-            If a gradient is missing, nested otherwise, of another shape, infinite or NaN. Nothing is changed then: neither
-            the parameters nor what the optimiser remembers.
+            If a gradient is missing, nested differently, of another shape, infinite or NaN. Then neither the parameters nor
+            the optimiser's state have changed.
         TypeError
-            If a gradient is not real, or a parameter is a plain array, for which ``autodiff.reverse.gradient`` has none.
+            If a gradient is not real, or `gradients` is a `Gradients` and a parameter is a plain array.
 
         Warns
         -----
@@ -99,7 +99,7 @@ class Optimizer:
         self._take(self._checked(gradients), self.rate)
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and all that the optimiser remembers, as arrays and numbers.
+        """The parameters and the optimiser's state, as arrays and numbers.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class Optimizer:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._parameters)} parameters, rate={self.rate:g}, steps={self.steps})"
 
-    # -------------------------------------------------------------------------- for those who inherit
+    # -------------------------------------------------------------------------- for subclasses
 
     def _factors(self, rate: float) -> tuple[float, ...]:
         """The numbers that `_move` needs in the next step; the rate alone unless a subclass has more."""
@@ -235,7 +235,7 @@ def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
 
 
 def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
-    """Change a parameter; a variable is told, so that a gradient of what used its old value raises."""
+    """Change a parameter. A variable notes the write, so that a gradient of what used its old value raises."""
     if parameter.node is None:
         write(parameter.array)
     else:
@@ -255,5 +255,5 @@ def _of_the_form(name: str, value: Any, expected: Array) -> Array:
 
 def _count(value: Any) -> int:
     if int(value) != value or value < 0:
-        raise ValueError(f"the state counts {value} steps")
+        raise ValueError(f"the state's number of steps must be a whole number, at least 0, not {value}")
     return int(value)

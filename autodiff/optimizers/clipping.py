@@ -1,4 +1,4 @@
-"""Gradients made smaller where they are too large."""
+"""Clipping of gradients, by value or by norm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..reverse import Gradients
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:
-    """Clip each element of gradients to between ``-limit`` and `limit`.
+    """Clip each element of the gradients to the interval from ``-limit`` to `limit`.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
 
 
 def clip_by_global_norm(gradients: Any, limit: float) -> Any:
-    """Scale all gradients by one factor, so that their norm together is at most `limit`; their direction stays.
+    """Scale all gradients by one factor, so that their common norm is at most `limit`; their direction stays.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _norm(arrays: list[Any]) -> float:
         return 0.0
     norm = largest * math.sqrt(sum(float(np.sum(np.square(np.abs(a) / largest), dtype=float)) for a in arrays))
     if norm == math.inf:
-        raise ValueError("the norm of the gradients is too large for a number")
+        raise ValueError("the norm of the gradients overflows float64")
     return norm
 
 

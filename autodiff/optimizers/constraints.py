@@ -42,7 +42,7 @@ def listed(constraints: Any) -> Sequence[Any]:
 
 
 def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
-    """A constraint on nested arguments as one on the vector, with its derivatives if the method uses them."""
+    """Turn a constraint on nested arguments into one on the vector, with its derivatives if the method uses them."""
     from scipy import optimize
 
     if isinstance(constraint, optimize.LinearConstraint):
@@ -87,7 +87,7 @@ class Constraint:
         self.f, self.layout, self.args = f, layout, args
 
     def flat(self, vector: Any) -> Any:
-        """The function of the vector; its result is flattened to a vector."""
+        """The value at a vector, flattened."""
         return np.ravel(self.f(self.layout.tree(vector), *self.args))
 
     def value(self, x: Any) -> Any:

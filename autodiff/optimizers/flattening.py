@@ -28,7 +28,7 @@ class Layout:
     Raises
     ------
     TypeError
-        If a leaf is complex, longdouble or no number, or there is none.
+        If a leaf is complex, longdouble or not numeric, or the tree holds no numbers.
     """
 
     def __init__(self, tree: Any) -> None:
@@ -36,7 +36,7 @@ class Layout:
         arrays = [_real(leaf) for leaf in leaves]
         self.shapes = [a.shape for a in arrays]
         self.dtypes = [a.dtype for a in arrays]
-        # for `result`: leaves that were Python numbers, not 0-d arrays
+        # leaves that were Python numbers, which `result` does not return as 0-d arrays
         self.numbers = [not isinstance(leaf, np.ndarray) for leaf in leaves]
         self.start = self.vector(unflatten(self.structure, arrays))
         if not self.start.size:
@@ -46,12 +46,12 @@ class Layout:
         """The numbers of a tree of this structure, as one plain vector."""
         leaves, given = flatten(tree)
         if given != self.structure:
-            raise ValueError(f"minimize: expected what nests as x0, {self.structure}, not {given}")
+            raise ValueError(f"minimize: expected a tree nested as x0, {self.structure}, not {given}")
         pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
     def tree(self, vector: Any) -> Any:
-        """The tree whose numbers are those of a vector; if that is a node, the leaves are nodes computed from it."""
+        """The tree whose numbers are those of a vector; if the vector is a node, the leaves are nodes computed from it."""
         leaves, at = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)

@@ -71,7 +71,7 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     Raises
     ------
     TypeError
-        If a leaf is none of these, or there is none.
+        If a leaf is none of these, or the tree has no leaves.
     ValueError
         If two parameters share memory, or one is read-only.
     """
@@ -153,7 +153,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
     Raises
     ------
     TypeError, ValueError
-        If a gradient is missing, nested otherwise, of another shape, not real, infinite or NaN.
+        If a gradient is missing, nested differently, of another shape, not real, infinite or NaN.
     """
     if isinstance(gradients, Gradients):
         found = [_looked_up(gradients, p) for p in parameters]
@@ -163,7 +163,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
             raise ValueError(f"the gradients nest as {given}, the parameters as {structure}; a gradient for each is needed")
     owners = {id(owner_of(p.array)) for p in parameters}
     checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
-    # Of f = p * q the gradient by q is p itself, which the step may change before it uses it as a gradient.
+    # The gradient of p * q with respect to q is p itself, which the step may update before it reads it as a gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
 
@@ -199,7 +199,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
         raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore", invalid="ignore"):
         array = array.astype(parameter.array.dtype, copy=False)
-        # The sum of squares is cheaper than an array of booleans. It may overflow, so where it is infinite, elements decide.
+        # The sum of squares is cheaper than an array of booleans. It may overflow, so if it is infinite the elements are checked.
         if np.isfinite(np.vdot(array, array)):
             return array
         if not np.all(np.isfinite(array)):
@@ -209,7 +209,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
             )
         if squared and not np.isfinite(np.max(np.abs(array)) ** 2):
             raise ValueError(
-                f"the gradient of parameter {parameter.name} is so large that its square is no {array.dtype}; nothing was "
+                f"the gradient of parameter {parameter.name} is so large that its square overflows {array.dtype}; nothing was "
                 "updated. Clip it (clip=lambda g: clip_by_global_norm(g, 1.0))"
             )
     return array

@@ -1,4 +1,4 @@
-"""What several update rules are made of."""
+"""Steps that several update rules share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def average_square(square: Array, g: Array, decay: float, a: Array) -> None:
 
 
 def require_seen(optimizer: Optimizer, epsilon: float) -> None:
-    """Raise a ValueError if epsilon is zero in a parameter's dtype: a gradient of zero would then give 0 / 0."""
+    """Raise a ValueError if a positive epsilon rounds to zero in a parameter's dtype: a gradient of zero would give 0 / 0."""
     for parameter in optimizer._parameters:
         if epsilon and not parameter.array.dtype.type(epsilon):
             raise ValueError(
-                f"epsilon={epsilon:g} is zero in {parameter.array.dtype}, as parameter {parameter.name} is; give 1e-4"
+                f"epsilon={epsilon:g} is zero in {parameter.array.dtype}, the dtype of parameter {parameter.name}; give 1e-4"
             )

@@ -23,7 +23,7 @@ class SGD(Optimizer):
     nesterov : bool
         Whether to step along the velocity that the next step will have if the gradient stays (needs momentum, no dampening).
     dampening : float
-        ``1 - dampening`` is the factor of a new gradient in the velocity; the first gradient enters whole.
+        ``1 - dampening`` is the factor of a new gradient in the velocity; the first gradient is added undamped.
     weight_decay : float
         This factor times the parameter is added to its gradient.
 
@@ -36,7 +36,7 @@ class SGD(Optimizer):
     -----
     ``v = momentum * v + (1 - dampening) * g``, then ``p -= rate * v``, or with `nesterov` ``p -= rate * (g + momentum *
     v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
-    2013, in the form that PyTorch has.
+    2013, in PyTorch's form.
 
     Examples
     --------

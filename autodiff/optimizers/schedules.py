@@ -37,13 +37,13 @@ class Constant:
     rate: float
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         return self.rate
 
 
 @dataclass(frozen=True)
 class StepDecay:
-    """A rate that is multiplied by a factor after every `every` steps.
+    """A rate that is multiplied by a factor once in `every` steps.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class StepDecay:
     every : int
         How many steps a rate lasts.
     factor : float
-        What the rate is multiplied by then.
+        What the rate is then multiplied by.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class StepDecay:
         _require_steps("every", self.every)
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         return self.rate * self.factor ** (step // self.every)
 
 
@@ -93,7 +93,7 @@ class Exponential:
     factor: float
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         return self.rate * self.factor**step
 
 
@@ -128,7 +128,7 @@ class Cosine:
         _require_steps("steps", self.steps)
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         wave = (1 + math.cos(math.pi * min(step / self.steps, 1))) / 2
         return self.final + (self.rate - self.final) * wave
 
@@ -146,7 +146,7 @@ class Polynomial:
     final : float
         The rate at the end.
     power : float
-        The power, positive; with 1 the rate changes along a line.
+        The power, positive; with 1 the rate changes linearly.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Polynomial:
             raise ValueError(f"power must be positive, not {self.power}")
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         return self.final + (self.rate - self.final) * math.pow(max(1 - step / self.steps, 0.0), self.power)
 
 
@@ -192,13 +192,13 @@ class Piecewise:
 
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.boundaries) + 1:
-            raise ValueError(f"{len(self.boundaries)} boundaries need one piece more, not {len(self.pieces)}")
+            raise ValueError(f"{len(self.boundaries)} boundaries need one piece more than that, not {len(self.pieces)}")
         starts = [0, *self.boundaries]
         if any(before >= after for before, after in itertools.pairwise(starts)):
             raise ValueError(f"boundaries must be positive and increase, not {list(self.boundaries)}")
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         place = bisect.bisect_right(self.boundaries, step)
         piece: Any = self.pieces[place]
         return float(piece(step - (self.boundaries[place - 1] if place else 0)) if callable(piece) else piece)
@@ -206,7 +206,7 @@ class Piecewise:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """A schedule times a factor that grows along a line from `start` to 1 in the first steps.
+    """A schedule times a factor that goes linearly from `start` to 1 over the first `steps` steps.
 
     Parameters
     ----------
@@ -234,6 +234,6 @@ class WarmUp:
         in_range("start", self.start, 0)
 
     def __call__(self, step: int) -> float:
-        """The rate after so many steps."""
+        """The rate after `step` steps."""
         rate = self.schedule(step) if callable(self.schedule) else self.schedule
         return float(rate if step >= self.steps else rate * (self.start + (1 - self.start) * step / self.steps))

@@ -81,7 +81,7 @@ def minimize(
     -------
     scipy.optimize.OptimizeResult
         SciPy's result. Its `x`, and its `jac` (of ``trust-constr``: `grad`), nest as `x0`, with arrays in place of variables.
-        Its other fields are about the flat vector.
+        Its other fields refer to the flat vector.
 
     Raises
     ------
@@ -89,8 +89,8 @@ def minimize(
         If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
         asks for finite differences.
     TypeError
-        If `x0` holds complex numbers or longdouble, or `f` returns no node; or if `f` uses a node that an outer derivative is
-        taken with respect to, since the result here is plain (`autodiff.minimize` is differentiable).
+        If `x0` holds complex numbers or longdouble; if the method uses derivatives and `f` returns no node; or if `f` uses a
+        node that an outer derivative is taken with respect to: the result is plain (`autodiff.minimize` is differentiable).
 
     See Also
     --------
@@ -224,11 +224,11 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
 
 
 def _require_outside(value: Any) -> None:
-    """Raise a TypeError if a value depends on what an outer derivative is taken by: that derivative would silently be lost."""
+    """Raise a TypeError if a value depends on the input of an outer derivative: that derivative would silently be lost."""
     require_single("minimize", value)
     if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
         raise TypeError(
-            "minimize: the function uses what a derivative is being taken by, but the result would be plain numbers without "
+            "minimize: the function uses the input of an outer derivative, but the result would be plain numbers without "
             "a derivative. autodiff.minimize is differentiable; node.value is a plain array"
         )
 

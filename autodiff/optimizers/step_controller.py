@@ -1,4 +1,4 @@
-"""The optimiser of the ArrayFlow paper, which finds the size of its steps from the loss."""
+"""The optimiser of the ArrayFlow paper, which finds its step size from the loss."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class History(NamedTuple):
 
 
 class StepController(Optimizer):
-    """Gradient descent with inertia that finds the size of its steps from the loss: ArrayFlow's Algorithm 1.
+    """Gradient descent with inertia that finds its step size from the loss: ArrayFlow's Algorithm 1.
 
     The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
-    negative) the step grows by 1.02. When it rises, ever faster (its first and second differences are positive), the step
-    shrinks by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `rate` is s0.
+    negative), the step is multiplied by 1.02. When it rises ever faster (its first and second differences are positive), the
+    step is multiplied by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `rate` is s0.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class StepController(Optimizer):
         gradients (the paper's equation 73); the first direction is the first gradient. "two gradients": the gradient of the
         step before, zero in the first step (Algorithm 1 as printed); it is stable only for much smaller steps, see Notes.
     window : int
-        Over how many steps the loss is averaged. Until there have been so many, over those so far; the first loss counts twice.
+        Over how many steps the loss is averaged. In the first steps it is over all so far, and the first loss counts twice.
     grow : {"falling", "accelerating"}
         When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
         second difference is negative), which is rare, except by rounding errors in float32.
     fixed : bool
-        Whether the size of the step stays as it is.
+        Whether the step size stays constant.
 
     Attributes
     ----------
@@ -117,9 +117,9 @@ class StepController(Optimizer):
         if not window >= 1:
             raise ValueError(f"window must be at least 1, not {window}")
         if grow not in ("falling", "accelerating"):
-            raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step as it is")
+            raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step size constant")
         if inertia not in ("average", "two gradients"):
-            raise ValueError(f"inertia is 'average' or 'two gradients', not {inertia!r}; beta=1 is none")
+            raise ValueError(f"inertia is 'average' or 'two gradients', not {inertia!r}; beta=1 means no inertia")
         super().__init__(parameters, rate, ("direction",), clip)
         self.inertia = inertia
         self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
@@ -137,16 +137,16 @@ class StepController(Optimizer):
         Parameters
         ----------
         gradients : Gradients, or tree
-            As of `Optimizer.step`.
+            As in `Optimizer.step`.
         loss : float or node
-            The loss that they are the gradients of.
+            The loss whose gradients they are.
 
         Raises
         ------
         TypeError
-            If the loss is not given, or as of `Optimizer.step`.
+            If the loss is not given, or as in `Optimizer.step`.
         ValueError
-            If the loss is not one finite number, or as of `Optimizer.step`; nothing is changed then.
+            If the loss is not one finite number, or as in `Optimizer.step`; nothing is changed then.
         """
         if loss is None:
             raise TypeError("StepController needs the loss as well: optimizer.step(gradients, loss)")
@@ -191,7 +191,7 @@ class StepController(Optimizer):
         np.subtract(p, np.multiply(direction, factors[0], out=a), out=p)
 
     def state_dict(self) -> dict[str, Any]:
-        """As `Optimizer.state_dict`, with the averages and the history."""
+        """As in `Optimizer.state_dict`, with the averages and the history."""
         own = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
         return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
 

@@ -1,4 +1,4 @@
-"""Pictures of graphs. A graph becomes a `Drawing` (plain data), that becomes DOT or HTML, and that a picture.
+"""Pictures of graphs. A graph becomes a `Drawing` (plain data), which is written as DOT or as HTML; Graphviz renders DOT.
 
 ==============  ===============================================================================================
 `visualize`     what users call: `visualize_at`, and the `GraphPicture` that it returns

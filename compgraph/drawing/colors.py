@@ -1,7 +1,7 @@
 """The colors of pictures, light and dark; a test computes their contrasts.
 
 Variables are light blue, constants orange, operations purple: the colors of the tutorial that the documentation follows. In
-the dark theme the purple is lighter, since purple on black would not be seen.
+the dark theme the purple is lighter, since dark purple on black could hardly be seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Theme:
     arrow: str
     adjoint: str
     mark: str
-    box: str  # the fill of a box; inside another box the other fill, so that the nesting is seen
+    box: str  # the fill of boxes at even depth, `inner_box` of those at odd depth, so that the nesting is seen
     inner_box: str
     box_line: str
     muted: str
@@ -64,8 +64,8 @@ def hex_of(color: str) -> str:
 def contrast(one: str, other: str) -> float:
     """The contrast ratio of two colors, from 1 to 21.
 
-    Source: Web Content Accessibility Guidelines 2.2, "relative luminance" and "contrast ratio". AA asks for 4.5 of text,
-    and 3 of shapes that must be seen.
+    Source: Web Content Accessibility Guidelines 2.2, "relative luminance" and "contrast ratio". Level AA requires 4.5 for
+    text, and 3 for shapes that must be seen.
 
     Examples
     --------

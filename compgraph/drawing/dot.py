@@ -14,9 +14,9 @@ from .drawing import REST, Arrow, Box, Drawing, Entry
 # ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
 # pad, not margin: the background fills it.
 GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0", "pad": "0.1"}
-# For larger graphs Graphviz's search for the best layout is cut short: where hundreds of nodes use one, it takes a minute.
+# For larger graphs Graphviz's search for a layout is cut short: where hundreds of nodes share an operand, it takes a minute.
 HASTE = {"nslimit": "1", "nslimit1": "2"}
-MANY = 100  # HASTE is used for drawings of more entries
+MANY = 100  # drawings of more entries are laid out with HASTE
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
@@ -31,12 +31,12 @@ EDGE_STYLE = {"arrowsize": "0.7", "fontname": FONT, "fontsize": "10"}
 BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "11", "labeljust": "l", "margin": "10"}
 SHAPES = {"operation": "box", "write": "box"}  # leaves are ellipses
 
-# Characters that SVG cannot hold, that end the text in C, or that would break the line.
+# Characters that SVG cannot hold, that end a C string, or that would break the line.
 UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
-    """The drawing in DOT. Its nodes are named by the number of their entry, since names of nodes need not be unique."""
+    """The drawing in DOT. DOT nodes are named by the number of their entry, since names of nodes need not be unique."""
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
@@ -80,7 +80,7 @@ def _add_inside(dot: Any, drawing: Drawing, box: int | None, theme: Theme, depth
 
 def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
     fill = theme.inner_box if depth % 2 else theme.box
-    # The stack of lines says that the box stands for several.
+    # A thick border tells a box that stands for several equal parts from a scope.
     lines = {"peripheries": "1", "penwidth": "2.5"} if box.count > 1 else {"penwidth": "1"}
     return {"fillcolor": fill, "color": theme.box_line, "fontcolor": theme.text, **lines}
 
@@ -105,7 +105,7 @@ def _around(drawing: Drawing, box: int | None) -> Iterator[int]:
 
 
 def _edges(drawing: Drawing, names: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The arrows: source, target, attributes. Of several to or from a closed box one is drawn, of those inside it none."""
+    """The arrows: source, target, attributes. A closed box has one arrow to or from each neighbour, and none inside."""
     known: set[tuple[str, str]] = set()
     for number, arrow in enumerate(drawing.arrows):
         source = "rest" if arrow.source == REST else names[arrow.source]
@@ -137,7 +137,7 @@ def escaped(text: str) -> str:
     import graphviz
 
     text = showable(text)
-    # graphviz.escape sees to backslashes, quotes and <...>, but DOT also reads &lt; as <, and needs \n for a new line.
+    # graphviz.escape handles backslashes, quotes and <...>, but DOT also reads &lt; as <, and needs \n for a new line.
     label: str = graphviz.nohtml(graphviz.escape(text).replace("&", "&amp;").replace("\n", r"\n"))
     return label
 

@@ -17,8 +17,8 @@ from .folding import Fold, Uses, folds_of, shared
 
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
 REST = -1  # in the place of an entry: the nodes that are not drawn
-SIDE_BY_SIDE = 8  # arrows from one entry to another; more become one that counts them
-ARROWS = 8  # at most so many on average for each node that may be drawn: a dense graph has as many as its nodes squared
+SIDE_BY_SIDE = 8  # arrows from one entry to another; more are drawn as one that counts them
+ARROWS = 8  # at most so many for each node of the limit, on average: a dense graph of n nodes has about n**2
 
 Path: TypeAlias = tuple[str | int, ...]  # the boxes around an entry, outermost first: names of scopes, numbers of folds
 
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass
 class Arrow:
-    """From an operand to the operation that uses it; `again` if it leads from one of several equal parts to the next."""
+    """From an operand to the operation that uses it; `again` if it leads from one part of a fold to the next."""
 
     source: int
     target: int
@@ -56,7 +56,7 @@ class Arrow:
 
 @dataclass
 class Box:
-    """A scope, or (`count` more than 1) a part of the graph that stands for several."""
+    """A scope, or (`count` more than 1) one part of the graph, drawn for several equal ones."""
 
     title: str
     parent: int | None
@@ -76,7 +76,7 @@ class Drawing:
 
     @property
     def more(self) -> str:
-        """The label that counts what is left out, or nothing."""
+        """The label that counts what is left out; empty if nothing is."""
         parts = [f"{self.rest} more"] if self.rest else []
         parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
         return "… " + ", ".join(parts) if parts else ""
@@ -146,7 +146,7 @@ def _entries(
 
 
 def _first_leaves(folds: list[Fold], parts: list[list[GraphNode]], uses: Uses) -> dict[GraphNode, GraphNode]:
-    """For each variable of a drawn part, its like in the first part of the run: both are shown, as ``W_1 … W_9``."""
+    """For each variable of a drawn part, its counterpart in the first part of the run: labels name both, as ``W_1 … W_9``."""
     pairs = [pair for fold, part in zip(folds, parts, strict=True) for pair in zip(part, fold.parts[0], strict=True)]
     return {node: first for node, first in pairs if node is not first and _kind(node) == "variable" and not uses[node]}
 
@@ -243,7 +243,7 @@ def _add_arrows(
 ) -> dict[tuple[GraphNode, int], int]:
     """Add an arrow for each use of an operand.
 
-    Nodes of parts that are not drawn are replaced by their images in the part that is; of equal arrows one is added.
+    Nodes of parts that are not drawn are replaced by their counterparts (`images`) in the drawn one; equal arrows are added once.
     """
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
     arrows: dict[tuple[GraphNode, int], int] = {}
@@ -276,7 +276,7 @@ def _add_arrows(
 
 
 def _side_by_side(found: list[Arrow]) -> list[Arrow]:
-    """The arrows to one entry, of which more than `SIDE_BY_SIDE` from the same entry are one arrow that counts them."""
+    """The arrows to one entry; more than `SIDE_BY_SIDE` from the same entry are replaced by one that counts them."""
     counts = Counter((arrow.source, arrow.again) for arrow in found)
     one: dict[tuple[int, bool], Arrow] = {}
     for arrow in found:
@@ -306,10 +306,10 @@ def _add_adjoints(
     arrows: dict[tuple[GraphNode, int], int],
     adjoints: Mapping[Any, Any],
 ) -> None:
-    """Write each adjoint on the arrow out of its node; on the node itself unless exactly one arrow leaves it."""
+    """Write each adjoint on the one arrow out of its node, or on the node itself if no arrow or several leave it."""
     known = {node: adjoints[node] for node in uses if isinstance(node, Node) and node in adjoints}
     if not known:
-        raise ValueError("none of the adjoints belongs to a node of this graph; they are found by the node: adjoints[node]")
+        raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
     ways: dict[GraphNode, list[tuple[GraphNode, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):

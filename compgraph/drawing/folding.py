@@ -26,10 +26,10 @@ class Fold:
 
 
 def folds_of(uses: Uses) -> list[Fold]:
-    """The runs of equal parts of a graph. Where runs would overlap, the one that hides most nodes is taken.
+    """The runs of equal parts of a graph. Of overlapping runs, the one that hides most nodes is taken.
 
     Two parts are equal if they have the same operations, in the order in which they were recorded, with results of the same
-    shape and dtype, and if each operand was recorded equally many operations before, or is the very same node. A leaf belongs
+    shape and dtype, and if each operand was recorded the same number of operations before, or is the same node. A leaf belongs
     to the part that uses it first, unless its uses are more than 200 operations apart.
 
     Parameters
@@ -56,7 +56,7 @@ def folds_of(uses: Uses) -> list[Fold]:
 
 
 def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses) -> tuple[dict[GraphNode, int], ...]:
-    """For each node two places in the order of operations: where it is made (a leaf: first used), and where it is last used."""
+    """For each node, where it is made (a leaf: first used) and where it is last used, as positions in the order of operations."""
     first, last = dict(order), dict(order)
     for place, node in enumerate(operations):
         for operand in uses[node]:
@@ -66,7 +66,7 @@ def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses)
 
 
 def _mark(node: GraphNode, order: dict[GraphNode, int], first: dict[GraphNode, int], local: set[GraphNode], uses: Uses) -> Any:
-    """What equal operations have in common."""
+    """A key that is the same for equal operations; see `folds_of`."""
     place = order[node]
     operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
     return node.opname, *_kind(node), *operands, *[_kind(operand) for operand in uses[node]]
@@ -116,7 +116,7 @@ def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, i
 
 
 def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
-    """Start and count of a run, moved so that its parts begin where a scope begins: the outermost that begins in the first."""
+    """Start and count of a run, moved so that its parts begin with a scope: the outermost that begins in the first part."""
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):
         here, before = scopes[start + shift], scopes[start + shift - 1]

@@ -117,7 +117,7 @@ function ranked(box, items, segments) {
         seen.set(next.end, 1);
         stack.push([next.end, 0]);
       } else if (seen.get(next.end) === 1) {
-        next.turned = true; // closed boxes can make circles
+        next.turned = true; // closed boxes can make cycles
       }
     }
   }

@@ -1,4 +1,4 @@
-"""A drawing as one HTML page that needs nothing else; it is laid out in the browser, anew when a box is opened or closed."""
+"""A drawing as one HTML page that needs no other file; the browser lays it out, anew when a box is opened or closed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
     Parameters
     ----------
     drawing : Drawing
-        What it shows.
+        What the page shows.
     direction : {"LR", "TB"}
         From left to right, or from top to bottom.
     theme : {"light", "dark"} or None
@@ -38,7 +38,7 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
         "LAYOUT": _part("layout.js"),
         "SCRIPT": _part("page.js"),
     }
-    # The template is split once, so that marks in what is put in are not replaced.
+    # The template is split once, so that a %% in an inserted text is not taken for a placeholder.
     pieces = _part("page.html").split("%%")
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
@@ -48,7 +48,7 @@ def _part(name: str) -> str:
 
 
 def _as_script(data: Any) -> str:
-    """Data as JSON that may stand in a script element: nothing in it can end the element, and all can be encoded."""
+    """Data as JSON for a script element: no text in it can end the element, and every character can be encoded."""
     text = json.dumps(_showable(data), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 # The renderer in pygraphviz's wheel is a library. It is run in a process of its own because it writes warnings about
-# fonts to stderr, cannot be interrupted, and would take the caller along if it crashed.
+# fonts to stderr, cannot be interrupted, and would end this process if it crashed.
 BUNDLED_RENDERER = """
 import sys
 import pygraphviz
@@ -19,7 +19,7 @@ sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
 
 
 def render(source: str, format: str) -> bytes:
-    """The picture of a DOT text: the bytes of a file in a format of Graphviz's (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``)."""
+    """The picture of a DOT text: a file's bytes, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``)."""
     if shutil.which("dot") is not None:
         import graphviz
 

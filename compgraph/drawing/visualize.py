@@ -55,10 +55,10 @@ class GraphPicture:
         Raises
         ------
         ValueError
-            If the picture was made of DOT text alone.
+            If the picture was made from DOT text alone.
         """
         if self._drawing is None:
-            raise ValueError("a picture made of DOT text alone has no HTML page; make it with visualize_at")
+            raise ValueError("a picture made from DOT text alone has no HTML page; make it with visualize_at")
         return page_of(self._drawing, **self._page_options)
 
     def save(self, filename: str | os.PathLike[str], format: str | None = None) -> None:
@@ -123,9 +123,9 @@ def visualize_at(
     direction : {"LR", "TB"}
         From left to right, or from top to bottom.
     limit : int or None
-        How many nodes to draw, those nearest to `node` first; the others are one entry that counts them, because
-        the layout of large graphs takes minutes. With a limit more than 8 arrows from one entry to another are one arrow that
-        counts them, and there are at most ``8 * limit`` arrows and `limit` boxes. None draws all.
+        How many nodes to draw, those nearest to `node` first; one entry counts the others. The layout of large graphs takes
+        minutes. With a limit, more than 8 arrows from one entry to another are drawn as one that counts them, and there are
+        at most ``8 * limit`` arrows and `limit` boxes. None draws all.
     mark : Node, optional
         A node to draw with a red frame.
     values, shapes, dtypes, lines : bool
@@ -140,10 +140,10 @@ def visualize_at(
         of those that are closed (``["encoder/layer1"]``).
     fold : bool, optional
         Whether equal parts in a row (layers, steps of a loop) are drawn once, in a box that counts them; a dashed arrow
-        leads from one part to the next. What is written in the box belongs to the last part. By default it is done in
-        graphs of more than 60 nodes.
+        leads from one part to the next. The box shows the last part, or the one with `mark`. By default graphs of more
+        than 60 nodes are folded.
     theme : {"light", "dark"}, optional
-        The colors. By default light; an HTML page then follows the reader's own choice.
+        The colors. By default light; an HTML page then follows the browser's setting.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def _picture(traced: Traced, direction: str, theme: str | None) -> GraphPicture:
 
 def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
     require_history(node)
-    # The signature takes an array, because to a type checker x * 3 is one: so this is checked here.
+    # The signature takes an array, because to a type checker x * 3 is one: so the class is checked here.
     if not isinstance(node, Node):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
     if direction not in DIRECTIONS:

@@ -17,11 +17,11 @@ GREEK = {
     "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ",
     "Psi": "Ψ", "Omega": "Ω",
 }  # fmt: skip
-# Unicode has subscripts for these characters only; a name with another one stays as it is.
+# Unicode has subscripts for these characters only; a name with any other subscript stays as it is.
 SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 WITH_SUBSCRIPT = re.compile(r"([^\W\d_]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_([0-9aehijklmnoprstuvx]+)")
 
-MOST = 12  # a formula names so many operands
+MOST = 12  # a formula names at most so many operands
 
 INFIX = {
     "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@",
@@ -87,7 +87,7 @@ def _operand(node: GraphNode) -> str:
 
 
 def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
-    """An array in a few words: all of a small one, the corners of a large one.
+    """An array as a short text: all of a small one, the corners of a large one.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def code_of(line: str | None) -> str:
 
 
 def value_of(node: GraphNode) -> Any:
-    """The value that is shown of a node: of a write what was stored, of an operation with several outputs None."""
+    """The value that is shown of a node: of a write what was written, of an operation with several outputs None."""
     if isinstance(node, Joint):
         return None
     if isinstance(node, Write):

@@ -1,8 +1,8 @@
 """Users' functions that no other program can import, such as those of a notebook: they are pickled with the graph.
 
 Pickle writes functions by name. cloudpickle writes those of ``__main__``, and functions within functions, by their code, and
-with them their attributes: opname and rule. Where such a function is loaded, it is entered under its opname, unless another
-function has that opname there.
+with them their attributes: opname and rule. Where such a function is loaded, it is entered under its opname; if a different
+function has that opname there, loading raises a ValueError.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _others: dict[str, Any] = {}  # by opname: callables that came with a pickle, an
 
 
 class Carried:
-    """A function in a pickle: cloudpickle writes its code, other picklers its module and name, or raise if it has none."""
+    """A function in a pickle: cloudpickle writes its code, others its module and name, or raise if it is not found there."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
     def __reduce__(self) -> Any:
         place, opname = place_of(self.function), operations.opname_of(self.function)
-        if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has one of its own
+        if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
             return _arrived, (self.function, opname, place, operations.known_elsewhere(self.function))
         if found_at(*place) is not self.function:
             raise TypeError(
@@ -45,7 +45,7 @@ def place_of(function: Any) -> tuple[str, str]:
 
 
 def is_shared(module: str) -> bool:
-    """Whether other programs can import a module of that name: not ``__main__``, nor one registered to go by value."""
+    """Whether other programs can import a module of that name: not ``__main__``, nor one registered to be pickled by value."""
     cloudpickle = sys.modules.get("cloudpickle")
     return module != "__main__" and (cloudpickle is None or module not in cloudpickle.list_registry_pickle_by_value())
 
@@ -62,7 +62,7 @@ def object_at(module: str, path: str) -> Any:
 
 
 def found_at(module: str, path: str) -> Any:
-    """The function that a module has under a dotted name, of a primitive the one it was made from; or None."""
+    """The function that a module has under a dotted name, or None; for a primitive, the function it was made from."""
     found = object_at(module, path)
     return getattr(found, "function", found)  # a primitive stands for its function
 
@@ -78,7 +78,7 @@ def _there(module: str, path: str, opname: str) -> Any:
 
 
 def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:
-    """Load a function that came with a pickle: enter it here, or return the one that is here already if it is the same.
+    """Load a function that came with a pickle: enter it here, or return the same function if it is here already.
 
     The function may not be complete yet, since what it refers to may refer back to it: only its code is sure to be there.
     """
@@ -88,7 +88,7 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
         return function
     if here is function or _is_same(here, function, place):
         return here
-    if _has_code_of(here, function, place):  # what its closure and defaults hold may differ: each node keeps its own
+    if _has_code_of(here, function, place):  # closure and defaults may differ, so each node keeps its own function
         return function
     raise ValueError(
         f"a pickle brings the operation {opname!r} of {place[0]}, and another of that name is defined here, in "
@@ -115,7 +115,7 @@ def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
         return _has_code_of(here, function, place) and not (here.__closure__ or here.__defaults__ or here.__kwdefaults__)
     try:
         return pickle.dumps(here) == pickle.dumps(function)
-    except Exception:  # not known to be
+    except Exception:  # what cannot be pickled cannot be compared
         return False
 
 

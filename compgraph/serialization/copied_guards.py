@@ -1,6 +1,6 @@
 """What becomes of the guards about the leaves of a graph that is pickled or deep-copied.
 
-Guards hold functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the words of
+Guards hold functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
 the latest guard about it. An executor refuses a graph of copies that depends on guards, as it refuses one whose guards were
 forgotten.
 """
@@ -22,7 +22,7 @@ class CopiedGuards:
         self._newest: dict[Log, dict[int, Guard]] = {}
 
     def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
-        """The latest guard about a leaf: its words, and its tick counted from `now`; None if there was none.
+        """The latest guard about a leaf: its text, and its tick counted from `now`; None if there was none.
 
         `last` is the tick of the graph's last operation: later guards do not concern the graph, unless they were used.
         """
@@ -45,7 +45,7 @@ class CopiedGuards:
 def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
     """For each leaf, by the id of its lineage, the latest guard that depends on it.
 
-    A constant never changes: it gets only guards that depend on constants alone.
+    A constant never changes, so it gets only guards that depend on constants alone.
     """
     matter = [d for d in guards if d.is_used or d.tick < last]
     is_fed = gathered_up([a for d in matter for a in d.args], _is_fed, any)

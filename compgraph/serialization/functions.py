@@ -15,8 +15,8 @@ from .carried import Carried, found_at, is_shared, place_of
 def name_of(function: Any) -> Any:
     """What a pickle holds for a recorded function.
 
-    The opname of one of NumPy's or ours; ``"module:name"`` of another that can be imported; adapters, which pickle
-    themselves; and for a function of ``__main__`` or within a function, which no program can import, a `Carried`.
+    For a function of NumPy's or ours its opname; for another that can be imported ``"module:name"``; for an adapter,
+    which pickles itself, the adapter; for a function that no program can import (of ``__main__``, or nested) a `Carried`.
     """
     kind = type(function)
     if function is None or kind in _MAKERS or (kind.__module__.startswith("autodiff.") and "__reduce__" in vars(kind)):
@@ -39,14 +39,14 @@ def name_of(function: Any) -> Any:
 
 
 def function_called(name: Any) -> Any:
-    """The function that `name_of` named; what is no text is the function itself."""
+    """The function that `name_of` named; what is not a str is the function itself."""
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
     found = found_at(module, path) if is_place else operations.function_named(path)
     if found is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    for begin in beginnings:  # it may have been imported just now
+    for begin in beginnings:  # a module that was imported just now may have functions to prepare
         begin()
     return found
 

@@ -52,7 +52,7 @@ _local = threading.local()
 
 
 class Buffer:
-    """An array that owns its memory, loaded as the array. Some picklers write an array each time they meet it, but this once."""
+    """Wraps an array that owns its memory; loaded as the array. Some picklers write an array each time, but a wrapper once."""
 
     __slots__ = ("array",)
 
@@ -71,7 +71,7 @@ def _itself(array: Any) -> Any:
 
 
 def _holder(array: Any) -> Any:
-    """The array that owns the memory of a view, or the last array on the way to what owns it."""
+    """The array that owns the memory of a view; if no array owns it, the last array in the chain of bases."""
     base = array
     while base is not None:
         if isinstance(base, ndarray):
@@ -95,7 +95,7 @@ class Arrays:
         return known
 
     def code(self, plain: Any) -> Any:
-        """What a pickle holds for an array: a `Buffer`, or a tuple of one and the place of a view in it; scalars themselves."""
+        """What a pickle holds for an array: a `Buffer`, or a tuple of a buffer and a view's place in it; a scalar itself."""
         if plain.__class__ is tuple:
             return ("outputs", *map(self.code, plain))
         if plain.__class__ is not ndarray or not plain.size:
@@ -145,7 +145,7 @@ def _log(root: Any, code: Any) -> None:
 
 
 class Moment:
-    """The tick from which others are counted back in a pickle: one for all picklers that are at work at the same time."""
+    """The tick from which others are counted back in a pickle: shared by all picklers that are at work at the same time."""
 
     _last: Any = None
     _lock = renewed(threading.Lock())
@@ -155,7 +155,7 @@ class Moment:
 
     @classmethod
     def current(cls) -> Moment:
-        """The moment that somebody still refers to, or now."""
+        """The moment that is still referred to, or a new one."""
         with cls._lock:
             moment: Moment | None = None if cls._last is None else cls._last()
             if moment is None:
@@ -165,7 +165,7 @@ class Moment:
 
 
 class Unmet:
-    """Walks through graphs and gives the state of their nodes, of each node once."""
+    """Walks through graphs and gives the state of each node, once."""
 
     def __init__(self) -> None:
         self.moment = Moment.current()
@@ -215,7 +215,7 @@ class Unmet:
 
 
 def _behind(node: Any) -> list[Any]:
-    """The nodes that a node refers to: operands, nodes written into its buffer, and of a derivative the output and `wrt`."""
+    """The nodes that a node refers to: operands, nodes written into its buffer, and for a derivative the output and `wrt`."""
     written = [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
     origin = getattr(node, "origin", None)
     return [node.args[p] for p in node.edges] + written + ([origin.output, *origin.wrt] if origin else [])
@@ -293,7 +293,7 @@ def _rebuilt(
     scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None, taken: float | None = None,
 ) -> Any:  # fmt: skip
     """A node from its parts, with a tick older than that of every node to come."""
-    while tick >= 0 and next_tick() <= tick:  # positive where a pickler lived on, and met nodes younger than its session
+    while tick >= 0 and next_tick() <= tick:  # positive if a pickler outlived its first dump, and met younger nodes
         pass
     node = remade(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, tick, name)
     node.code, node.instruction, node._scope = line, 0, scope
@@ -313,7 +313,7 @@ _MORE = -3  # the position of `more` (an origin or a declared shape) in what `Un
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
-    """``__deepcopy__`` of nodes: a new graph; within a function that is differentiated a recorded copy, which keeps the graph."""
+    """``__deepcopy__`` of nodes: a new graph; within a function that is differentiated, a recorded copy in the same graph."""
     require_history(node)
     if node.level or bodies() is not None or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})

@@ -1,4 +1,4 @@
-"""Pickles name modules as they were called when they were written: an import by such an old name finds the new module."""
+"""Modules that were renamed: old pickles name them by their old names, and an import by such a name finds the new module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# The names in pickles of version 0.1, and what stands there now.
+# From the names in pickles of version 0.1 to the names of now.
 MOVED = {
     "compgraph.adapters": "compgraph.operations.callables",
     "compgraph.copied": "compgraph.serialization.copied_guards",

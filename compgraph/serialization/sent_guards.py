@@ -1,4 +1,4 @@
-"""Guards that are sent with the graph that they are about: the line of the user's code goes with them in words."""
+"""Guards that are sent with the graph that they are about, each with its line of the user's code as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .graphs import Moment
 class SentGuards:
     """Guards in a pickle, or a deep copy, loaded as a list of them.
 
-    As long as it lives the nodes are written at the same moment, so the ticks of guards and nodes keep their order.
+    As long as it lives, nodes are pickled at the same `Moment`, so the ticks of guards and nodes keep their order.
     """
 
     def __init__(self, guards: Iterable[Guard]) -> None:
@@ -31,5 +31,5 @@ def _line(guard: Guard) -> str | None:
 
 def _loaded(codes: list[Any]) -> list[Guard]:
     while next_tick() <= max([0.0, *[tick for *_, tick in codes]]):
-        pass  # positive where a pickler lived on; see `graphs`
+        pass  # a tick is positive if a pickler outlived its first dump; see `graphs`
     return [Guard(what, function, args, answer, line, 0, tick) for what, function, args, answer, line, tick in codes]

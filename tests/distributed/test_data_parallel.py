@@ -245,9 +245,9 @@ def test_a_node_from_outside_is_refused(client: Client) -> None:
 
 
 def test_derivatives_by_the_batch_are_refused(line: dist.DataParallel) -> None:
-    with pytest.raises(TypeError, match="derivatives are by the parameters alone"):
+    with pytest.raises(TypeError, match="derivatives are with respect to the parameters alone"):
         ad.grad(lambda x: line(LINE, x, V))(U)
-    with pytest.raises(TypeError, match="derivatives are by the parameters alone"):
+    with pytest.raises(TypeError, match="derivatives are with respect to the parameters alone"):
         ad.grad(lambda p, x: line(p, x, V), argnums=(0, 1))(LINE, U)
 
 

@@ -203,7 +203,7 @@ def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("autodiff.distributed.parallel.step.FALLS", 2)
     with processes(tmp_path, 2) as cluster, cluster.client() as client:
         loss = dist.DataParallel(deadly, client, grains=1)
-        with loss, pytest.raises(RuntimeError, match="2 machines fell, one after the other"):
+        with loss, pytest.raises(RuntimeError, match="2 machines were lost, one after the other"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 

@@ -431,7 +431,7 @@ def test_wrong_settings(changes: dict[str, Any], error: Any, words: str) -> None
     [
         ({"x": np.ones((2, 8))}, ValueError, "no value was fed for the placeholder 'y'"),
         ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'; there are"),
-        ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "as many rows; these are 3 of 'x', 2 of 'y'"),
+        ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "equally many rows, not 3 of 'x', 2 of 'y'"),
         ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "there are no rows"),
         ({"x": np.ones((2, 7)), "y": [0, 1]}, ValueError, r"shape \(2, 7\) was fed for the placeholder 'x'"),
         ({"x": np.ones((2, 8)), "y": [0.5, 1]}, TypeError, "was fed for the placeholder 'y'"),

@@ -1,4 +1,4 @@
-"""How the rows of a batch are shared among machines: who is asked, what is added in which order, what is noted."""
+"""How the rows of a batch are shared among machines: who computes what, the order of the sums, and the log."""
 
 from .grains import assembled, cuts
 from .log import Log, Record

@@ -1,8 +1,8 @@
-"""How a batch is cut and summed, and how its grains are dealt out: what decides the bits, and what does not.
+"""How a batch is cut into grains and summed, which decides the bits; and how grains are dealt to machines, which does not.
 
-A batch is cut into grains by the number of its rows alone. What the grains give is added in the order of one binary tree over
-their numbers, so a sum has the same bits whoever computed which part of it. A machine that has grains ``a ... b - 1`` sends
-the sums at the largest nodes of the tree within them.
+A grain is a run of rows, for which the loss is called once. The number of rows alone decides the cuts. The results of the
+grains are added in the order of one binary tree over their numbers, so a sum has the same bits whoever computed which part of
+it. A machine that has grains ``a ... b - 1`` sends the sums at the largest nodes of the tree within them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-WORTH = 1.1  # so much later a step may be done for sending less
+WORTH = 1.1  # a step may take so many times as long if fewer arrays are sent for it
 
 Run = tuple[int, int]  # grains a ... b - 1
 Sums = list[np.ndarray]
 
 
 def cuts(rows: int, grains: int) -> list[int]:
-    """The rows at which the grains of a batch begin, and its end; a batch of few rows has that many grains."""
+    """The rows at which the grains of a batch begin, and its end; a batch has at most as many grains as rows."""
     count = min(rows, grains)
     return [rows * g // count for g in range(count + 1)]
 
@@ -37,7 +37,7 @@ def nodes_within(run: Run, node: Run) -> list[Run]:
 
 
 def folded(leaf: Callable[[int], Sums], node: Run) -> Sums:
-    """The sum of what grains give, in the order of the tree below a node."""
+    """The sum over the grains below a node, in the order of the tree."""
     low, high = node
     if high - low == 1:
         return leaf(low)
@@ -46,7 +46,7 @@ def folded(leaf: Callable[[int], Sums], node: Run) -> Sums:
 
 
 def assembled(parts: Mapping[Run, Sums], node: Run) -> Sums:
-    """The sum at a node, from the sums at nodes below that hold all its grains."""
+    """The sum at a node, from sums at nodes below that cover all its grains."""
     if node in parts:
         return parts[node]
     low, high = node
@@ -55,13 +55,13 @@ def assembled(parts: Mapping[Run, Sums], node: Run) -> Sums:
 
 
 def _plus(one: Sums, other: Sums, is_sum: bool) -> Sums:
-    """The sums of arrays; in the memory of the first if that is a sum itself, and no gradient that others may refer to."""
+    """The sums of arrays. Memory of the first is used again only if it is a sum: others may refer to a gradient."""
     places = [x if is_sum and isinstance(x, np.ndarray) and x.flags.writeable else None for x in one]
     return [np.add(x, y, out=place) for x, y, place in zip(one, other, places, strict=True)]
 
 
 def dealt(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
-    """The grains of a run for each machine, as runs that may be empty, so that the last is done as early as can be.
+    """The run of grains of each machine, perhaps empty, so that the last machine is done as early as possible.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def dealt(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
     Notes
     -----
     Each machine gets one grain at least, if there are enough, since one that has none is not measured again. The others go,
-    one by one, to whoever would be done with it first. Then shares are made branches of the tree, or few of them, if that
-    costs no more than `WORTH`: a machine sends as many arrays, each of the size of the parameters, as its share has branches.
+    one by one, to whoever would be done with it first. Then borders of shares are moved to borders of the tree's branches, if
+    that costs no more than `WORTH`: for each branch of its share a machine sends arrays of the size of the parameters.
 
     Examples
     --------
@@ -110,5 +110,5 @@ def _latest(edges: Sequence[int], speeds: Sequence[float]) -> float:
 
 
 def _same_idle(edges: Sequence[int], moved: Sequence[int]) -> bool:
-    """Whether shares are runs, and none is empty that was not."""
+    """Whether the moved edges increase, and leave no share empty that was not."""
     return all(b - a >= min(d - c, 1) for (c, d), (a, b) in zip(pairwise(edges), pairwise(moved), strict=True))

@@ -19,20 +19,20 @@ _SAID = ("comes", "falls", "is silent")
 
 
 class Record(NamedTuple):
-    """What one machine did in one step, or what happened to it.
+    """What one machine computed in one step, or an event such as its loss.
 
     Attributes
     ----------
     step : int
         The number of the step.
     machine : str
-        Where it stands.
+        Its address.
     rows : range
-        Which rows of the batch; none if only something happened.
+        Which rows of the batch; empty for an event.
     begin, end : float
         In seconds since the log began.
     fault : str
-        What went wrong, or "" if nothing.
+        What went wrong, or the event ("joined"); "" if nothing.
     """
 
     step: int
@@ -57,13 +57,13 @@ class Log:
         return time.monotonic() - self._start
 
     def add(self, step: int, machine: str, rows: range, begin: float, end: float, fault: str = "") -> None:
-        """Note what a machine did."""
+        """Add a record."""
         with self._adding:
             self._records.append(Record(step, machine, rows, begin, end, fault))
             self._count += 1
 
     def note(self, step: int, machine: str, fault: str) -> None:
-        """Note what happened to a machine just now."""
+        """Add an event: what happened to a machine just now."""
         now = self.now()
         self.add(step, machine, range(0), now, now, fault)
 
@@ -82,13 +82,13 @@ class Log:
 
     @property
     def faults(self) -> list[Record]:
-        """The records of what went wrong, and of machines that came."""
+        """The records of what went wrong, and of machines that joined."""
         return [r for r in self._all() if r.fault]
 
     # --------------------------------------------------------------------------------------------------- a table
 
     def _table(self) -> tuple[list[tuple[str, ...]], str]:
-        """The last records as rows of text, and what is said of the others."""
+        """The last records as rows of text, and how many came before."""
         records = self._all()[-SHOWN:]
         table: list[tuple[str, ...]] = [("step", "machine", "rows", "begin [s]", "took [ms]", "fault")]
         for r in records:
@@ -121,14 +121,14 @@ class Log:
         Parameters
         ----------
         steps : int, range or None
-            The last so many steps, or which ones; None for all.
+            How many of the last steps, or which ones; None for all.
 
         Returns
         -------
         matplotlib.figure.Figure
             A line for each machine, a bar for each share, of two blues in turn, with its number of rows. Shares that were
-            lost are hatched in red, those that came too late grey; a triangle marks a machine that came, a cross one that
-            fell, a diamond one that was silent for too long.
+            lost are hatched in red, those that came too late in grey; a triangle marks a machine that joined, a cross one
+            that was lost, a diamond one that was silent for too long.
         """
         try:
             from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
 """What runs on a machine: the loss and its gradient over some grains of a batch.
 
-A machine holds the loss and the data that was left with it. It knows nothing of steps, parameters or other machines, so it may
-be asked the same twice, and whatever it holds can be given to another.
+A machine holds the loss and the data that was left with it. It knows nothing of steps, parameters or other machines, so a
+request may be sent to it twice, and what it holds can be given to another.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks t
 
 
 class Request(NamedTuple):
-    """What is asked of the machines in one step; the rows come beside it.
+    """What the machines compute in one step; each is sent it with its rows.
 
     Attributes
     ----------
     order : int
-        How often the loss is differentiated along directions before: see `along`.
+        How many directional derivatives are taken before the gradient; see `along`.
     slopes : bool
-        Whether the gradient is wanted, or the value alone.
+        Whether to compute the gradient, or the value alone.
     parameters, batch : bytes
         How the parameters and the arrays of the batch nest: trees of the numbers of their leaves, pickled.
     leaves : list of array
@@ -54,18 +54,18 @@ class Request(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one machine is asked. (One named tuple is pickled at once; Dask looks into several arguments one by one.)
+    """What one machine computes in a step. (One named tuple is pickled at once; Dask looks into several arguments one by one.)
 
     Attributes
     ----------
     request : Request
-        For what.
+        What to compute.
     pieces : list
-        The rows of each array, or `Part`.
+        The rows of each array, as an array or a `Part`.
     bounds : list of int
-        Where all grains begin.
+        The rows at which all grains begin, and the end.
     run : tuple
-        Which of them these rows are.
+        The grains that these rows are.
     forget : list of str
         Arrays that are not needed any more.
     """
@@ -85,7 +85,7 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a machine found: sums over rows at nodes of the tree, in how many seconds; and what was warned of."""
+    """A machine's answer: sums at nodes of the tree, the value's dtype, the seconds it took, and the warnings."""
 
     sums: dict[Run, Sums]
     dtype: np.dtype[Any]
@@ -94,33 +94,33 @@ class Found(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An error in the loss: pickled, if it can be, where it was raised, and as text."""
+    """An error in the loss: pickled, if that is possible; its traceback; and both as text."""
 
     error: bytes | None
     place: Traceback
     text: str
 
     def raised(self, machine: str) -> BaseException:
-        """The error, to be raised here as it was raised there."""
+        """The error, to be raised here with the traceback it had on `machine`."""
         error: BaseException
         try:
             error = pickle.loads(self.error) if self.error else RuntimeError(self.text.strip().rpartition("\n")[2])
         except Exception:
             error = RuntimeError(self.text.strip().rpartition("\n")[2])
         error.add_note(f"raised by the loss on {machine}")
-        if any(said in self.text for said in _CAUSES):  # which is not sent with the error
+        if any(said in self.text for said in _CAUSES):  # causes are not sent with the error
             error.add_note(self.text)
         return error.with_traceback(self.place.as_traceback())
 
 
 def packed(thing: Any) -> bytes:
-    """What is sent to other processes for a thing."""
+    """An object, pickled for other processes."""
     sent: bytes = pickle.dumps(thing)
     return sent
 
 
 def process() -> str:
-    """What tells this process from others, on this machine and elsewhere."""
+    """A name of this process that no other has, here or on another host."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -132,9 +132,9 @@ class Machine:
     loss : callable or bytes
         The loss, perhaps pickled.
     owner : str
-        The process that asks. In another one warnings are sent back; in the same they need not be.
+        The process of the client. A machine in another process sends warnings back; in the same they are shown anyway.
     kept : dict, optional
-        The data, by keys.
+        The data, by key.
     """
 
     def __init__(self, loss: Callable[..., Any] | bytes, owner: str, kept: dict[str, np.ndarray] | None = None) -> None:
@@ -163,14 +163,14 @@ class Machine:
         try:
             with warnings.catch_warnings(record=True) if self._is_apart else nullcontext() as warned:
                 found = self._sums(share)
-        except BaseException as error:  # whatever the loss raises, even SystemExit, is the caller's
+        except BaseException as error:  # whatever the loss raises, even SystemExit, is raised at the client
             return _failed(error)
         return found._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
 
     def _sums(self, share: Share) -> Found:
         start = time.perf_counter()
         request, pieces, bounds, run, _ = share
-        leaves = [np.array(x, order="C")[()] for x in request.leaves]  # laid out the same, whichever way they came
+        leaves = [np.array(x, order="C")[()] for x in request.leaves]  # one layout, so that sums have the same bits
         arrays = [self._kept[x.key][x.rows] if isinstance(x, Part) else x for x in pieces]
         dtypes = []
 
@@ -210,7 +210,7 @@ class Machine:
         return value, [to_plain(s) for s in slopes]
 
     def _structure(self, tree: bytes) -> Any:
-        """The structure of a pickled tree; a machine is asked with the same ones again and again."""
+        """The structure of a pickled tree; cached, since every step sends the same ones."""
         if tree not in self._trees:
             if len(self._trees) > 100:
                 self._trees.clear()
@@ -221,8 +221,8 @@ class Machine:
 def along(f: Callable[[list[Any]], Any], order: int) -> Callable[[list[Any]], Any]:
     """A function differentiated `order` times along directions, which follow the leaves; each doubles their number.
 
-    ``f1(p, v) = sum(grad f(p) * v)``, ``f2(p, v, u, w) = sum(grad f1(p, v) * (u, w))`` and so on. Of a mean over rows it is the
-    mean again, so derivatives of every order are summed as the first is.
+    ``f1(p, v) = sum(grad f(p) * v)``, ``f2(p, v, u, w) = sum(grad f1(p, v) * (u, w))`` and so on. For a mean over rows
+    each is a mean over rows too, so derivatives of every order are summed as the first is.
     """
     if order == 0:
         return f
@@ -237,10 +237,10 @@ def along(f: Callable[[list[Any]], Any], order: int) -> Callable[[list[Any]], An
 
 
 def _failed(error: BaseException) -> Failed:
-    """An error as it is sent, with the lines of the loss alone."""
+    """An error as it is sent, with a traceback from the first line of the loss on."""
     place = error.__traceback__
     step = place
-    while step is not None and step.tb_next is not None:  # from the first line that is not this module's
+    while step is not None and step.tb_next is not None:  # skip the library's frames
         step = step.tb_next
         if step.tb_frame.f_code.co_filename != __file__ and not _is_ours(step):
             place = step

@@ -1,4 +1,4 @@
-"""The machines of a cluster as the client knows them: who is there, how fast they are, and when each was last heard of."""
+"""The machines of a cluster as the client knows them: which there are, how fast they are, and when each was last heard of."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..cluster import Actor, Roll
 from .log import Log
 from .machine import Machine
 
-LOOK_EVERY = 1.0  # seconds from one look at who is there to the next
-READY_WITHIN = 60.0  # a machine imports, and reads the loss
-AGAIN_AFTER = 5.0  # a machine that fell, or was not ready, is tried again
-SLOWEST = 1e6  # bytes a second; a machine that takes data more slowly is not waited for
+LOOK_EVERY = 1.0  # seconds from one request for the list of workers to the next
+READY_WITHIN = 60.0  # seconds for a machine to import, and to load the loss
+AGAIN_AFTER = 5.0  # seconds after which a machine that was lost, or not ready, is tried again
+SLOWEST = 1e6  # bytes a second; a machine that receives data more slowly is given up
 KEPT_OF_SPEED = 0.7  # a measurement counts 0.3, the one before it 0.21, and so on
 
 
@@ -25,11 +25,11 @@ class Member:
     Attributes
     ----------
     address, name : str
-        Where it stands, and what its cluster calls it.
+        Its address, and its name in the cluster.
     speed : float or None
-        Rows a second, once it was measured.
+        Rows a second; None until it was measured.
     busy : asyncio.Task or None
-        What it was asked and has not answered, perhaps in an earlier step.
+        The request that it has not answered, perhaps of an earlier step.
     held : set of str
         The arrays that were left with it.
     heard : float
@@ -45,7 +45,7 @@ class Member:
         self.heard = time.monotonic()
 
     def measured(self, rows: int, took: float) -> None:
-        """Learn from a share; the first is not representative, since it loads libraries."""
+        """Update the speed by a share; the first is ignored, since it loads libraries."""
         self.heard = time.monotonic()
         speed = rows / max(took, 1e-6)
         if self.is_new:
@@ -55,13 +55,13 @@ class Member:
 
 
 class Machines:
-    """The machines of a client's cluster. All but what is made at first runs on the client's loop."""
+    """The machines of a client's cluster. All but the constructor runs on the client's event loop."""
 
     def __init__(self, client: Any, loss: bytes, owner: str, kept: dict[str, np.ndarray], log: Log) -> None:
         self.client, self.loss, self.owner, self.kept, self.log = client, loss, owner, kept, log
         self.members: dict[str, Member] = {}
         self.step = 0
-        self.refused: tuple[str, BaseException] | None = None  # who could not be made ready, and why
+        self.refused: tuple[str, BaseException] | None = None  # the last machine that could not load the loss, and why
         self._joining: dict[str, asyncio.Task[None]] = {}
         self._again: dict[str, float] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -74,16 +74,16 @@ class Machines:
 
     @property
     def free(self) -> list[Member]:
-        """Those that wait for work."""
+        """The machines that wait for work."""
         return [m for m in self.members.values() if m.busy is None]
 
     @property
     def is_joining(self) -> bool:
-        """Whether some are being made ready."""
+        """Whether machines are being made ready."""
         return bool(self._joining)
 
     def speeds(self, members: list[Member]) -> list[float]:
-        """Their speeds; of one that was not measured yet, that of the others."""
+        """Their speeds; for one that was not measured yet, the mean of the others."""
         known = [m.speed for m in self.members.values() if m.speed is not None]
         usual = float(np.mean(known)) if known else 1.0
         return [usual if m.speed is None else m.speed for m in members]
@@ -91,14 +91,14 @@ class Machines:
     # ------------------------------------------------------------------------------------------------ who is there
 
     def begin(self, step: int) -> None:
-        """Begin a step; what was not heard between steps, when nobody listened, is no fault."""
+        """Begin a step. Silence since the last step is no fault, since nobody listened."""
         self.step = step
         now = time.monotonic()
         for member in self.members.values():
             member.heard = now
 
     def tick(self) -> None:
-        """Look who is there, if it is time to, without waiting for the answer.
+        """Ask for the list of workers, if it is time to, without waiting for the answer.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Machines:
         self._roll.require_scheduler()
 
     async def look(self) -> None:
-        """Look who is there now, and wait until all who are were made ready, or refused."""
+        """Ask for the list of workers, and wait until all on it are ready, or were refused."""
         await self._look()
         if self._joining:
             await asyncio.wait(list(self._joining.values()), timeout=READY_WITHIN)
@@ -156,7 +156,7 @@ class Machines:
             self._joining.pop(address, None)
 
     async def give(self) -> None:
-        """Give all machines what is to be left with them."""
+        """Send all machines the kept arrays that they do not hold."""
         await self.look()
         await asyncio.gather(*[self._give(m) for m in list(self.members.values())], return_exceptions=True)
 
@@ -168,7 +168,7 @@ class Machines:
                 member.held.add(key)
 
     def lose(self, address: str, fault: str) -> None:
-        """Go on without a machine."""
+        """Drop a machine, and note why."""
         member = self.members.pop(address, None)
         if member is None:
             return
@@ -181,7 +181,7 @@ class Machines:
         self.log.note(self.step, address, fault)
 
     async def release(self) -> None:
-        """Let all machines go."""
+        """Forget all machines, and cancel what they were asked."""
         for task in [*self._joining.values(), *[m.busy for m in self.members.values() if m.busy], self._looking]:
             if task is not None:
                 task.cancel()

@@ -1,7 +1,7 @@
 """The mean of a loss as one node of the graph, and its derivatives of every order.
 
-The machines differentiate: along directions (`machine.along`) as often as it takes. A gradient that has to be a node is another
-node; its adjoints are, by the symmetry of second derivatives, the gradient of the loss differentiated along them.
+The machines differentiate, along directions (`machine.along`) as often as the order asks for. The gradient, where it has to be
+differentiated itself, is another node. Its VJP is a product with the Hessian: the gradient of a directional derivative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compgraph.graph import record
 
 from ...custom import Opaque, has_node, zeros_for
 
-# ``ask(order, leaves, slopes)`` gives the mean of the loss, differentiated so often along directions, and its gradient.
+# ``ask(order, leaves, slopes)``: the mean of the loss, after `order` directional derivatives, and its gradient if `slopes`.
 Ask = Callable[[int, Sequence[Any], bool], tuple[Any, list[Any]]]
 
 
@@ -25,9 +25,9 @@ class Mean:
     Parameters
     ----------
     ask : callable
-        What asks the machines.
+        Asks the machines; see `Ask`.
     order : int
-        How often it is differentiated along directions, which follow the leaves.
+        How many directional derivatives are taken; the directions follow the leaves.
     """
 
     def __init__(self, ask: Ask, order: int = 0) -> None:
@@ -36,7 +36,7 @@ class Mean:
         self.kept: list[Any] = []
 
     def compute(self, *leaves: Any) -> Any:
-        """The mean; its gradient is found on the way, and kept."""
+        """The mean; its gradient is computed with it, and kept."""
         value, slopes = self.ask(self.order, leaves, True)
         self.operands, self.kept = leaves, slopes
         return value
@@ -46,7 +46,7 @@ class Mean:
         if recorded:
             return slopes_at(self.ask, self.order, operands)
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
-            self.compute(*operands)  # one was written into since, or the graph runs again
+            self.compute(*operands)  # an operand was written into since, or the graph runs again
         return self.kept
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
@@ -59,19 +59,19 @@ class Mean:
 
 
 class Slopes:
-    """The gradient of the mean; at first it may be known."""
+    """The gradient of the mean; `known` if it was computed with the mean."""
 
     def __init__(self, ask: Ask, order: int, known: list[Any] | None = None) -> None:
         self.ask, self.order, self.known = ask, order, known
 
     def compute(self, *leaves: Any) -> Any:
         """The gradient, one array for each leaf."""
-        known, self.known = self.known, None  # when the graph runs again it is another one
+        known, self.known = self.known, None  # when the graph runs again, leaves have other values
         found = [np.array(s)[()] for s in known or self.ask(self.order, leaves, True)[1]]
         return tuple(found) if len(found) > 1 else found[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of the leaves: the matrix of second derivatives times those of the gradient."""
+        """The adjoints of the leaves: the Hessian times the adjoints of the gradient."""
         directions = zeros_for(adjoint, out) if isinstance(out, tuple) else (adjoint,)
         given = (*operands, *directions)
         if has_node(*given):
@@ -79,7 +79,7 @@ class Slopes:
         return self.ask(self.order + 1, given, True)[1][: len(operands)]
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
-        """The tangents of the gradient from that of one leaf: as that matrix is symmetric, it is the same product."""
+        """The tangents of the gradient from that of one leaf: the Hessian is symmetric, so this is the same product."""
         if not isinstance(out, tuple):
             return self.pull(tangent, out, *operands)[0]
         directions = [np.zeros(o.shape, o.dtype)[()] for o in out]
@@ -93,7 +93,7 @@ def mean_at(ask: Ask, leaves: Sequence[Any]) -> Any:
 
 
 def both_at(ask: Ask, leaves: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """The mean and its gradient as nodes, for which the machines are asked once."""
+    """The mean and its gradient as nodes, by one request to the machines."""
     mean = Mean(ask)
     return record(_mean, tuple(leaves), {"call": mean}), slopes_at(ask, 0, leaves, mean.kept)
 

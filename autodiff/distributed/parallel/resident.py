@@ -1,4 +1,4 @@
-"""The rows of a batch: arrays that travel, and what stands for those that were left with the machines."""
+"""The rows of a batch: arrays that are sent, and `Kept` for those that were left with the machines."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .machine import Part
 class Kept:
     """An array that was left with the machines; indexed by rows, it stands for these.
 
-    It is given in place of an array of the batch: row numbers travel then, and no data.
+    It is given in place of an array of the batch; then row numbers are sent, and no data.
 
     Attributes
     ----------
     shape, dtype, ndim
-        Of the array, or of the rows.
+        Those of the array, or of its rows.
     """
 
     def __init__(self, key: str, array: np.ndarray, rows: Any = None, whole: Kept | None = None) -> None:
         self.key, self._array = key, array
-        self._whole = whole  # as long as it stands, the machines hold the array
+        self._whole = whole  # as long as it is referred to, the machines hold the array
         self._rows = range(len(array)) if rows is None else rows
 
     @property
@@ -48,7 +48,7 @@ class Kept:
         return len(self._rows)
 
     def __iter__(self) -> Any:
-        raise TypeError("what was left with the machines is indexed by many rows at once, not gone through one by one")
+        raise TypeError("an array that was left with the machines is indexed by many rows at once, and cannot be iterated over")
 
     def __getitem__(self, rows: Any) -> Kept:
         if isinstance(rows, slice):
@@ -63,7 +63,7 @@ class Kept:
         return Kept(self.key, self._array, np.asarray(self._rows)[index], self._whole or self)
 
     def part(self, first: int, last: int) -> Part:
-        """Some of these rows, as the machines find them."""
+        """Some of these rows, as a machine looks them up."""
         rows = self._rows[first:last]
         if isinstance(rows, range):
             stop = None if rows.stop < 0 else rows.stop
@@ -84,12 +84,12 @@ class Rows:
     count : int
         The number of rows.
     keys : set of str
-        Of those that were left with the machines.
+        The keys of arrays that were left with the machines.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no array, has no rows, or has another number of rows than the first.
+        If one is not an array, has no rows, or has another number of rows than the first.
     """
 
     def __init__(self, batch: Sequence[Any]) -> None:
@@ -116,11 +116,11 @@ class Rows:
 
 
 def _as_rows(x: Any) -> Any:
-    """An array of a batch, plain."""
+    """An array of a batch, as a plain array or a `Kept`."""
     if isinstance(x, Node):
         if x.__class__ not in INERT:
             raise TypeError(
-                "DataParallel: an array of the batch is a node to be differentiated by; derivatives are by the parameters alone. "
+                "DataParallel: an array of the batch is an active node; derivatives are with respect to the parameters alone. "
                 "Give it among them, or as numbers (x.value)"
             )
         x = to_plain(x)

@@ -1,4 +1,4 @@
-"""One step on the machines: grains are dealt out, asked for again where a machine fell or is silent, until all are there."""
+"""One step on the machines: grains are dealt out, and again where a machine is lost or silent, until all have been summed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .grains import Run, Sums, dealt
 from .machine import Failed, Found, Part, Request, Share, Warned
 from .machines import Machines, Member
 
-LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: a short step may wait for the system
+LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: the system may delay a short step
 UNKNOWN = 1.0  # seconds that a share is expected to take where nothing was measured yet
-FALLS = 5  # so many machines that fell on the same grains are no accident
+FALLS = 5  # so many machines lost on the same grains are no accident
 TICK = 0.1
 
 
 class Asked(NamedTuple):
-    """What a machine was asked: the task that waits for the answer, which grains, since when, and how long it should take."""
+    """A request to a machine: the task that waits for the answer, the grains, since when, and how many seconds it should take."""
 
     task: asyncio.Task[Any]
     member: Member
@@ -30,18 +30,18 @@ class Asked(NamedTuple):
 
 
 class Step:
-    """One step.
+    """One step: the sums over all grains of a batch.
 
     Parameters
     ----------
     machines : Machines
-        Who is asked.
+        The machines.
     request : Request
-        For what.
+        What they compute.
     pieces : callable
-        The rows of the batch from one number to another.
+        ``pieces(first, last)`` gives those rows of the batch.
     bounds : list of int
-        Where the grains begin.
+        The rows at which the grains begin, and the end.
     patience, wait : float
         See `DataParallel`.
 
@@ -50,11 +50,11 @@ class Step:
     parts : dict
         Sums at nodes of the tree.
     dtype : dtype
-        Of the value.
+        The dtype of the value.
     warned : list
-        What was warned of.
+        The warnings.
     failed : tuple or None
-        An error of the loss, and where it was raised.
+        The machine on which the loss raised an error, and the error.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Step:
     async def run(self) -> None:
         """Take the step, until all grains are in `parts`, or an error of the loss is in `failed`.
 
-        It is not raised here, where SystemExit would end the loop that all of the client runs on.
+        The error is not raised here: a SystemExit would end the client's event loop.
         """
         self.begun = time.monotonic()
         while not self.is_there.all() and self.failed is None:
@@ -99,7 +99,7 @@ class Step:
     # ------------------------------------------------------------------------------------------------ asking
 
     def _deal(self) -> None:
-        """Give out the grains that nobody has: to those who wait for work, and in their turn to those who soon will."""
+        """Deal the open grains to machines that wait for work, and keep shares for those that soon will."""
         for _ in range(len(self.open)):
             free = self.machines.free
             if not free:
@@ -125,7 +125,7 @@ class Step:
         self.asked.append(Asked(task, member, run, self.log.now(), len(rows) / speed if known else UNKNOWN))
 
     async def _call(self, member: Member, run: Run) -> Found | Failed:
-        """What a machine answers, after it was given the arrays that it does not hold."""
+        """Send a machine the arrays that it lacks, then the request; return its answer."""
         for key in self.needed:
             if key not in member.held:
                 await member.actor.call("keep", key, self.machines.kept[key])
@@ -147,7 +147,7 @@ class Step:
     def _answered(self, asked: Asked) -> None:
         try:
             answer = asked.task.result()
-        except (Exception, asyncio.CancelledError) as error:  # of the machine: what the loss raises is an answer
+        except (Exception, asyncio.CancelledError) as error:  # the machine is lost; an error of the loss comes as an answer
             self._fell(asked, error)
             return
         if isinstance(answer, Failed):
@@ -162,7 +162,7 @@ class Step:
             self.warned += answer.warned
 
     def _fell(self, asked: Asked, error: BaseException) -> None:
-        """A machine fell: others are asked for its grains, if they were not already."""
+        """A machine was lost: others compute its grains, unless they do already."""
         if isinstance(error, asyncio.CancelledError):
             error = ConnectionError("it left the cluster")
         self._note(asked, f"lost: {error}")
@@ -171,8 +171,8 @@ class Step:
         self.falls[part] += 1
         if self.falls.max() >= FALLS:
             raise RuntimeError(
-                f"DataParallel: {FALLS} machines fell, one after the other, on rows of {self._rows(asked.run)} of this batch. Do "
-                f"they run out of memory, or does the loss end its process? (the last one: {error})"
+                f"DataParallel: {FALLS} machines were lost, one after the other, on rows {self._rows(asked.run)} of this batch. "
+                f"Do they run out of memory, or does the loss end its process? (the last one: {error})"
             ) from error
         if asked.task not in self.overtaken and not self.is_there[part].all():
             self.open.append(asked.run)
@@ -180,7 +180,7 @@ class Step:
     # ------------------------------------------------------------------------------------------------ silence
 
     def _overtake(self) -> None:
-        """Let those who wait for work compute what others should have answered long ago."""
+        """Give machines that wait for work the grains that others should have answered long ago."""
         for asked in self.asked:
             longest = max(self.patience * asked.expected, LEAST_PATIENCE)
             if asked.task in self.overtaken or self.log.now() - asked.begun < longest or not self.machines.free:
@@ -192,7 +192,7 @@ class Step:
                 self._deal()
 
     def _require_life(self) -> None:
-        """Raise if nobody can answer: no machine is ready, or of none there was a sign of life for `wait` seconds."""
+        """Raise if nobody can answer: the loss cannot be loaded, or no machine gave a sign of life for `wait` seconds."""
         members = self.machines.members.values()
         if not members and self.machines.refused is not None and not self.machines.is_joining:
             address, error = self.machines.refused
@@ -200,7 +200,7 @@ class Step:
         silent = time.monotonic() - max([self.begun, *(m.heard for m in members)])
         if silent > self.wait:
             what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
-            fell = f" (on its grains, {self.falls.max()} fell in this step)" if self.falls.any() else ""
+            fell = f" (in this step {self.falls.max()} were lost on the same grains)" if self.falls.any() else ""
             raise TimeoutError(
                 f"DataParallel: {what} for {self.wait:g} s{fell}. The parameters are as they were before this step, which can be "
                 "taken again when there are machines"
@@ -211,11 +211,11 @@ class Step:
 
 
 def _is_free(member: Member, task: asyncio.Task[Any]) -> None:
-    """A machine has answered, perhaps after the step was over."""
+    """Mark a machine that has answered as free, perhaps after the step was over."""
     if member.busy is task:
         member.busy = None
     if not task.cancelled():
-        task.exception()  # was seen: of a late answer nobody else asks
+        task.exception()  # marks it as retrieved: nobody reads a late answer
 
 
 def _writeable(x: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """`Split`: a graph cut into parts that live on different machines.
 
-The client lays the operations out (`layout`, `automatic`), cuts the graph into stages (`plan`), sends them to machines (`hosts`)
-and lets micro-batches pass (`pipeline`); the machines compute (`stage`). Nothing else is for others.
+The client assigns operations to parts (`layout`, `automatic`), cuts the graph into stages (`plan`), sends them to machines
+(`hosts`) and passes micro-batches through (`pipeline`); the machines compute (`parts`).
 """
 
 from .splitting import Split

@@ -1,7 +1,7 @@
-"""Where to cut a graph into parts when nobody says: in the order of recording, by measured time and bytes.
+"""Where to cut a graph into parts by default: in the order of recording, by measured time and bytes.
 
-Parts that are runs of that order can never wait for each other in a circle. Among all ways to cut it into so many runs the one is
-taken whose slowest part is fastest (by dynamic programming, exact for the costs that were measured).
+Parts that are runs of that order can never wait for each other in a cycle. Of all ways to cut the order into so many runs,
+the one whose slowest part is fastest is taken (dynamic programming, exact for the costs that were measured).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from compgraph.graph import Node
 
 from .layout import group_of, is_operation, roots_of
 
-BYTES = 3e8  # that travel from part to part in a second, through the client
-WAY = 2e-3  # seconds that a value takes on its way, be it ever so small
-BACK = 2.0  # how much longer the way back takes than the way forward, about
-PLACES = 400  # so many places to cut are looked at, those where least crosses
+BYTES = 3e8  # that travel from part to part in a second
+WAY = 2e-3  # seconds that sending a value takes, however small it is
+BACK = 2.0  # about so many times as long as forward the backward pass takes
+PLACES = 400  # at most so many places to cut are considered, those where least crosses
 
 
 def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, int]:
@@ -32,7 +32,7 @@ def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, 
     items : list
         The graph, in the order of recording.
     count : int
-        How many parts there are to be at most.
+        The greatest number of parts.
     feeds : mapping
         Values of the placeholders, as large as those that will be fed.
     """
@@ -51,7 +51,7 @@ def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, 
 
 
 def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, float], dict[Any, int]]:
-    """The seconds that each operation takes, and the bytes of its value: the graph is recorded again twice."""
+    """The seconds that each operation takes (the shorter of two recordings), and the bytes of its value."""
     seconds: dict[Any, float] = {}
     made: Mapping[Any, Any] = {}
     for _ in range(2):
@@ -69,7 +69,7 @@ def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, flo
 
 
 def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) -> Any:
-    """For each place between operations, the seconds that values and adjoints take to cross it; infinite where no cut can be."""
+    """For each place between operations, the seconds that values and adjoints take to cross it; infinite where no cut may be."""
     place = {item: k for k, item in enumerate(operations)}
     roots = roots_of(items)
     last: dict[Any, int] = {}
@@ -100,7 +100,7 @@ def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) 
 
 
 def _best(before: Any, crossing: Any, count: int) -> list[int]:
-    """At which edges to cut into at most so many runs, so that the slowest is fastest; of equals with fewest runs."""
+    """The edges at which to cut into at most `count` runs, so that the slowest is fastest; of equals, the fewest runs."""
     n = len(before) - 1
     cost = before[None, :] - before[:, None] + crossing[None, :] + crossing[:, None]
     cost[np.tril_indices(n + 1)] = np.inf

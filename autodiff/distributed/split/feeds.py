@@ -24,7 +24,7 @@ class Feeds:
     placeholders : list of PlaceholderNode
         All of them.
     micro_batches : int
-        Into how many parts rows are cut.
+        The number of micro-batches that rows are cut into.
     """
 
     def __init__(self, placeholders: list[Any], micro_batches: int) -> None:
@@ -36,7 +36,7 @@ class Feeds:
             )
 
     def checked(self, feed: Any) -> Batch:
-        """The values by placeholder."""
+        """The values that were fed, checked, by placeholder."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"Split takes a mapping of placeholders or names to values, not a {type(feed).__name__}")
         given: Batch = {}
@@ -51,7 +51,7 @@ class Feeds:
         lengths = {node.name: len(given[node]) for node in self.cut_ones}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
-            raise ValueError(f"Split: all placeholders must be fed as many rows; these are {told}")
+            raise ValueError(f"Split: all placeholders that are cut must be fed equally many rows, not {told}")
         if 0 in lengths.values():
             raise ValueError("Split: there are no rows in what was fed")
         return given
@@ -67,7 +67,7 @@ class Feeds:
         raise KeyError(f"no placeholder of the graph is {what}; there are {names}")
 
     def cut(self, given: Batch) -> tuple[list[Batch], list[float]]:
-        """Micro-batches, and the share of the rows that each has."""
+        """The micro-batches, and each one's share of the rows."""
         if not self.cut_ones:
             return [given], [1.0]
         rows = len(given[self.cut_ones[0]])
@@ -82,6 +82,6 @@ class Feeds:
             return weighed(values, weights)
         if [len(v) for v in values] != [len(batch[self.cut_ones[0]]) for batch in batches]:
             raise ValueError(
-                "Split: an output with axes must have a row for each that is fed, to be put together from micro-batches"
+                "Split: an output that is no scalar must have a row for each row that is fed, to be joined from micro-batches"
             )
         return np.concatenate(values)

@@ -13,7 +13,7 @@ from .layout import is_operation
 
 
 def client_of(given: Any) -> tuple[Any, bool]:
-    """A client of dask's, and whether it was made here; None stays None."""
+    """A Dask client, and whether it was made here; None stays None."""
     import distributed
 
     made: Any = distributed.Client
@@ -28,7 +28,7 @@ def client_of(given: Any) -> tuple[Any, bool]:
 
 
 def count_of(name: str, value: Any) -> int:
-    """A number from 1 on."""
+    """A whole number, checked to be at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"Split: {name} is a number from 1 on, not {value!r}")
     return value
@@ -48,7 +48,7 @@ def variables_of(tree: Any) -> tuple[list[Any], Any]:
 
 
 def graph_of(output: Any) -> list[Any]:
-    """All that is needed for the output, guards among it."""
+    """All that is needed for the output, with the guards, in the order of recording."""
     require_history(output)
     if not isinstance(output, Node) or not is_operation(output):
         raise TypeError(f"Split: the output is a result of operations on nodes, not a {type(output).__name__}")
@@ -61,7 +61,7 @@ def graph_of(output: Any) -> list[Any]:
 
 
 def _is_fed(item: Any) -> bool:
-    """Whether an item is what an executor put in the place of a placeholder, when it was run with the same variables."""
+    """Whether an item is what an executor put in place of a placeholder, when it ran with the same variables."""
     return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
 
 

@@ -1,4 +1,4 @@
-"""The machines on which parts live: who is there, who has fallen, and calls that end in any case."""
+"""The machines on which parts live: which there are, which were lost, and calls that end even if theirs is lost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 from ..cluster import Actor, Roll
 from .parts import LostError, Machine, Order, Passed, Resident, unwrapped
 
-LOOK = 0.25  # seconds after which a call that has not ended looks whether its machine lives
+LOOK = 0.25  # seconds after which a call that has not ended checks whether its machine is alive
 LEFT_ALONE = 5.0  # seconds for which a machine that could not be reached is not tried again
-SILENT = 3.0  # seconds without a heartbeat, of which there are two a second, that are no sign of anything
+SILENT = 3.0  # seconds without a heartbeat (there are two a second) that do not mean a machine is lost
 
 
 class Here:
@@ -29,7 +29,7 @@ class Here:
         self.fresh: set[int] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine of calls gives; in a thread of its own, since that of a notebook runs a loop already."""
+        """The result of a coroutine of calls. It runs in a thread of its own, since that of a notebook has a running loop."""
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
 
@@ -38,7 +38,7 @@ class Here:
         return 1
 
     async def settle(self, parts: Mapping[int, bytes], may_move: bool) -> None:
-        """Take in the parts that are not here yet."""
+        """Install the parts that are not here yet."""
         for part in set(parts).difference(self.address):
             unwrapped(self._machine.install(part, parts[part]))
             self.address[part] = "this process"
@@ -54,12 +54,12 @@ class Here:
         return {part: (where, "") for part, where in self.address.items()}
 
     async def pass_through(self, part: int, order: Order) -> Passed:
-        """Let a part take part in a pass."""
+        """Run a pass through a part."""
         found: Passed = unwrapped(await self._machine.pass_through(part, order))
         return found
 
     async def close(self) -> None:
-        """Let go of all parts."""
+        """Drop all parts."""
         self._machine.parts.clear()
         self.address.clear()
 
@@ -70,16 +70,16 @@ class Machines:
     Parameters
     ----------
     client : distributed.Client
-        Of the cluster.
+        A client of the cluster.
     wait : float
-        For how many seconds one waits for a machine if there is none, and for a sign of life of one that works.
+        How many seconds to wait for a machine if there is none, and for a sign of life of one that works.
 
     Attributes
     ----------
     address : dict
         Where each part lives.
     fresh : set
-        The parts that were taken in anew and have no state yet.
+        The parts that were newly installed and have no state yet.
     """
 
     def __init__(self, client: Any, wait: float) -> None:
@@ -87,7 +87,7 @@ class Machines:
         self.address: dict[int, str] = {}
         self.fresh: set[int] = set()
         self._actors: dict[str, Any] = {}  # the futures of what runs there
-        self._left: dict[str, float] = {}  # who could not be reached: until when nobody tries again
+        self._left: dict[str, float] = {}  # machines that could not be reached: until when they are not tried again
         self._roll = Roll(
             client,
             "Split",
@@ -95,7 +95,7 @@ class Machines:
         )
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine gives, which is run where the client runs its own; given up, and ended, if this is interrupted."""
+        """The result of a coroutine, run on the client's event loop; it is cancelled if this call is interrupted."""
         ended = threading.Event()
 
         async def running() -> Any:
@@ -115,7 +115,7 @@ class Machines:
     # ------------------------------------------------------------------------------------- who is there
 
     async def _look(self) -> None:
-        """Ask the scheduler who is there, unless that is known from a moment ago."""
+        """Ask the scheduler for its workers, unless it was asked a moment ago."""
         await self._roll.look(LOOK)
         self._roll.require_scheduler()
 
@@ -152,9 +152,9 @@ class Machines:
             await asyncio.sleep(LOOK)
 
     async def settle(self, parts: Mapping[int, bytes], may_move: bool) -> None:
-        """Find a machine for each part that has none that lives, the one with fewest parts; such parts are then `fresh`.
+        """Install each part without a living machine on the one with fewest parts; such parts are then `fresh`.
 
-        If it `may_move`, a part that shares its machine goes to one that has none.
+        With `may_move`, a part that shares its machine moves to one that has none.
         """
         while True:
             alive = await self._alive()
@@ -197,18 +197,18 @@ class Machines:
     # --------------------------------------------------------------------------------------------- calls
 
     async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
-        """Call a method of a part; raises a LostError if its machine falls."""
+        """Call a method of a part; raises a LostError if its machine is lost."""
         if part not in self.address:
             raise LostError
         return unwrapped(await self._asked(self.address[part], "call", part, epoch, method, *args))
 
     @property
     def peers(self) -> dict[int, tuple[str, str]]:
-        """Where each part lives, for the others: the address, and the name of what runs there."""
+        """Where each part lives, for the others: the address of the machine, and the key of its actor."""
         return {part: (where, self._actors[where].key) for part, where in self.address.items()}
 
     async def pass_through(self, part: int, order: Order) -> Passed:
-        """Let a part take part in a pass; raises a LostError if its machine falls, or one that it cannot reach."""
+        """Run a pass through a part; raises a LostError if its machine, or one that it has to reach, is lost."""
         if part not in self.address:
             raise LostError
         found = await self._asked(self.address[part], "pass_through", part, order)
@@ -234,7 +234,7 @@ class Machines:
                     self._lose(address)
                     raise LostError
             return task.result()
-        except (OSError, KeyError) as error:  # the latter if another process has taken its place
+        except (OSError, KeyError) as error:  # a KeyError if another process has its address by now
             if task.done() and not task.cancelled() and task.exception() is error:
                 self._lose(address)
                 raise LostError from error
@@ -243,6 +243,6 @@ class Machines:
             task.cancel()
 
     async def close(self) -> None:
-        """Let go of all parts."""
+        """Drop all parts."""
         for address in list(self._actors):
             self._lose(address)

@@ -1,7 +1,7 @@
 """Where each operation of a graph runs: the parts that scopes name, and the stages of each part.
 
-A part lives on one machine, with its parameters. Values may leave a part and come back, so it has stages: those operations that
-can run without waiting for another part in between. What is written into lies in one stage with all writes and views of it.
+A part lives on one machine, with its parameters. Values may leave a part and come back, so it has stages: the
+operations of one can run without waiting for another part in between. A buffer, its views and all writes into it are in one.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from compgraph.graph import ACTIVE, Joint, Node, Write, describe, root_of
 from compgraph.guards import Guard
 from compgraph.operations import Output, getitem
 
-Stage = tuple[int, int]  # how often values changed parts on the way, and the part
+Stage = tuple[int, int]  # how often values changed parts before it, and the part
 
 
 def is_operation(item: Any) -> bool:
-    """Whether an item runs somewhere: it is no leaf that every part may have."""
+    """Whether an item belongs to one part: an operation, or a leaf that is written into. Others may be copied to each part."""
     return bool(item.args) or bool(getattr(item, "memory", None))
 
 
 def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
-    """With what an item has to stay: the root of the buffer that it writes or views, or the record of several outputs."""
+    """What an item has to share a stage with: the root of the buffer that it writes or views, or its joint; else itself."""
     if isinstance(item, Write):
         return roots[id(item.memory)]
     if not isinstance(item, Node):
@@ -81,7 +81,7 @@ def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
 
 
 def completed(items: list[Any], found: Mapping[Any, int]) -> dict[Any, int]:
-    """The part of every operation: of those that nobody placed, that of the youngest operand, else of the first reader."""
+    """The part of every operation: for one that was not placed, that of its youngest operand, else of its last reader."""
     roots = roots_of(items)
     parts: dict[Any, int] = {}
     for item, part in found.items():
@@ -107,9 +107,9 @@ def completed(items: list[Any], found: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def looks_in(item: Any) -> bool:
-    """Whether an item is ``x[index]`` of what may be differentiated.
+    """Whether an item is ``x[index]`` of an active x.
 
-    It stays with x: less travels then. And adjoints of elements are put together before they are added to those of the whole.
+    It stays with x: so less travels, and adjoints of elements are joined before they are added to those of the whole x.
     """
     return isinstance(item, Node) and item.function is getitem and item.args[0].__class__ in ACTIVE
 

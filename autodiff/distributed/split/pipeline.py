@@ -13,16 +13,16 @@ Ask = Callable[[int, Order], Coroutine[Any, Any, Passed]]
 
 
 class Pipeline:
-    """All parts, asked at once; what goes between them they send each other.
+    """Passes through all parts, which are asked at once, and send each other values and adjoints.
 
     Parameters
     ----------
     plan : Plan
         The stages.
     ask : callable
-        Asks a part.
+        Runs the pass through one part.
     renew : callable
-        A new epoch, in which the parts forget what has been done so far.
+        Begins a new epoch (the number of an attempt): parts forget what earlier ones left.
     peers : mapping
         Where each part lives.
     """
@@ -35,7 +35,7 @@ class Pipeline:
         return (await self._through(batches, weights, "forward", False))[0]
 
     async def there_and_back(self, batches: Sequence[Feed], weights: Sequence[float], then: str) -> tuple[list[Any], Any]:
-        """The output for each micro-batch, and the gradients as they are sent; then all parts may be ready to step."""
+        """The output for each micro-batch, and the packed gradients; after `then` "prepare" all parts are ready to step."""
         values, passed = await self._through(batches, weights, then, False)
         if any(p.met_nan for p in passed):
             values, passed = await self._through(batches, weights, then, True)

@@ -1,9 +1,9 @@
-"""A graph cut into stages: what each computes, what it is given, and by whom.
+"""A graph cut into stages: what each computes, what it is given, and by which others.
 
 What another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`handed`). So an adjoint that
-comes back through it is added to the others where that of the reader would have been, and the sums have the bits that they have
-in one process: the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The
-stages themselves are cut at the ports.
+comes back through it is added to the others in the reader's place, and sums have the bits that they have in one process. For that
+the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The graph is cut into
+stages at the ports.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Port:
     Attributes
     ----------
     value : Node
-        What goes, in the whole graph.
+        What is sent, as a node of the whole graph.
     source, target : tuple or None
         The stages. The source of a parameter is None: it is there before all stages.
     number : int
-        By which both call it. Of one value's ports, that of the youngest reader has the smallest.
+        Its number in both stages. Of one value's ports, that of the youngest reader has the smallest.
     differentiable : bool
         Whether an adjoint comes back.
     node : Node
-        What stands for the value, once the graph was recorded with its ports.
+        The port's node, once the graph was recorded again with ports.
     """
 
     value: Any
@@ -52,7 +52,7 @@ class Port:
 
     @property
     def key(self) -> tuple[str, int]:
-        """By which stages call it."""
+        """The key by which stages know it."""
         return "port", self.number
 
 
@@ -63,15 +63,15 @@ class Piece:
     Attributes
     ----------
     stage : tuple
-        Which.
+        Its number, and its part.
     incoming : list of Port
-        What it is given by others.
+        What other stages give it.
     links : Links
         The same by keys, and what it gives to others.
     shipped : bytes
-        The graph, for the machine; see `stage.StageGraph`.
+        Its graph, pickled for the machine; see `stage.StageGraph`.
     count : int
-        Of how many operations.
+        The number of its operations.
     """
 
     stage: Stage
@@ -94,7 +94,7 @@ class Plan:
     output : Node
         What is computed.
     parameters : list of VariableNode
-        What it is differentiated by.
+        What it is differentiated with respect to.
     items : list
         The graph: nodes, writes and guards, in the order of recording.
     parts : mapping
@@ -109,7 +109,7 @@ class Plan:
     homes : list of int
         For each parameter, the part it lives with.
     ways : list of Port
-        The ports of parameters that several stages read, or one away from home.
+        The ports of parameters that several stages read, or one stage of another part than their home.
     """
 
     def __init__(self, output: Any, parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
@@ -145,7 +145,7 @@ class Plan:
                 )
 
     def _home(self, parameter: Any) -> int:
-        """The part with most readers of a parameter; the first of several."""
+        """The part with most readers of a parameter; if several have as many, the first."""
         parts = [self.stage[item][1] for item, _ in self._uses.get(parameter, ())]
         if not parts:
             raise ValueError(
@@ -171,7 +171,7 @@ class Plan:
         self._lay_any(uses, value, False, is_written)
 
     def _picks(self, value: Any, use: tuple[Any, int]) -> bool:
-        """Whether a reader picks elements of a parameter: these are put together, and come last; see `layout.looks_in`."""
+        """Whether a reader is ``parameter[index]``; adjoints of elements are joined, and added last; see `layout.looks_in`."""
         return value not in self.stage and use[1] == 0 and looks_in(use[0])
 
     def _lay_back(self, uses: list[tuple[Any, int]], value: Any, shares: bool) -> None:
@@ -186,7 +186,7 @@ class Plan:
                 self._ports[item, place] = latest
 
     def _lay_any(self, uses: list[tuple[Any, int]], value: Any, differentiable: bool, each: bool) -> None:
-        """Enter one port for each stage, or each reader, whose order does not matter."""
+        """Enter one port for each stage, or for each reader if `each`; their order does not matter."""
         home, ports = self.stage.get(value), {}
         for item, place in uses:
             target = self.stage[item]
@@ -199,7 +199,7 @@ class Plan:
         return target[1] == self.homes[self.index[parameter]]
 
     def _read(self, item: Any, place: int, made: Mapping[Any, Any]) -> Any:
-        """What an item reads through a port. When it is first asked all its ports are made, that of the last operand first."""
+        """What an item reads through a port. Its first read records all of its ports, that of the last operand first."""
         port = self._ports.get((item, place))
         if port is None:
             return None
@@ -254,18 +254,18 @@ class Plan:
         )
 
     def _home_of(self, port: Port) -> int:
-        """The part with which the parameter lives that a port leads to."""
+        """The home of the parameter that a port leads from."""
         return self.homes[self.index[port.value]]
 
     def ways_of(self, part: int) -> tuple[dict[Any, int], dict[Any, tuple[bool, int]]]:
-        """For each port of a part's parameters the number of that; and who borrows it: see `part.Part`."""
+        """For each port of a part's parameters, the parameter's number; and who borrows it: see `part.Part`."""
         ways = {p.key: self.index[p.value] for p in self.ways if self._home_of(p) == part}
         read = [p for piece in self.pieces if piece.part != part for p in piece.incoming if p.key in ways]
         return ways, {p.key: (p.differentiable, p.target[1]) for p in read}
 
 
 def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
-    """Who reads each node, and at which position: in the order in which a sweep adds up what they contribute to its adjoint."""
+    """The readers of each node, and the operand's position, in the order in which a sweep adds their adjoints of the node."""
     uses: dict[Any, list[tuple[Any, int]]] = {}
     for item in reversed(items):
         if origin_of(item) is None:
@@ -276,7 +276,7 @@ def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
 
 
 def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
-    """The nodes that adjoints pass on their way to parameters."""
+    """The nodes through which adjoints pass to parameters."""
     found: set[Any] = set(parameters)
     written: set[Any] = set()
     for item in items:

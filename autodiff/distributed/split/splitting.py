@@ -1,4 +1,4 @@
-"""`Split`: a graph whose parts stand on different machines, trained there."""
+"""`Split`: a graph whose parts live on different machines and are trained there."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .pipeline import Pipeline
 from .plan import Plan
 from .states import clip_of, divided, first_state, loaded, require_separable, united
 
-LOSSES = 10  # how often machines may fall in one call
+LOSSES = 10  # lost machines after which a call gives up
 
 
 class Split:
     """A graph cut into parts that live on different machines, each with its parameters and their optimiser.
 
-    Values go forward from part to part, adjoints back, and several micro-batches are on their way at a time. The results have
+    Values go forward from part to part, adjoints back, and several micro-batches are in the pipeline at a time. The results have
     the bits that they have in one process.
 
     Parameters
@@ -38,26 +38,26 @@ class Split:
         What is computed, from placeholders. To be differentiated it must be a scalar; if there are several micro-batches, a
         mean over rows.
     parameters : tree of VariableNode
-        What it is differentiated by, and what the optimiser updates. They live with the parts, with the values that they have
-        now; see `parameters`.
+        What it is differentiated with respect to, and what the optimiser updates. They live with the parts, with the values
+        that they have now; see `parameters`.
     client : distributed.Client, str or None
-        Of the cluster, or the address of its scheduler. None is this process alone.
+        A client of the cluster, or the address of its scheduler. With None all parts live in this process.
     place : mapping or "auto"
-        For names of scopes (`compgraph.scope`) the numbers of the parts that they belong to: ``{"first": 0, "second": 1}``. An
-        operation that is in none of these belongs to the part of what it is computed from. "auto" cuts the operations, in the
+        The part of each scope (`compgraph.scope`), by their names: ``{"first": 0, "second": 1}``. An operation that is in none
+        of these belongs to the part of its youngest operand. "auto" cuts the operations, in the
         order of recording, into as many parts as there are machines when it is first run, by the time that they take and the
         bytes that cross.
     micro_batches : int
-        Into how many parts the rows are cut: the first axis of placeholders for which it was declared as None. Values and
-        gradients are their means, weighted by the number of rows.
+        How many micro-batches the rows are cut into: the first axis of placeholders that declare it as None. Values and
+        gradients are means over micro-batches, weighted by their rows.
     optimizer : callable, optional
-        Makes the optimiser of a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`. Its ``clip``
-        sees the gradients of all parts, which come here for that.
+        Makes an optimiser from a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`. Its ``clip``
+        is given the gradients of all parts, which are sent to the client for that.
     keep_every : int
-        After how many steps the state of all parts is fetched, to be gone on from if a machine falls. Steps taken since are taken
-        again, which gives the same bits, so their values are kept here until then.
+        After how many steps the state of all parts is fetched. If a machine is lost, all parts go back to that state and take the
+        steps since again, which gives the same bits; what was fed is kept until then.
     wait : float
-        For how many seconds one waits if there is no machine, and for a sign of life of one that works.
+        How many seconds to wait if there is no machine, and for a sign of life of one that works.
 
     Attributes
     ----------
@@ -67,14 +67,14 @@ class Split:
     Raises
     ------
     TypeError
-        If something given is of another kind, or the optimiser does not update parameters one by one.
+        If an argument is of a wrong type, or the optimiser does not update parameters one by one.
     ValueError
         If a scope is unknown, or the output does not depend on a parameter.
 
     Notes
     -----
     The parts are pipelined as by Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline
-    parallelism", NeurIPS 2019. A scheduler runs what it is sent: use a cluster that only you can reach.
+    parallelism", NeurIPS 2019. A scheduler runs what it is sent: use a cluster that nobody else can reach.
 
     Examples
     --------
@@ -125,8 +125,8 @@ class Split:
             raise ValueError(f"Split: wait is a number of seconds, not {wait!r}")
         self._client, self._owns = client_of(client)
         self._hosts: Any = Here() if self._client is None else Machines(self._client, float(wait))
-        self._since: list[Batch] = []  # the steps since that state
-        self._taken, self._epoch, self._whole = 0, 0, False  # how many of these all parts have taken; whether parts agree
+        self._since: list[Batch] = []  # what was fed in the steps since the state in `_kept`
+        self._taken, self._epoch, self._whole = 0, 0, False  # how many of `_since` all parts have taken; whether parts agree
 
     # ------------------------------------------------------------------------------------------ for users
 
@@ -141,7 +141,7 @@ class Split:
         Returns
         -------
         array or scalar
-            One that is no scalar must have a row for each that is fed.
+            With micro-batches, an array must have a row for each row that is fed.
         """
         given = self._feeds.checked(feed)
         batches, weights = self._feeds.cut(given)
@@ -155,7 +155,7 @@ class Split:
         return weighed(values, weights), unflatten(self._structure, [found[i] for i in range(len(self._leaves))])
 
     def step(self, feed: Mapping[Any, Any]) -> Any:
-        """Take a step of the optimiser; the output before it. If something is raised no part has taken it."""
+        """Take a step of the optimiser; return the output before it. If an error is raised, no part has taken it."""
         if self._optimizer is None:
             raise TypeError("Split: step needs optimizer=, such as functools.partial(Adam, rate=0.003)")
         batch = {node: np.array(value) for node, value in self._feeds.checked(feed).items()}  # the caller may write into it
@@ -175,7 +175,7 @@ class Split:
         return unflatten(self._structure, [state[f"parameter.{i}"] for i in range(len(self._leaves))])
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and all that the optimisers remember, as that of one optimiser of all parameters.
+        """The parameters and the optimisers' state, in the form of one optimiser of all parameters.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Split:
     # ----------------------------------------------------------------------------------------- the machines
 
     def _do(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None = None) -> Any:
-        """Do something with all parts alive and in agreement, again if a machine falls; None is the steps themselves."""
+        """Do something once all parts live and agree, again if a machine is lost; None just takes the steps that are due."""
         changed = [v for v, tick in self._ticks.items() if v.tick != tick]
         if changed:
             raise RuntimeError(
@@ -248,12 +248,12 @@ class Split:
             except LostError as error:
                 lost = error
         raise RuntimeError(
-            f"Split: {LOSSES} times in this call a machine fell, so it may be what they compute that brings them down (memory, a "
+            f"Split: {LOSSES} times in this call a machine was lost, so it may be what they compute that ends them (memory, a "
             "crash of compiled code); the state that was kept is in `kept_state_dict()`"
         ) from lost
 
     async def _agree(self, given: Batch | None) -> None:
-        """See to it that each part lives, and has the state that was kept if one had none."""
+        """Install parts without a living machine; if there were any, or parts disagree, load the kept state into all."""
         self._epoch += 1
         if self._plan is None:
             count = await self._hosts.count()
@@ -268,21 +268,21 @@ class Split:
             self._hosts.fresh.clear()
 
     async def _catch_up(self) -> Any:
-        """Take the steps that were not taken since the state that was kept; what the last of them gave."""
+        """Take the steps since the kept state that were not taken; return the result of the last."""
         found = None
         while self._taken < len(self._since):
             found = await self._take(self._since[self._taken])
         return found
 
     async def _take(self, batch: Batch) -> Any:
-        """One step: checked by all parts before any takes it."""
+        """One step: all parts check their gradients before any of them takes it."""
         batches, weights = self._feeds.cut(batch)
         if self._clip is None:
             values, _ = await self._there_and_back(batches, weights, "prepare")
         else:
             values = await self._clipped(batches, weights)
         tells = self._taken + 1 >= self._keep_every
-        self._whole = False  # whoever is interrupted here finds parts that have taken it and others that have not
+        self._whole = False  # an interrupt from here on leaves parts that have taken the step and others that have not
         states = await together(self._call(part, "commit", tells) for part in self._owners)
         self._whole, self._taken = True, self._taken + 1
         if tells:
@@ -323,7 +323,7 @@ class Split:
     # ---------------------------------------------------------------------------------------------- the plan
 
     def _lay_out(self, found: Mapping[Any, int]) -> None:
-        """Cut the graph."""
+        """Cut the graph into the parts that were found."""
         plan = Plan(self._output, self._leaves, self._items, completed(self._items, found))
         require_separable(self._optimizer, self._arrays, plan.homes)
         self._clip = clip_of(self._optimizer, self._arrays, plan.homes)

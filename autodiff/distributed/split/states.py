@@ -1,4 +1,4 @@
-"""The state of one optimiser of all parameters, and those of the optimisers of parts."""
+"""Between the state of one optimiser of all parameters and those of the parts' optimisers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
     Raises
     ------
     TypeError
-        If `make` does not make an optimiser that is told gradients alone.
+        If `make` does not make an optimiser whose step takes gradients alone.
     """
     copies = [np.array(array) for array in arrays]
     if make is None:
@@ -34,7 +34,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
 
 
 def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> None:
-    """Raise if an optimiser updates a parameter by what it knows of others, and these live in several parts."""
+    """Raise if an optimiser's update of a parameter depends on others, and parameters live in several parts."""
     if make is None or len(set(homes)) < 2:
         return
     made = make([np.array(array) for array in arrays])
@@ -43,14 +43,14 @@ def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence
 
 
 def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> Callable[[list[Any]], Any] | None:
-    """What an optimiser changes all gradients by, if they are found in several parts."""
+    """The optimiser's `clip`, if gradients are in several parts: it needs all of them."""
     if make is None or len(set(homes)) < 2:
         return None
     return make([np.array(array) for array in arrays])._clip
 
 
 def loaded(make: Maker | None, arrays: Sequence[Any], state: Mapping[str, Any]) -> State:
-    """A state, after it was checked."""
+    """A copy of a state, checked."""
     if make is not None:
         made = make([np.array(array) for array in arrays])
         made.load_state_dict(state)
@@ -80,7 +80,7 @@ def divided(state: Mapping[str, Any], homes: Sequence[int]) -> dict[int, State]:
 
 
 def united(states: Mapping[int, Mapping[str, Any]], homes: Sequence[int]) -> State:
-    """The state of all parameters, from those of parts."""
+    """The state of all parameters, from those of the parts."""
     numbers: dict[int, list[int]] = {}
     for i, home in enumerate(homes):
         numbers.setdefault(home, []).append(i)

@@ -148,7 +148,7 @@ def test_norms_that_overflow_or_vanish() -> None:
         (found,) = clip_by_norm([np.array([3 * size, 4 * size])], size)
         np.testing.assert_allclose(found, [0.6 * size, 0.8 * size])
     assert np.array_equal(clip_by_norm([np.zeros(2)], 1.0)[0], [0, 0])
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match="overflows float64"):
         clip_by_norm([np.full(100, 1e308)], 1.0)
 
 

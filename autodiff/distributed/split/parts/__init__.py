@@ -1,6 +1,6 @@
 """What runs on a machine: the parts of a graph, their stages, and a pass through them.
 
-The client puts what is asked there into an `Order`, and unwraps what is told.
+The client sends an `Order`, and unwraps the answer: a result or an error.
 """
 
 from .machine import Machine, Resident

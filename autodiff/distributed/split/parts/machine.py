@@ -15,7 +15,7 @@ from .passing import Mail, Order, Parcel, Pass, Passed, Send
 from .telling import Told, result, told
 
 _protocol: Any = protocol  # of which nothing is typed
-WANTED = 2.0  # seconds after which a pass looks whether anybody still wants it
+WANTED = 2.0  # seconds after which a pass checks whether it is still wanted
 
 
 class UnreachableError(Exception):
@@ -27,7 +27,7 @@ class UnreachableError(Exception):
 
 
 class Letter(NamedTuple):
-    """A parcel on its way, in one piece, and which adjoints the answer brings."""
+    """A parcel for a part, and the keys of the adjoints that its answer brings."""
 
     part: int
     epoch: int
@@ -36,13 +36,13 @@ class Letter(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A parcel on its way back."""
+    """The answer to a letter: a parcel of adjoints."""
 
     parcel: Parcel
 
 
 class Machine:
-    """The parts that live on one machine. What goes wrong is told, not raised."""
+    """The parts that live on one machine. Errors are returned, not raised; see `telling`."""
 
     def __init__(self) -> None:
         self.parts: dict[int, Part] = {}
@@ -50,14 +50,14 @@ class Machine:
         self._passes: dict[int, asyncio.Task[Passed]] = {}
 
     def install(self, part: int, shipped: bytes) -> Told:
-        """Take in a part."""
+        """Install a part."""
         return _told(self._install, part, shipped)
 
     def _install(self, part: int, shipped: bytes) -> None:
         self.parts[part] = Part(part, *pickle.loads(shipped))
 
     def drop(self, part: int) -> Told:
-        """Let go of a part."""
+        """Drop a part."""
         self.parts.pop(part, None)
         return result(None)
 
@@ -73,7 +73,7 @@ class Machine:
     # ---------------------------------------------------------------------------------------- passes
 
     async def pass_through(self, part: int, order: Order) -> Told:
-        """Take part in a pass, to its end, unless it is given up: then the next one, which nobody can miss, begins."""
+        """Run a pass through a part to its end. It is cancelled by a newer pass, or if the actor is released."""
         task: Any = None
         try:
             found = self.parts[part]
@@ -97,7 +97,7 @@ class Machine:
                 task.cancel()
 
     def _mail_of(self, part: int, epoch: int) -> Mail:
-        """The mail of a part in an epoch; that of an earlier one is thrown away."""
+        """The mail of a part in an epoch; that of earlier ones is dropped."""
         found = self._mail.get(part)
         if found is None or found.epoch < epoch:
             if found is not None:
@@ -131,7 +131,7 @@ class Machine:
         return True
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function gives, which may take long."""
+        """The result of a function that may take long."""
         return function(*args)
 
     async def _send(self, address: str, name: str, letter: Letter) -> Parcel:
@@ -155,7 +155,7 @@ class Resident(Machine):
         asked = {"function": "deliver", "actor": name, "args": [_protocol.to_serialize(letter)], "kwargs": {}}
         try:
             answer = await get_worker().rpc(address).actor_execute(**asked)
-        except (OSError, KeyError) as error:  # it fell, or its process is another by now
+        except (OSError, KeyError) as error:  # it is lost, or another process has its address by now
             raise UnreachableError(letter.part) from error
         if answer["status"] != "OK":
             raise answer["exception"]
@@ -163,7 +163,7 @@ class Resident(Machine):
         return parcel
 
     async def deliver(self, letter: Letter) -> Answer:
-        """Take in what another part has for one of this machine; answer when the adjoints are there, or nobody wants them."""
+        """Take in values from another machine; answer with their adjoints, or with none if the pass was given up."""
         task = asyncio.ensure_future(self._delivered(letter))
         try:
             while not (await asyncio.wait({task}, timeout=WANTED))[0]:
@@ -171,7 +171,7 @@ class Resident(Machine):
                     task.cancel()
             return Answer(task.result())
         except (StaleError, asyncio.CancelledError):
-            if not task.done():  # this call itself is ended
+            if not task.done():  # this call itself was cancelled
                 raise
             return Answer({})  # the pass was given up
         finally:

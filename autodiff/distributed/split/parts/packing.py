@@ -1,7 +1,7 @@
-"""Arrays as they travel: in few bytes, and so that they lie in memory on arrival as they did before.
+"""Arrays as they are sent: in few bytes, and with the same memory layout on arrival.
 
-In which order NumPy and BLAS add up numbers hangs on how arrays lie in memory. So the axes keep their order, those along which an
-array repeats itself travel once, and those that run backwards do so again.
+The order in which NumPy and BLAS add numbers depends on the memory layout. So the axes keep their order in memory; one with
+stride 0 is sent once and repeated on arrival, and one with a negative stride gets it back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Packed(NamedTuple):
-    """An array that travels.
+    """An array as it is sent.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Packed(NamedTuple):
     axes : tuple of int
         Where each axis stands in `array`.
     flipped : tuple of int
-        The axes that run backwards.
+        The axes with a negative stride.
     """
 
     array: Any
@@ -33,7 +33,7 @@ class Packed(NamedTuple):
 
 
 def pack(value: Any) -> Packed:
-    """An array made ready to travel; it shares memory with nothing."""
+    """An array made ready to be sent; it shares memory with nothing."""
     array = np.asarray(value)
     shape, strides = array.shape, array.strides
     once = tuple([slice(0, 1) if step == 0 and n > 1 else slice(None) for n, step in zip(shape, strides, strict=True)])
@@ -44,7 +44,7 @@ def pack(value: Any) -> Packed:
 
 
 def unpack(packed: Packed, own: bool = False) -> Any:
-    """The array; writeable memory of its own if that is asked for."""
+    """The array; with `own` in writeable memory of its own."""
     array, shape, axes, flipped = packed
     array = np.require(array, requirements=["A"]).transpose(axes)
     if array.shape != shape:

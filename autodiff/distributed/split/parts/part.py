@@ -1,4 +1,4 @@
-"""A part where it lives: its parameters, their optimiser, and the stages that use them."""
+"""A part on its machine: its parameters, their optimiser, and the stages that use them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Part:
     Parameters
     ----------
     number : int
-        Which.
+        Its number.
     stages : list of tuple
         The links of each stage, and its graph.
     arrays : mapping
         The parameters, by their numbers.
     ways : mapping
-        For each port by which one of its parameters is read, the number of that.
+        For each port by which one of its parameters is read, the parameter's number.
     lent : mapping
-        Of these ports those to other parts: whether an adjoint comes back, and the part.
+        For those of these ports that lead to other parts: whether an adjoint comes back, and the part.
     optimizer : bytes or None
-        What makes the optimiser.
+        What makes the optimiser, pickled.
     clips : bool
-        Whether gradients are clipped here; else the client has done so, who sees those of all parts.
+        Whether the optimiser clips gradients; otherwise the client does, which has those of all parts.
     """
 
     def __init__(
@@ -60,22 +60,22 @@ class Part:
             self.epoch, self.ready = epoch, None
 
     def checked(self, gradients: Mapping[int, Any]) -> Any:
-        """The gradients of a step that all parts take, or none: made `ready` once all have come so far."""
+        """The gradients of a step, checked. No part takes the step before all have checked theirs."""
         return None if self.optimizer is None else self.optimizer._checked([gradients[i] for i in self.arrays])
 
     def prepare(self, gradients: Mapping[int, Packed]) -> None:
-        """Make a step along given gradients ready."""
+        """Check given gradients, for `commit` to step along."""
         self.ready = self.checked({i: unpack(g) for i, g in gradients.items()})
 
     def commit(self, tells: bool) -> Any:
-        """Take the step that is ready; the state after it, if it is to be told."""
+        """Take the step that is ready; return the state after it if `tells`."""
         if self.optimizer is not None:
             self.optimizer._take(self.ready, self.optimizer.rate)
         self.ready = None
         return self.state() if tells else None
 
     def state(self) -> dict[str, Any]:
-        """Parameters, and what the optimiser remembers, with the numbers of the parameters among this part's."""
+        """The parameters and the optimiser's state; parameters are numbered within this part."""
         if self.optimizer is not None:
             return self.optimizer.state_dict()
         return {f"parameter.{k}": array.copy() for k, array in enumerate(self.arrays.values())}
@@ -98,7 +98,7 @@ def summed(by_port: Mapping[int, Any]) -> Any:
 
 
 def weighed(parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """The sum of parts, one for each micro-batch, by their shares of the rows; of one part that itself."""
+    """The sum of values, one for each micro-batch, weighted by their shares of the rows; a single one is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     total: Any = None

@@ -1,7 +1,7 @@
-"""One pass of some micro-batches through one part, where it lives.
+"""One pass of some micro-batches through one part, on its machine.
 
-Each stage runs as soon as what it needs is there. Values go from part to part at once, without the client, and the answer to them
-is their adjoints. The client asks every part for its share of the pass, and gets an answer when that is done.
+Each stage runs as soon as what it needs is there. Values go from part to part directly, not through the client, and are answered
+by their adjoints. The client asks every part for its share of the pass, and gets an answer when that is done.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Send = Callable[[int, Parcel, list[Any]], Awaitable[Parcel]]  # send(part, value
 
 
 class Order(NamedTuple):
-    """What a part is asked in a pass. (One named tuple is pickled at once; Dask looks into other tuples piece by piece.)
+    """What a part does in a pass. (One named tuple is pickled at once; Dask looks into other tuples piece by piece.)
 
     Attributes
     ----------
     epoch : int
-        What belongs to an earlier one is forgotten.
+        The number of the attempt; what belongs to an earlier one is forgotten.
     feeds : list of dict
         For each micro-batch the placeholders' values.
     then : str
         "forward" for values alone, "slopes" for the gradient, "prepare" to make a step ready.
     weights : list of float
-        Which share of the rows each micro-batch has.
+        Each micro-batch's share of the rows.
     careful : bool
-        Whether the supports of adjoints travel with them, so that what was not chosen passes nothing on (see
-        `autodiff.reverse`), whichever part it was chosen in.
+        Whether the supports of adjoints are sent with them, so that structural zeros stay zero from part to part (see
+        `autodiff.reverse`).
     peers : dict
-        Where each part lives: an address, and the name of what runs there.
+        Where each part lives: the address of the machine, and the key of its actor.
     """
 
     epoch: int
@@ -58,11 +58,11 @@ class Passed(NamedTuple):
     values : list of Packed
         The output for each micro-batch, if it is computed here.
     met_nan : bool
-        Whether an adjoint was nan.
+        Whether an adjoint was NaN.
     slopes : dict
         The gradients, if they were asked for.
     refused : tuple or None
-        Why the gradients are not to be stepped along: an error as it is told.
+        The error, as `telling` packs it, for which gradients cannot be stepped along.
     """
 
     values: list[Packed]
@@ -72,14 +72,14 @@ class Passed(NamedTuple):
 
 
 class Mail:
-    """What other stages computed, or will: whoever comes first waits, or leaves it."""
+    """What other stages computed, or will: a reader that comes first waits, a value that comes first is held."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._held: dict[Any, asyncio.Future[Any]] = {}
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Cancel all who wait."""
         for future in self._held.values():
             future.cancel()
 
@@ -107,7 +107,7 @@ class Mail:
 
 
 async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
-    """The results of all; the first that fails is raised, when the others have ended."""
+    """The results of all; the first error is raised, once the others were cancelled and have ended."""
     tasks = [asyncio.ensure_future(a) for a in awaitables]
     try:
         return list(await asyncio.gather(*tasks))
@@ -119,14 +119,14 @@ async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
 
 
 class Jobs:
-    """Tasks that are done at the same time, and that may add others."""
+    """Tasks that run concurrently, and may add others."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._end: Any = None
 
     def add(self, job: Coroutine[Any, Any, Any]) -> None:
-        """Begin another."""
+        """Start another task."""
         task = asyncio.ensure_future(job)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -142,7 +142,7 @@ class Jobs:
             self._end.set_result(None)
 
     async def all(self, *jobs: Coroutine[Any, Any, Any]) -> None:
-        """Do these, and what they add, to the end; the first error is raised, when the others were cancelled."""
+        """Run these, and those they add, to the end; the first error is raised, once the others were cancelled."""
         self._end = asyncio.get_running_loop().create_future()
         for job in jobs:
             self.add(job)
@@ -161,15 +161,15 @@ class Pass:
     Parameters
     ----------
     part : Part
-        Through what.
+        The part.
     order : Order
-        What is asked.
+        What it does.
     mail : Mail
-        Where others leave what they have for this part.
+        Where others leave values and adjoints for this part.
     compute : callable
-        Runs a function where it may take long.
+        Runs a function that may take long, off the event loop where there is a thread for that.
     send : callable
-        Brings values to a part, and back their adjoints.
+        Sends values to a part, and returns their adjoints.
     """
 
     def __init__(self, part: Part, order: Order, mail: Mail, compute: Compute, send: Send) -> None:
@@ -181,7 +181,7 @@ class Pass:
         self._sums: dict[int, dict[int, dict[int, Any]]] = {}  # adjoints of parameters: by micro-batch, and by port
 
     async def run(self) -> Passed:
-        """Pass."""
+        """Run the pass."""
         count = len(self.order.feeds)
         await self._jobs.all(self._lend(), *[self._through(micro) for micro in range(count)])
         slopes: dict[int, Packed] = {}
@@ -207,13 +207,13 @@ class Pass:
             self._send(packed, awaited)
 
     async def _through(self, micro: int) -> None:
-        """One micro-batch on its way forward, and back."""
+        """One micro-batch forward, and back."""
         await together(self._forward(links, graph, micro) for links, graph in self.part.stages)
         if self.order.then != "forward":
             await together(self._backward(links, micro) for links, _ in self.part.stages if links.goes_back)
 
     def _send(self, parcels: Mapping[int, Parcel], awaited: Mapping[int, list[Any]]) -> None:
-        """Bring values where they belong, and let their adjoints be put into the mail; those of this part stay."""
+        """Send values to their parts, and put the adjoints that come back into the mail, with the values for this part."""
         self.mail.put(parcels.get(self.part.number, {}))
         for part, parcel in parcels.items():
             if part != self.part.number:
@@ -264,7 +264,7 @@ class Pass:
         self.mail.put(await self.compute(self._passed_back, links, micro, given))
 
     def _passed_back(self, links: Links, micro: int, given: Mapping[Key, Any]) -> Parcel:
-        """Adjoints for other stages of this part, or for others, who wait for them."""
+        """The adjoints of what a stage was given; those of this part's parameters are kept for `_gradients` instead."""
         record, careful = self._records.pop((links.stage, micro)), self.order.careful
         adjoints = {key: tuple(map(_opened, parts)) for key, parts in given.items()}
         if RESULT in record.ends:
@@ -296,12 +296,12 @@ class Pass:
         self._sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
 
     def _gradients(self) -> dict[int, Any]:
-        """The gradient of each parameter: of each micro-batch the adjoints of its readers, the youngest first; then weighed."""
+        """The gradient of each parameter: the adjoints of its readers summed, youngest first; micro-batches summed by weight."""
         weights: Sequence[float] = self.order.weights
         return {i: weighed([summed(self._sums[i][micro]) for micro in range(len(weights))], weights) for i in self.part.arrays}
 
     async def _prepare(self) -> Any:
-        """Make a step ready; or an error, which counts only if no part met nan: see `pipeline`."""
+        """Make a step ready, or return an error, which counts only if no part met NaN: see `pipeline`."""
         try:
             self.part.ready = await self.compute(lambda: self.part.checked(self._gradients()))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""One stage of a graph, where it runs.
+"""One stage of a graph, on its machine.
 
 A stage computes its values by recording its graph again, and keeps the nodes; adjoints go back through these by one sweep.
 """
@@ -20,7 +20,7 @@ from ....reverse import collect, sweep, sweep_supports
 from ....rules import Parts
 
 Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
-Adjoint = tuple[Any, ...]  # an adjoint, and where it has no structural zeros (its support) if that is asked for
+Adjoint = tuple[Any, ...]  # an adjoint; if careful also its support: where it has no structural zeros
 RESULT = "result"  # the key of the output of the whole graph among what a stage computes
 
 
@@ -30,21 +30,21 @@ class Links(NamedTuple):
     Attributes
     ----------
     stage : tuple
-        Which.
+        Its number, and its part.
     reads : tuple
-        The keys of values that other stages compute, of this part and of others.
+        The keys of values that other stages, of this part or another, compute.
     borrows : tuple
-        Those of parameters that live with other parts.
+        The keys of parameters that live with other parts.
     feeds : tuple
-        Those of placeholders.
+        The keys of placeholders.
     gives : dict
         For each value that other stages read, their part.
     awaits : tuple
         The keys of values whose adjoints come back.
     returns : dict
-        For each adjoint that it finds for others, their part.
+        For each adjoint that it computes for others, their part.
     goes_back : bool
-        Whether adjoints pass it.
+        Whether adjoints pass through it.
     """
 
     stage: Any
@@ -65,7 +65,7 @@ class StageGraph:
         self._items = needed([*self.ends.values(), *guards], origins_of)
 
     def forward(self, values: Mapping[Key, Any]) -> Record:
-        """Compute the stage's values; an error is told where in the user's code the operation was recorded."""
+        """Compute the stage's values; an error gets a note with the line of the user's code that recorded the operation."""
         reached: Any = None
 
         def look(item: Any, place: int, made: Any) -> None:
@@ -97,7 +97,7 @@ class Record:
         graph = collect(joint)
         seeds = Parts({k: parts[0] for k, parts in enumerate(adjoints.values())})
         if not careful:
-            with np.errstate(invalid="ignore", divide="ignore"):  # if nan comes of it, all is done again with supports
+            with np.errstate(invalid="ignore", divide="ignore"):  # if NaN comes of it, the pass is repeated with supports
                 found = sweep(graph, joint, seeds, set(nodes), False)
             return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
         supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}

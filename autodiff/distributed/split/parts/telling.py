@@ -1,4 +1,4 @@
-"""What a machine tells: a result, or what was raised there, so that it can be raised here. Nothing else is raised there."""
+"""What a machine answers: a result, or an error of a part, packed so that the client can raise it. The actor raises none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RemoteError(Exception):
-    """Where in a part something was raised."""
+    """The traceback of an error that was raised in a part."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -22,16 +22,16 @@ class LostError(Exception):
 
 
 class Told(tuple[Any, ...]):
-    """What is told. (Of a class of its own, it is pickled at once; Dask looks into tuples piece by piece.)"""
+    """An answer. (Of a class of its own, it is pickled at once; Dask looks into tuples piece by piece.)"""
 
 
 def result(value: Any) -> Told:
-    """A result."""
+    """The answer that holds a result."""
     return Told(("ok", value))
 
 
 def told(error: BaseException) -> Told:
-    """An error, with its traceback in words."""
+    """The answer that holds an error, with its traceback as text."""
     text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
@@ -41,7 +41,7 @@ def told(error: BaseException) -> Told:
 
 
 def unwrapped(answer: Any) -> Any:
-    """What a machine told, or raise what was raised there."""
+    """The result in an answer; raises the error if it holds one."""
     if answer[0] == "ok":
         return answer[1]
     _, error, text = answer
