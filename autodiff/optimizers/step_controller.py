@@ -200,8 +200,10 @@ class StepController(Optimizer):
         growing = bool(state["growing"])
         if any(a.dtype.kind != "f" for a in (losses, averages, history)):
             raise ValueError("the state's losses, averages and history must be floating-point arrays")
-        if losses.shape != self._losses.shape or averages.shape != self._averages.shape or history.shape[1:] != (3,):
+        if losses.shape != self._losses.shape or averages.shape != self._averages.shape:
             raise ValueError(f"the state has averages over {losses.size} steps, not over {self._losses.size}")
+        if history.shape[1:] != (3,):
+            raise ValueError(f"the state has a history of shape {history.shape}; it has three numbers for each step")
         self._losses, self._averages, self.growing = losses, averages, growing
         self._history = [(float(loss), float(average), float(rate)) for loss, average, rate in history]
 

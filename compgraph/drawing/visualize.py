@@ -249,7 +249,7 @@ def _require_drawable(node: object, direction: str, limit: int | None, theme: st
 
 def _checked_format(path: Path, format: str | None) -> str:
     if not isinstance(format, (str, type(None))):
-        raise TypeError(f"visualize_at: format is one of {', '.join(FORMATS)}, not a {type(format).__name__}")
+        raise TypeError(f"format is one of {', '.join(FORMATS)}, not a {type(format).__name__}")
     chosen = (format if format is not None else path.suffix[1:]).lower()
     if chosen not in FORMATS:
         origin = "" if format is not None else f", taken from the end of {path.name!r},"

@@ -15,7 +15,7 @@ LEAST_SHOWN = 0.02  # of the width of a picture
 _BLUES, _RED, _GREEN, _GREY = ("#2b6cb0", "#90b8de"), "#c53030", "#2f855a", "#718096"
 
 _MARKS = {"joined": ("^", _GREEN), "lost": ("X", _RED), "overtaken": ("D", _GREY)}
-_SAID = ("comes", "falls", "is silent")
+_SAID = ("comes", "is lost", "is silent")
 
 
 class Record(NamedTuple):

@@ -15,7 +15,7 @@ from .machines import Machines, Member
 
 LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: the system may delay a short step
 UNKNOWN = 1.0  # seconds that a share is expected to take where nothing was measured yet
-FALLS = 5  # so many machines lost on the same grains are no accident
+MOST = 5  # so many machines lost on the same grains are no accident
 TICK = 0.1
 
 
@@ -67,7 +67,7 @@ class Step:
         count = len(bounds) - 1
         self.open: list[Run] = [(0, count)]
         self.is_there = np.zeros(count, bool)
-        self.falls = np.zeros(count, int)
+        self.times_lost = np.zeros(count, int)
         self.asked: list[Asked] = []
         self.overtaken: set[asyncio.Task[Any]] = set()
         self.parts: dict[Run, Sums] = {}
@@ -148,7 +148,7 @@ class Step:
         try:
             answer = asked.task.result()
         except (Exception, asyncio.CancelledError) as error:  # the machine is lost; an error of the loss comes as an answer
-            self._fell(asked, error)
+            self._lost(asked, error)
             return
         if isinstance(answer, Failed):
             self._note(asked, f"error: {answer.text.strip().rpartition(chr(10))[2]:.200}")
@@ -161,17 +161,17 @@ class Step:
             self.dtype = answer.dtype
             self.warned += answer.warned
 
-    def _fell(self, asked: Asked, error: BaseException) -> None:
+    def _lost(self, asked: Asked, error: BaseException) -> None:
         """A machine was lost: others compute its grains, unless they do already."""
         if isinstance(error, asyncio.CancelledError):
             error = ConnectionError("it left the cluster")
         self._note(asked, f"lost: {error}")
         self.machines.lose(asked.member.address, f"lost: {error}")
         part = slice(*asked.run)
-        self.falls[part] += 1
-        if self.falls.max() >= FALLS:
+        self.times_lost[part] += 1
+        if self.times_lost.max() >= MOST:
             raise RuntimeError(
-                f"DataParallel: {FALLS} machines were lost, one after the other, on rows {self._rows(asked.run)} of this batch. "
+                f"DataParallel: {MOST} machines were lost, one after the other, on rows {self._rows(asked.run)} of the batch. "
                 f"Do they run out of memory, or does the loss end its process? (the last one: {error})"
             ) from error
         if asked.task not in self.overtaken and not self.is_there[part].all():
@@ -200,9 +200,9 @@ class Step:
         silent = time.monotonic() - max([self.begun, *(m.heard for m in members)])
         if silent > self.wait:
             what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
-            fell = f" (in this step {self.falls.max()} were lost on the same grains)" if self.falls.any() else ""
+            lost = f" (in this step {self.times_lost.max()} were lost on the same grains)" if self.times_lost.any() else ""
             raise TimeoutError(
-                f"DataParallel: {what} for {self.wait:g} s{fell}. The parameters are as they were before this step, which can be "
+                f"DataParallel: {what} for {self.wait:g} s{lost}. The parameters are as they were before this step, which can be "
                 "taken again when there are machines"
             )
 
