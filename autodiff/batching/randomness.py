@@ -122,6 +122,8 @@ class Watch:
 
 
 def _state(generator: Any) -> str:
+    if isinstance(generator, random.SystemRandom):  # which has none
+        raise TypeError(_UNSEEN.format("SystemRandom"))
     if isinstance(generator, random.Random):
         return repr(generator.getstate())
     if isinstance(generator, np.random.RandomState):

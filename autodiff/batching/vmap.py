@@ -8,9 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Node, plainly, require_computed, require_history
+from compgraph.graph import (
+    VARYING,
+    DiffersError,
+    InputNode,
+    Node,
+    breadth_first,
+    plainly,
+    require_computed,
+    require_history,
+)
 from compgraph.graph.context import Setting, apart
-from compgraph.graph.hollow import Hollowing, raised_at
+from compgraph.graph.hollow import Hollowing, bodies, raised_at
 from compgraph.interception import intercepted, lent
 from compgraph.scipy import enter_imported
 
@@ -90,7 +99,10 @@ def vmap(
         level = next_level()
         given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
         results = apart(_run, f, unflatten(structure, given), level, count, randomness)
-        return _results(results, level, count, out_axes)
+        found, structure = _results(results, level, count, out_axes)
+        if bodies() is None and not any(isinstance(x, Node) for x in leaves):
+            found = [out.value if isinstance(out, Node) and not _has_variables(out) else out for out in found]
+        return unflatten(structure, found)
 
     return mapped
 
@@ -140,12 +152,20 @@ def _place(error: BaseException) -> str:
     return "" if line is None else f" ({line})"
 
 
-def _results(result: Any, level: int, count: int, out_axes: Axes) -> Any:
-    """The results for the caller."""
+def _results(result: Any, level: int, count: int, out_axes: Axes) -> tuple[list[Any], Any]:
+    """The results for the caller, as leaves and how they nest."""
     outs, structure = flatten(result)
     axes = _spread("out_axes", out_axes, structure, result, len(outs))
     found = [_taken(as_result(out), axis, level, count) for out, axis in zip(outs, axes, strict=True)]
-    return unflatten(structure, found)
+    return found, structure
+
+
+def _has_variables(out: Node) -> bool:
+    """Whether a result depends on a variable of the caller's; what derivatives within were computed by is a graph as well."""
+    return any(n.__class__ in _VARIABLES for n in breadth_first(out))
+
+
+_VARIABLES = VARYING | {InputNode}
 
 
 # ------------------------------------------------------------------------------------------------- arguments

@@ -164,6 +164,8 @@ class TangentNode(TangentLayout, Node):
 
     def _carrying(self, out: Any, tangent: Any) -> Any:
         """An output with its tangent."""
+        if out is not None and not hasattr(out, "dtype"):
+            raise TypeError(f"the result, a {type(out).__name__}, holds no numbers of NumPy's; convert the operands to floats")
         if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
             return out if out is None or isinstance(out, Node) else inert(out)
         return self.like(out, None if tangent is None else self.conformed(tangent, out))

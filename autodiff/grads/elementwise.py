@@ -55,14 +55,14 @@ divmod_grad = general(
 # --------------------------------------------------------------------------------- powers, exponentials
 
 
-def _in_domain(x: Any, out: Any) -> Any:
-    """`x` as a complex number where the result is one, although x was real (``np.emath``)."""
-    return x + np.zeros((), out.dtype) if out.dtype.kind == "c" and not np.iscomplexobj(x) else x
+def in_dtype(x: Any, out: Any) -> Any:
+    """`x` in the dtype of the result: complex where ``np.emath`` has it so; and the logarithm of an int8 is of half precision."""
+    return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
 
 
 def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
     """y x^(y - 1), and 0 for y = 0 also where x = 0."""
-    x = _in_domain(x, out)
+    x = in_dtype(x, out)
     if isinstance(y, (int, float)):
         return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
     return g * (y * x ** np.where((y == 0) & (x == 0), 1, y - 1))
@@ -70,7 +70,7 @@ def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """x^y log x, and 0 where x = 0 and y is positive."""
-    x = _in_domain(x, out)
+    x = in_dtype(x, out)
     return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,9 @@ def as_operand(value: Any) -> Any:
         return value
     if isinstance(value, Layout) and value.dtype.kind in "biufc":
         return value
-    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
-        raise TypeError(f"a {type(value).__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    kind: Any = type(value)
+    if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
+        raise TypeError(f"a {kind.__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
@@ -39,6 +41,13 @@ def as_operand(value: Any) -> Any:
             "floating dtype, or compute with node.value"
         )
     return value if isinstance(value, np.generic) else array
+
+
+@functools.cache
+def has_operators(kind: Any) -> bool:
+    """Whether a class of arrays has operators of its own, as matrices and masked arrays have."""
+    names = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow")
+    return any(getattr(kind, f"__{name}__") is not getattr(ndarray, f"__{name}__") for name in names)
 
 
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .reach import Held, content_of, function_of, namespace_of, reach_of
 
 _LEGACY = (np.random.RandomState, random.Random)
 _PLAIN = frozenset({np.ndarray, np.float64, np.int64, int, float, complex, bool, str, bytes, type(None), type, FunctionType})
+_METHODS = frozenset({BuiltinMethodType, MethodType, type(np.random.normal), type(np.random.default_rng(0).normal)})
 _DEPTH, _MOST = 3, 64  # how deep attributes and containers are looked into, and how many items of each
 
 
@@ -46,7 +48,7 @@ def _reached(f: Any) -> Iterator[Any]:
     for known in held.functions:
         for home, name in reach_of(known).variables:
             yield namespace_of(home, known.__globals__).get(name)
-        yield from known.__defaults__ or ()
+        yield from (*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values())
     for cell in held.cells:
         yield content_of(cell)
 
@@ -54,6 +56,15 @@ def _reached(f: Any) -> Iterator[Any]:
 def _look(value: Any, found: dict[int, Any], depth: int) -> None:
     """Add the generators in a value."""
     kind = value.__class__
+    if kind in _METHODS:  # of which one cannot see that it draws
+        owner = value.__self__
+        if isinstance(owner, np.random.Generator) and not isinstance(owner, Generator):
+            found[id(owner)] = owner
+        else:
+            _look(owner, found, depth)
+        return
+    if isinstance(value, functools.partial):
+        value, kind = [value.func, *value.args, *value.keywords.values()], list
     if kind in _PLAIN or isinstance(value, (np.ndarray, type, ModuleType, FunctionType)):
         return
     if isinstance(value, _LEGACY) or (isinstance(value, np.random.Generator) and depth > 1 and not isinstance(value, Generator)):

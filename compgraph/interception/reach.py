@@ -32,22 +32,25 @@ class Reach:
         The functions whose code was read as well; weak, since they may be redefined.
     is_closed : bool
         Whether the code calls nothing but NumPy, builtins and these functions, and no NumPy function that makes an array.
+    values : list of (dict, str)
+        Namespaces, and names that mean no function there, so that through their values nothing else can be called.
     """
 
     def __init__(self, function: FunctionType) -> None:
         self.variables: list[tuple[Home, str]] = []
         self.functions: list[tuple[Home, str, weakref.ref[Any]]] = []
+        self.values: list[tuple[dict[str, Any], str]] = []
         self.is_closed = True
         self._own, self._seen = function.__globals__, set[int]()
         self._follow(function)
         del self._own, self._seen
 
     def is_current(self, own: dict[str, Any]) -> bool:
-        """Whether the names of the functions still mean the same functions."""
-        for home, name, function in self.functions:  # noqa: SIM110 (for every derivative)
+        """Whether the names of the functions still mean the same functions, and those of values no function."""
+        for home, name, function in self.functions:
             if namespace_of(home, own).get(name) is not function():
                 return False
-        return True
+        return not self.is_closed or all(_is_value(space.get(name)) for space, name in self.values)
 
     def _follow(self, function: Any) -> None:
         """Read the names in the code of a function, and of the functions that they mean."""
@@ -62,6 +65,7 @@ class Reach:
         names = {name for inner in codes(code) for name in inner.co_names}
         self._look(home, namespace, names)
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
+        self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
         for module in map(namespace.get, names):
             if not isinstance(module, ModuleType) or is_library(getattr(module, "__file__", None) or ""):
                 continue
@@ -94,20 +98,25 @@ _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) |
 
 
 _FEW = 16  # so long a list is looked through
-_KNOWN = (np.ndarray, int, float, complex, str, type(None), FunctionType, np.generic, np.ufunc)
+_DATA = (np.ndarray, int, float, complex, str, type(None), np.generic)
 
 
-def _is_known(value: Any) -> bool:
-    """Whether only NumPy, or functions whose code is read, can be called through a value."""
+def _is_value(value: Any) -> bool:
+    """Whether nothing but NumPy can be called through a value."""
     if value.__class__ is list or value.__class__ is tuple:
-        return len(value) <= _FEW and all(part is np or isinstance(part, _KNOWN) for part in value)
-    return value is np or isinstance(value, _KNOWN)
+        return len(value) <= _FEW and all(isinstance(part, _DATA) for part in value)
+    return value is np or isinstance(value, (*_DATA, np.ufunc))
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether a value is a function whose code is read."""
+    return isinstance(function_of(value), FunctionType)
 
 
 def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
     """Whether a name in a function's code, of a global or an attribute, makes no array."""
     if name in namespace:
-        return _is_known(namespace[name])
+        return _is_value(namespace[name]) or _is_followed(namespace[name])
     return name in _HARMLESS or hasattr(builtins, name)
 
 
@@ -151,14 +160,14 @@ class Held:
     def _meet(self, value: Any) -> None:
         inner = function_of(value)
         if not isinstance(inner, FunctionType):
-            self.is_known = self.is_known and _is_known(value)
+            self.is_known = self.is_known and _is_value(value)
         elif all(inner is not other for other in self.functions):
             self.functions.append(inner)
 
 
 def is_closed(held: Held, reached: list[Reach], arguments: Iterable[Any]) -> bool:
     """Whether a call of the function runs nothing but NumPy, builtins and users' functions that make no array by a name."""
-    return held.is_known and all(reach.is_closed for reach in reached) and all(map(_is_known, arguments))
+    return held.is_known and all(reach.is_closed for reach in reached) and all(map(_is_value, arguments))
 
 
 def function_of(f: Any) -> Any:

@@ -24,6 +24,7 @@ from ..graph import (
     VariableNode,
     as_operand,
     operation,
+    plainly,
     record,
     recover,
     require_history,
@@ -48,8 +49,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             kind = other.__class__
             try:
                 if kind in ARRAYS:
-                    array = saved(other, function)
-                    return operation(compute(self.plain, array), function, (self, array), LEFT)
+                    return operation(compute(self.plain, plainly(other)), function, (self, saved(other, function)), LEFT)
                 if kind in NUMBERS:
                     return operation(compute(self.plain, other), function, (self, other), LEFT)
                 if kind in ACTIVE:
@@ -67,8 +67,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if other.__class__ in RAW:
             if quick and self.__class__ in ACTIVE and is_quick():
                 try:
-                    left = saved(other, function) if other.__class__ is ndarray else other
-                    return operation(compute(left, self.plain), function, (left, self), RIGHT)
+                    value = compute(other, self.plain)
+                    return operation(
+                        value, function, (saved(other, function) if other.__class__ is ndarray else other, self), RIGHT
+                    )
                 except AttributeError as error:
                     recover(error, self)
             return record(function, (other, self))

@@ -22,6 +22,7 @@ from ..graph import (
     has_history,
     is_foreign,
     operation,
+    plainly,
     promoted,
     record,
     recover,
@@ -51,16 +52,14 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
                 a, b = inputs
                 if a.__class__ in ACTIVE:
                     if b.__class__ in ARRAYS:
-                        b = saved(b, ufunc)
-                        return operation(ufunc(a.plain, b), ufunc, (a, b), LEFT)
+                        return operation(ufunc(a.plain, plainly(b)), ufunc, (a, saved(b, ufunc)), LEFT)
                     if b.__class__ in NUMBERS:
                         return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
                     if b.__class__ in ACTIVE:
                         return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
                 elif b.__class__ in ACTIVE:
                     if a.__class__ in ARRAYS:
-                        a = saved(a, ufunc)
-                        return operation(ufunc(a, b.plain), ufunc, (a, b), RIGHT)
+                        return operation(ufunc(plainly(a), b.plain), ufunc, (saved(a, ufunc), b), RIGHT)
                     if a.__class__ in NUMBERS:
                         return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:

@@ -402,3 +402,27 @@ def test_while_a_placeholder_lives(derivative: str) -> None:
     xs = np.array([[0.1, 0.2], [0.3, -0.4], [1.0, 2.0]])
     np.testing.assert_allclose(ad.vmap(each)(xs), [each(x) for x in xs], rtol=1e-12)
     assert living.shape == (2,)
+
+
+PLAIN: dict[str, Function] = {
+    "product": lambda a, b: ad.jvp(lambda q: q @ b, (a,), (a,))[1],
+    "written": lambda a, b: ad.jvp(lambda q: np.where(q < 0, q @ b, q), (a,), (a,))[1],
+    "twice": lambda a, b: ad.jvp(lambda q: ad.jvp(lambda r: (r @ b) ** 2, (q,), (q,))[1], (a,), (a,))[1],
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_results_are_plain_where_nothing_outside_is_differentiated(name: str) -> None:
+    f = PLAIN[name]
+    found = ad.vmap(f)(XS, XS)
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, np.stack([f(x, x) for x in XS]))
+    variable = cg.variable(W)
+    assert isinstance(ad.vmap(lambda x: f(x * variable, x))(XS), cg.Node)
+    slope = ad.grad(lambda w: np.sum(ad.vmap(lambda x: f(x * w, x))(XS)))(W)
+    np.testing.assert_allclose(slope, ad.grad(lambda w: sum(np.sum(f(x * w, x)) for x in XS))(W))
+
+
+def test_an_array_of_objects_is_refused() -> None:
+    with pytest.raises(TypeError, match="convert the operands"):
+        ad.jvp(lambda x: x @ np.array([1.0, 2.0, 3.0, 4.0], object), (W,), (W,))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
+from random import gauss
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.random import randn
+from numpy.random import normal, randn
 from scipy import stats
 
 import autodiff as ad
@@ -18,6 +20,7 @@ XS = np.arange(5.0)
 GENERATOR = np.random.default_rng(3)
 OLD = np.random.RandomState(3)
 PYTHONS = random.Random(3)
+PARTIAL, SYSTEM = partial(normal, 0.0, 1.0), random.SystemRandom()
 HOLDER = SimpleNamespace(rng=np.random.default_rng(3))
 
 DRAWS: dict[str, Callable[[], Any]] = {
@@ -34,6 +37,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "choice": lambda: GENERATOR.choice(1000, 2),
     "generator without a seed": lambda: np.random.default_rng().random(2),
     "Python": lambda: random.gauss(0.0, 1.0),
+    "Python's by name": lambda: gauss(0.0, 1.0),
     "Python's uniform": lambda: random.uniform(0.0, 1.0),
     "SciPy with a generator": lambda: stats.norm.rvs(size=2, random_state=GENERATOR),
 }
@@ -79,6 +83,12 @@ UNSEEN: dict[str, Callable[[], Any]] = {
     "older kind": lambda: OLD.normal(),
     "Python's object": lambda: PYTHONS.random(),
     "SciPy": lambda: stats.norm.rvs(size=2),
+    "a method in a list": lambda held=[normal]: held[0](),
+    "a method as a default": lambda draw=normal: draw(),
+    "a method of a generator": lambda draw=HOLDER.rng.normal: draw(),
+    "a method of Python's": lambda *, draw=PYTHONS.random: draw(),
+    "a partial": lambda: PARTIAL(),
+    "what the system draws": lambda: SYSTEM.random(),
 }
 
 
@@ -89,6 +99,32 @@ def test_what_is_seen_too_late_raises(name: str) -> None:
             spread(UNSEEN[name], randomness)
     shared = spread(UNSEEN[name], "same")
     assert np.all(shared == shared[0])
+
+
+LATER: Any = np.sin
+
+
+def test_names_that_mean_something_else_later_are_seen() -> None:
+    """Also where the function was called before, and in a list."""
+    global LATER
+    held: list[Any] = [np.sin]
+
+    def by_name(x: Any) -> Any:
+        return LATER(x)
+
+    def by_list(x: Any) -> Any:
+        return held[0](x)
+
+    for f in (by_name, by_list):
+        np.testing.assert_array_equal(ad.vmap(f)(XS), np.sin(XS))
+    LATER = held[0] = lambda x: x + np.random.normal()  # noqa: NPY002
+    try:
+        for f in (by_name, by_list):
+            with pytest.raises(TypeError, match="randomness"):
+                ad.vmap(f)(XS)
+            assert np.ptp(ad.vmap(f, randomness="different")(np.zeros(3))) > 0
+    finally:
+        LATER = np.sin
 
 
 def test_a_generator_of_the_object_of_a_method_is_seen() -> None:

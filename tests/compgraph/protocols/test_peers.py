@@ -527,3 +527,43 @@ def test_nothing_is_half_changed_by_an_error(x: Any) -> None:
     assert np.array_equal(y.value, [2, 4, 6])
     assert not partner.any()
     assert np.array_equal(gradient(np.sum(y))["x"], [2, 2, 2])
+
+
+class Scaled(np.ndarray):
+    """Arrays with an operator of their own."""
+
+    __array_priority__ = 1000
+
+    def __mul__(self, other: Any) -> Any:
+        return np.asarray(other) * np.asarray(self) * 100
+
+    __rmul__ = __mul__
+
+
+def test_arrays_with_operators_of_their_own_are_refused(x: Any) -> None:
+    """What they would compute nobody knows; other classes of arrays are arrays."""
+    for call in (lambda a: x * a, lambda a: np.multiply(x, a), lambda a: np.hypot(a, x)):
+        with pytest.raises(TypeError, match="operators of its own"):
+            call(np.ones(3).view(Scaled))
+        assert np.array_equal(call(np.ones(3).view(np.recarray)), call(np.ones(3)))
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "repeated": lambda a: np.broadcast_to(a[:1, 0], 300),
+    "backwards": lambda a: a[0][::-1],
+    "a column": lambda a: a[:, 1],
+    "every second": lambda a: np.repeat(a[0], 2)[::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("function", [np.power, np.arctan2, np.matmul, np.hypot, np.multiply])
+def test_the_bits_of_operands_however_they_lie(function: Any, layout: str) -> None:
+    """NumPy takes other loops for other strides."""
+    rng = np.random.default_rng(0)
+    array, other = LAYOUTS[layout](rng.uniform(0.5, 2.0, (300, 300))), rng.uniform(0.5, 2.0, 300)
+    assert np.array_equal(function(cg.variable(other), array), function(other, array))
+    assert np.array_equal(function(array, cg.variable(other)), function(array, other))
+    if function is np.power:
+        assert np.array_equal(cg.variable(other) ** array, other**array)
+        assert np.array_equal(array ** cg.variable(other), array**other)

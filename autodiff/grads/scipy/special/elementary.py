@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....rules import Rule
+from ...elementwise import in_dtype
 from ...power_series import near
 from .entering import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
 
@@ -24,11 +25,11 @@ special_rel_entr_grad = special(
 )  # fmt: skip
 special_kl_div_grad = special("kl_div", lambda g, out, x, y: g * np.log(x / y), lambda g, out, x, y: g * (1 - x / y))
 special_xlogy_grad = special(
-    "xlogy", lambda g, out, x, y: g * np.log(y), lambda g, out, x, y: g * (x / np.where((x == 0) & (y == 0), 1, y))
+    "xlogy", lambda g, out, x, y: g * np.log(in_dtype(y, out)), lambda g, out, x, y: g * (x / np.where((x == 0) & (y == 0), 1, y))
 )
 special_xlog1py_grad = special(
     "xlog1py",
-    lambda g, out, x, y: g * np.log1p(y),
+    lambda g, out, x, y: g * np.log1p(in_dtype(y, out)),
     lambda g, out, x, y: g * (x / np.where((x == 0) & (y == -1), 1, 1 + y)),
 )
 special_huber_grad = special(
