@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, as_operand, full_name, gathered, last_places, record, require_history, to_plain
+from ..graph import Node, as_operand, full_name, gathered, last_places, record, require_history, require_single, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .outputs import own_mask, plain_target
@@ -216,6 +216,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         return
     require_history(target)
     index = own_index(index)
+    require_single(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
     places, numbers = last_places(target.shape, index)
     others = tuple(map(as_operand, others))
 
