@@ -57,9 +57,9 @@ divmod_grad = general(
 
 def in_dtype(x: Any, out: Any) -> Any:
     """`x` in the dtype of the result: complex where ``np.emath`` has it so; and the logarithm of an int8 is of half precision."""
-    if not hasattr(x, "dtype"):  # a number of Python's
-        return out.dtype.type(x) if out.dtype.kind == "c" else x
-    return x if x.dtype == out.dtype else x.astype(out.dtype)
+    if out.dtype.kind == "c" and not np.iscomplexobj(x):
+        return x + np.zeros((), out.dtype)
+    return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
 
 
 def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
