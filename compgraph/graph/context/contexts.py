@@ -79,9 +79,7 @@ class Layer:
         Whether it was left by a call that could not take it off: in another thread, or out of order.
     """
 
-    __slots__ = (
-        "around", "before", "block", "changes", "frame", "is_closed", "is_guarded", "is_owned", "owner", "was_quick"
-    )  # fmt: skip
+    __slots__ = ("around", "before", "block", "changes", "frame", "is_closed", "is_guarded", "is_owned", "owner", "was_quick")
 
     around: Layer | None
     before: list[tuple[ContextVar[Any], Any]] | None
@@ -292,13 +290,7 @@ def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
 
 
 class Setting(Layer):
-    """A context for the package itself, entered once, around a call that returns before any generator is suspended.
-
-    Parameters
-    ----------
-    changes : mapping
-        The values of variables.
-    """
+    """A context for the package itself, with values of variables, around a call that returns before a generator is suspended."""
 
     __slots__ = ()
 
