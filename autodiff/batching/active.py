@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,6 +12,32 @@ from compgraph.graph.context import Setting, in_scope, layered, wrappers
 # (level, how many examples), the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
 next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
+_alive: list[int] = []  # the levels of the vmaps, of all threads, that have not returned; as often as they were stepped into
+
+
+class Alive:
+    """A context in which values of vmaps of some levels may be computed with: until these return, or are stepped into again."""
+
+    __slots__ = ("_levels",)
+
+    def __init__(self, levels: Iterable[int]) -> None:
+        self._levels = tuple(levels)
+
+    def __enter__(self) -> None:
+        _alive.extend(self._levels)  # one step, which no other thread divides
+
+    def __exit__(self, *exception: object) -> None:
+        for level in self._levels:
+            _alive.remove(level)
+
+
+def require_alive(level: int) -> None:
+    """Raise for a value of a vmap that has returned, which means nothing any more."""
+    if level not in _alive:
+        raise TypeError(
+            "vmap: a value of a vmap that has returned is used here; a function given to vmap must not keep values for later (in "
+            "a list, an attribute, a cache), but return them"
+        )
 
 
 def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any]) -> Setting:

@@ -22,42 +22,32 @@ from compgraph.graph import (
     Node,
     OperationalNode,
     TangentLayout,
+    as_operand,
     describe,
     leaf,
     new_view,
     owner_of,
     place_in,
+    promoted,
     record,
     window,
 )
 from compgraph.graph.context import is_recording
-from compgraph.graph.hollow import refusing_body
+from compgraph.graph.interpreter import frame_up, is_internal
 from compgraph.operations import getitem
 
+from .active import require_alive
 from .examples import Call, front, of_examples
 from .looping import each_example
-from .storing import store
-from .values import base_of, copied, depth_of, filled_rows, is_batch, plain_base
+from .storing import change, require_within, store
+from .values import base_of, copied, depth_of, filled_rows, form, forms, plain_base
 
 ndarray = np.ndarray
-_forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
-_KEPT = 4096
 _NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
 _STAYING = frozenset({np.copy, operations.copy, operations.input_of, np.zeros_like, np.ones_like, np.empty_like})
+_array_ufunc: Any = Node.__array_ufunc__
 _SHARING_NOTHING = operations.PIECEWISE - {operations.stop_gradient}
-
-
-def _form(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
-    """An array that refuses, and one of numbers that belong to no example: nan, the least integer."""
-    if len(_forms) >= _KEPT:
-        _forms.clear()
-    nothing: Any = np.nan if dtype.kind in "fc" else np.iinfo(dtype).min if dtype.kind in "iu" else False
-    found = _forms[shape, dtype] = (
-        refusing_body(shape, dtype),
-        ndarray(shape, dtype, np.full((), nothing, dtype), 0, (0,) * len(shape)),
-    )
-    return found
 
 
 class BatchNode(TangentLayout, Node):
@@ -92,9 +82,9 @@ class BatchNode(TangentLayout, Node):
         """Make a node of the values of all examples; of numbers it is a scalar, unless it is an array or a view of one."""
         shape, dtype = values.shape[1:], values.dtype
         try:
-            body, plain = _forms[shape, dtype]
+            body, plain = forms[shape, dtype]
         except KeyError:
-            body, plain = _form(shape, dtype)
+            body, plain = form(shape, dtype)
         node: Any = new_view(body, cls)
         node.plain = plain
         node._values, node.level, node.root = values, level, root
@@ -139,6 +129,7 @@ class BatchNode(TangentLayout, Node):
     @classmethod
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` for each example."""
+        require_alive(level)
         if function.__class__ is np.ufunc and not options and function.signature is None and function.nout == 1:
             found = _elementwise(cls, level, function, args)
             if found is not None:
@@ -159,14 +150,22 @@ class BatchNode(TangentLayout, Node):
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
         """``target[index] = value`` for each example."""
-        parts = index if isinstance(index, tuple) else (index,)
-        if target.__class__ is not cls or target.level != level or any(is_batch(i) and i.level > level for i in parts):
-            raise TypeError(
-                f"vmap: a value that differs between the examples cannot be written into the {describe(target)}, which is one "
-                "for all of them; make the array inside the function that is given to vmap (np.zeros_like(x), cg.zeros(shape)), "
-                "or there of one that differs (w + np.zeros_like(x))"
-            )
+        require_alive(level)
+        require_within(level, target, index)
         store(target, index, value, casting)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """A ufunc; its ``at`` at places that may be others for each example."""
+        if len(inputs) == 1 and not options and method == "__call__" and ufunc in operations.SMOOTH_UFUNCS:  # the commonest call
+            return record(ufunc, inputs)
+        if method == "at" and promoted(inputs[0]).__class__ is BatchNode:
+            target, index, *others = inputs
+            operands = tuple(map(as_operand, others))
+            level = max(x.level for x in (target, *operands) if isinstance(x, Node))
+            require_alive(level)
+            require_within(level, target, index)
+            return change(ufunc, target, index, operands)
+        return _array_ufunc(self, ufunc, method, *inputs, **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """A function of NumPy's; one in steps, some of which look at numbers, example by example."""
@@ -204,6 +203,12 @@ class BatchNode(TangentLayout, Node):
             f"vmap: {what} of the {describe(self)}, which is another for each of the {self.count} examples; Python goes one way "
             "for all. Use np.where(condition, a, b) to choose for each example, or leave the argument out of vmap (in_axes None)"
         )
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """By identity, within the package; the user's dictionary or set would look for a number, and find none."""
+        if not self.ndim and not is_internal(frame_up(1).f_code.co_filename):
+            raise self.refuse("hash()")
+        return object.__hash__(self)
 
     def __repr__(self) -> str:
         return f"BatchNode({self.count} examples of shape {self.shape}, dtype={self.dtype})"
@@ -269,6 +274,8 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     if len(args) != 2:
         return None
     a, b = args
+    if a is None or b is None:  # x == None
+        return None
     x = a.values if a.__class__ is cls and a.level == level else a
     y = b.values if b.__class__ is cls and b.level == level else b
     if x is not a:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from compgraph.graph.context import Setting
-from compgraph.interception import asked_for_draws, asking_for_draws, generators_behind
+from compgraph.interception import UNSEEDED, Watching, asked_for_draws, asking_for_draws, generators_behind, known
 
 from ..arguments import flatten
 from .batch_node import BatchNode
@@ -24,9 +26,9 @@ _REFUSED = (
     "the numbers as an argument"
 )
 _UNSEEN = (
-    "vmap: the function draws random numbers from a {}, of which vmap learns too late: one of the older kind (SciPy's, if it is "
-    "given none), or in an attribute, a list or a dictionary. Give a numpy.random.Generator as an argument of its own, or draw "
-    "outside; with randomness='same' all examples share one draw"
+    "vmap: the function draws random numbers from {}, of which vmap learns too late: one of the older kind (that of a library, "
+    "if it is given none), or in an attribute, a list or a dictionary. Give a numpy.random.Generator as an argument of its own, "
+    "or draw outside; with randomness='same' all examples share one draw"
 )
 _ORDERS = {  # the functions that write, or set a state: by what they are refused for a draw for each
     "shuffle": "use x[rng.permutation(len(x))]",
@@ -44,7 +46,7 @@ _SIZES = {
 }
 
 
-def asking(randomness: str, level: int, count: int, watch: Watch | None) -> Any:
+def asking(randomness: str, level: int, count: int) -> Any:
     """The changes of the context of a vmap: who is asked where the function draws."""
     before = asked_for_draws()
     if randomness == "error":
@@ -55,20 +57,18 @@ def asking(randomness: str, level: int, count: int, watch: Watch | None) -> Any:
     def ask(name: str, draw: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if name in _ORDERS or kwargs.get("out") is not None:
             raise TypeError(f"vmap: random.{name} is not supported with randomness='different'; {_ORDERS.get(name, 'omit out=')}")
+        if name == UNSEEDED:
+            raise TypeError(_UNSEEN.format(name))
         one = draw if before is None else lambda *args, **kwargs: before(name, draw, args, kwargs)
         is_pythons = isinstance(getattr(draw, "__self__", None), random.Random)
-        try:
-            with Setting(asking_for_draws(None)):
-                return _different(name, one, args, kwargs, level, count, is_pythons)
-        finally:
-            if watch is not None:
-                watch.begin()  # what is drawn with its knowledge may be of a generator that it watches
+        with Setting(asking_for_draws(None)):
+            return known(_different, name, one, args, kwargs, level, count, is_pythons)
 
     return asking_for_draws(ask)
 
 
 def _refuse(name: str, draw: Any, args: Any, kwargs: Any) -> Any:
-    raise TypeError(_REFUSED.format(name))
+    raise TypeError(_UNSEEN.format(name) if name == UNSEEDED else _REFUSED.format(name))
 
 
 def _different(
@@ -81,6 +81,13 @@ def _different(
     found = None if is_pythons or any(map(is_batch, leaves)) else _at_once(name, draw, args, kwargs, count)
     if found is None:
         found = stacked([draw(*args, **kwargs) for _ in range(count)], name) if count else np.empty((0, *np.shape(draw(*args))))
+    return _of_each(name, found, level)
+
+
+def _of_each(name: str, found: Any, level: int) -> Any:
+    """What was drawn, as values that differ; of a list its items."""
+    if isinstance(found, list):
+        return [_of_each(name, part, level) for part in found]
     if found.dtype.kind not in "biufc":
         raise TypeError(f"vmap: random.{name} draws no numbers, which cannot be others for each example; draw indices")
     return BatchNode.create_using(found, level)
@@ -103,32 +110,78 @@ def _at_once(name: str, draw: Callable[..., Any], args: Sequence[Any], kwargs: A
 # ---------------------------------------------------------------------------------------- what is noticed afterwards
 
 
-class Watch:
-    """The states of generators that cannot be replaced, to see whether the function has drawn from them."""
+_SHARED: Any = np.random.mtrand._rand
+
+
+class Watch(Watching):
+    """The states of generators that cannot be replaced, to see whether the function has drawn from them.
+
+    The one that all code shares is watched in any case, since libraries draw from it. If other threads do, that tells nothing,
+    unless the function is seen to reach it.
+    """
 
     def __init__(self, f: Any, arguments: Any) -> None:
-        self._generators = generators_behind(f, arguments)
-        self.begin()
+        reached = generators_behind(f, arguments)
+        self._generators = [generator for generator in reached if generator is not _SHARED]
+        self._reaches_shared = len(self._generators) < len(reached) or "scipy.stats" in sys.modules
+        self._drawn: Any = None
 
     def begin(self) -> None:
         """Take their states as they are."""
-        self._before = [(generator, _state(generator)) for generator in self._generators]
+        self._before = _state_of_shared(), [_state(generator) for generator in self._generators]
+
+    def settle(self) -> None:
+        """Remember one that was drawn from since."""
+        if self._drawn is None:
+            shared, others = self._before
+            if _state_of_shared() != shared and (self._reaches_shared or not Watching.others_draw):
+                self._drawn = _SHARED
+            elif others:
+                pairs = zip(self._generators, others, strict=True)
+                self._drawn = next((generator for generator, state in pairs if _state(generator) != state), None)
 
     def require_unused(self) -> None:
         """Raise if one of them was drawn from."""
-        for generator, state in self._before:
-            if _state(generator) != state:
-                raise TypeError(_UNSEEN.format(type(generator).__name__))
+        if self._drawn is not None:
+            raise TypeError(_UNSEEN.format(f"a {type(self._drawn).__name__}"))
 
 
-def _state(generator: Any) -> str:
-    if isinstance(generator, random.SystemRandom):  # which has none
-        raise TypeError(_UNSEEN.format("SystemRandom"))
+_WORDS = 624  # of the state of a Mersenne twister; a position among them follows
+_words: Any = None  # those of the generator that all code shares, as they lie in memory: asked for, they take as long as a vmap
+_owner: Any = None  # to whom they belong; another may be put in its place
+_calm: Any = None  # what they were when no normal number was left over for the next draw
+
+
+def _state_of_shared() -> Any:
+    """What is another after a draw from the generator that all code shares."""
+    global _words, _owner, _calm
+    owner = _SHARED._bit_generator
+    if owner is not _owner:
+        _words, _owner = None, owner
+        if isinstance(owner, np.random.MT19937):
+            _words = (ctypes.c_uint32 * (_WORDS + 1)).from_address(owner.ctypes.state_address)
+    if _words is None:
+        return _state(_SHARED)
+    some = _words[_WORDS], _words[0], _words[1]  # after as many draws as there are words they are all new
+    if some != _calm:
+        is_left, left = _SHARED.get_state()[3:]
+        if is_left:
+            return some, left
+        _calm = some
+    return some
+
+
+def _state(generator: Any) -> Any:
+    """What is another after a draw."""
     if isinstance(generator, random.Random):
-        return repr(generator.getstate())
+        return generator.getstate()
     if isinstance(generator, np.random.RandomState):
-        state: Any = generator.get_state(legacy=False)
-        return repr(
-            (state["state"], bytes(np.asarray(state["state"]["key"])) if "key" in state["state"] else None, state.get("gauss"))
-        )
-    return repr(generator.bit_generator.state)
+        return _frozen(generator.get_state(legacy=False))
+    return _frozen(getattr(generator, "bit_generator", generator).state)
+
+
+def _frozen(state: Any) -> Any:
+    """A state that stays as it is, and can be compared."""
+    if isinstance(state, dict):
+        return tuple([(key, _frozen(value)) for key, value in state.items()])
+    return state.tobytes() if isinstance(state, np.ndarray) else state

@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.graph.context import Setting, wrappers
 
 from ..arguments import flatten, unflatten
-from .active import vmaps
+from .active import Alive, vmaps
 from .lifting import levels_around, put_back, taken_out
 from .values import is_batch
 
@@ -63,7 +63,7 @@ class SteppedOut:
 
     def run(self, f: Callable[..., Any], bases: Sequence[Any], lifts: bool = False) -> list[Any]:
         """The same of another function, and if it `lifts` with these axes for all."""
-        with self.within():
+        with Alive(self.levels), self.within():
             found, structure = flatten(f(*self.seen(bases)))
             marks = [_is_scalar(x) if lifts or is_batch(x) else None for x in found]
             self._results = structure, marks
@@ -79,7 +79,7 @@ class SteppedOut:
         """The adjoints of the arguments from those of the results, where `pull` gives those of one example."""
         _, marks = self._results
         pairs = zip(adjoints, marks, strict=True)
-        with self.within():
+        with Alive(self.levels), self.within():
             given = tuple([a if m is None else put_back(a, self.levels, is_array=not m) for a, m in pairs])
             found = [taken_out(a, self.levels) for a in pull(given)]
         axes = tuple(range(len(self.levels)))

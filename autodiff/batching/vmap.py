@@ -20,11 +20,12 @@ from compgraph.graph import (
 )
 from compgraph.graph.context import Setting, apart
 from compgraph.graph.hollow import Hollowing, bodies, raised_at
+from compgraph.graph.interpreter import is_internal
 from compgraph.interception import intercepted, lent
 from compgraph.scipy import enter_imported
 
 from ..arguments import as_result, flatten, unflatten
-from .active import next_level, setting
+from .active import Alive, next_level, setting
 from .batch_node import BatchNode, BufferFor
 from .randomness import WAYS, Watch, asking
 from .values import is_batch
@@ -98,8 +99,9 @@ def vmap(
         count = _count(arrays, axes, axis_size)
         level = next_level()
         given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
-        results = apart(_run, f, unflatten(structure, given), level, count, randomness)
-        found, structure = _results(results, level, count, out_axes)
+        with Alive((level,)):
+            results = apart(_run, f, unflatten(structure, given), level, count, randomness)
+            found, structure = _results(results, level, count, out_axes)
         if bodies() is None and not any(isinstance(x, Node) for x in leaves):
             found = [out.value if isinstance(out, Node) and not _has_variables(out) else out for out in found]
         return unflatten(structure, found)
@@ -114,12 +116,12 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
     around = setting(_title(f, count), level, count, BufferFor(level, count))
-    with Hollowing(), around, intercepted(f, given_all, asks) as opened:
-        watch = Watch(f, given_all) if asks and not opened.is_closed else None
-        with Setting(asking(randomness, level, count, watch)):
+    with Hollowing(), around, intercepted(f, given_all, asks) as opened, Setting(asking(randomness, level, count)):
+        if not asks or opened.is_closed:
+            return _called(f, args, kwargs)
+        with Watch(f, given_all) as watch:
             result = _called(f, args, kwargs)
-    if watch is not None:
-        watch.require_unused()
+    watch.require_unused()
     return result
 
 
@@ -140,10 +142,20 @@ def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             f"cg.take(array, index, axis=0), or cg.constant(array)[index]{_place(error)}"
         ) from error
     except (TypeError, ValueError) as error:
-        said = str(error)
-        if (isinstance(error, DiffersError) or "vmap" in said) and 'File "' not in said:
-            error.args = (f"{said}{_place(error)}",)
+        if _is_ours(error):
+            error.args = (f"{error}{_place(error)}",)
         raise
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an error is one of vmap's own, that does not yet name the user's line; a user's own stays as it is."""
+    if len(error.args) != 1 or not isinstance(said := error.args[0], str) or 'File "' in said:
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    is_raised_here = trace is not None and is_internal(trace.tb_frame.f_code.co_filename)
+    return is_raised_here and (isinstance(error, DiffersError) or "vmap" in said)
 
 
 def _place(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from ..graph import Node, gathered, inert, leaves_of, to_plain
 from ..graph.interpreter import frame_up
+from ..guards import note_points
 from .creation import array, asarray
 
 
@@ -186,6 +187,7 @@ def _line(item: slice) -> Any:
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, (complex, np.complexfloating)):
         return np.linspace(start, item.stop, num=int(np.abs(step)))
+    note_points(start, item.stop, step)
     plain = np.arange(to_plain(start), to_plain(item.stop), to_plain(step))
     if not _has_nodes([start, step]):
         return inert(plain) if isinstance(item.stop, Node) else plain

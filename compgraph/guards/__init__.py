@@ -14,6 +14,7 @@ from .guards import (
     note_copy,
     note_layout,
     note_nothing,
+    note_points,
     remembering,
 )
 from .lineage import Lineage, gathered_up
@@ -24,5 +25,5 @@ __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
     "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
     "guarded_strides", "guards_of", "is_forgetful", "note", "note_copy", "note_layout", "note_length", "note_lengths",
-    "note_nothing", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told", "watch_shapes",
+    "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

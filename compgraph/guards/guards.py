@@ -198,6 +198,18 @@ def note_nothing(node: Any, index: Any) -> None:
     note("whether nothing is there to be written into", function, (node,), True, source_lines.users_frame(2))
 
 
+def note_points(*line: Any) -> None:
+    """Note a guard on how many points ``np.arange(start, stop, step)`` gives, of numbers some of which are nodes."""
+    if is_recording() and any(isinstance(number, Node) for number in line):
+        count = points(*[number.plain if isinstance(number, Node) else number for number in line])
+        note("the length of np.arange", points, line, count, source_lines.users_frame(2))
+
+
+def points(start: Any, stop: Any, step: Any) -> int:
+    """How many points ``np.arange`` gives."""
+    return len(np.arange(start, stop, step))
+
+
 def is_empty(index: Any, array: Any) -> bool:
     """Whether a part of an array has no elements."""
     return not np.size(array[index])

@@ -6,13 +6,13 @@ is found stands in the room `scipy`. ``README.md`` tells the whole.
 """
 
 from .arrivals import Arrivals, is_loading
-from .draws import asked_for_draws, asking_for_draws
+from .draws import UNSEEDED, Watching, asked_for_draws, asking_for_draws, known
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .generators import generators_behind
 from .names import intercepted, interception, lent
 
 __all__ = [
-    "Arrivals", "asked_for_draws", "asking_for_draws", "behind", "exchange", "generators_behind", "holds_node", "intercepted",
-    "interception", "is_loading", "lent", "original_of", "switch",
+    "UNSEEDED", "Arrivals", "Watching", "asked_for_draws", "asking_for_draws", "behind", "exchange", "generators_behind",
+    "holds_node", "intercepted", "interception", "is_loading", "known", "lent", "original_of", "switch",
 ]  # fmt: skip

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import random
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -114,7 +115,7 @@ ANSWERS: dict[str, Callable[[str, Any], Any]] = {**dict.fromkeys(FAMILIES, drawi
 
 # Who is asked where a number is drawn, as ``ask(name, draw, args, kwargs)``; None where the numbers are simply drawn.
 _asked: ContextVar[Callable[..., Any] | None] = layered("asked for draws", None)
-_NO_DRAWS = frozenset({"bit_generator", "spawn"})
+_NO_DRAWS = frozenset({"bit_generator"})
 _LEGACY = (
     "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "random_integers", "bytes", "shuffle", "seed",
     "set_state", "standard_cauchy", "standard_exponential", "standard_normal",
@@ -140,15 +141,38 @@ def asking_for_draws(ask: Callable[..., Any] | None) -> dict[Any, Any]:
     return {_asked: ask}
 
 
+# NumPy and SciPy draw for themselves, to estimate something; what other libraries draw may well be what they are called for.
+_FOR_THEMSELVES = frozenset({"numpy", "scipy", "compgraph", "autodiff"})
+
+
 def asking(name: str, draw: Any) -> Any:
     """A drawing function that asks first."""
 
     @functools.wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Any:
         ask = _asked.get()
-        if ask is None or is_library(frame_up(1).f_code.co_filename):  # a library draws for itself, to estimate something
-            return draw(*args, **kwargs)
+        if ask is None or str(frame_up(1).f_globals.get("__name__")).partition(".")[0] in _FOR_THEMSELVES:
+            return known(draw, *args, **kwargs)
         return ask(name, draw, args, kwargs)
+
+    return drawn
+
+
+UNSEEDED = "a generator that is made without a seed"
+
+
+def _asking_system(urandom: Any) -> Any:
+    """``os.urandom`` as Python's `random` calls it: for its SystemRandom, by which generators that are given no seed find one."""
+
+    @functools.wraps(urandom)
+    def drawn(size: int) -> Any:
+        ask = _asked.get()
+        if ask is None:
+            return urandom(size)
+        frame = frame_up(1)
+        while frame.f_globals.get("__name__") in ("random", "secrets") and frame.f_back is not None:
+            frame = frame.f_back
+        return urandom(size) if is_library(frame.f_code.co_filename) else ask(UNSEEDED, urandom, (size,), {})
 
     return drawn
 
@@ -156,7 +180,64 @@ def asking(name: str, draw: Any) -> Any:
 def draws() -> list[tuple[dict[str, Any], str, Any]]:
     """The names of drawing functions that are exchanged only where somebody is asked: namespace, name, and the function."""
     spaces = (vars(np.random), _LEGACY), (vars(random), _PYTHONS)
-    return [(space, name, asking(name, space[name])) for space, names in spaces for name in names if name in space]
+    found = [(space, name, asking(name, space[name])) for space, names in spaces for name in names if name in space]
+    return [*found, (vars(random), "_urandom", _asking_system(vars(random)["_urandom"]))]
+
+
+class Watching:
+    """One who looks, after a function has run, whether it drew from generators that ask nobody; on entering it begins to.
+
+    Draws that somebody was asked for, or that other threads made, may be from the same generators. So around each the watches of
+    all threads are told: before, to look now (`settle`); and after, to begin anew (`begin`).
+
+    Attributes
+    ----------
+    others_draw : bool
+        Whether a thread was seen to draw that runs no such function. Its draws are told of, but one that it had begun when the
+        names were exchanged.
+    """
+
+    others_draw = False
+
+    def begin(self) -> None:
+        """Take the states of the generators as they are."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Look whether one of them was drawn from since."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        with _watching:
+            self.begin()
+            _watches.append((self, threading.get_ident()))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with _watching:
+            _watches.remove((self, threading.get_ident()))
+            self.settle()
+
+
+_watches: list[tuple[Watching, int]] = []  # with the threads that they are of
+_watching = threading.RLock()
+
+
+def known(draw: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``draw(*args, **kwargs)``, which no `Watching` holds against its function."""
+    if not _watches:
+        return draw(*args, **kwargs)
+    with _watching:
+        told, own = [watch for watch, _ in _watches], threading.get_ident()
+        if all(thread != own for _, thread in _watches):
+            Watching.others_draw = True
+        for watch in told:
+            watch.settle()
+        try:
+            return draw(*args, **kwargs)
+        finally:
+            for watch in told:
+                watch.begin()
 
 
 class Generator(np.random.Generator):

@@ -2,77 +2,186 @@
 
 from __future__ import annotations
 
+import collections
 import functools
+import itertools
 import random
 import sys
-from collections.abc import Iterable, Iterator
-from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
+from collections.abc import Iterable
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
 
+from ..graph.interpreter import is_internal
 from .draws import Generator
-from .reach import Held, content_of, function_of, namespace_of, reach_of
+from .libraries import is_library
+from .names import lent
+from .reach import content_of, names_in
 
-_LEGACY = (np.random.RandomState, random.Random)
-_PLAIN = frozenset({np.ndarray, np.float64, np.int64, int, float, complex, bool, str, bytes, type(None), type, FunctionType})
-_METHODS = frozenset({BuiltinMethodType, MethodType, type(np.random.normal), type(np.random.default_rng(0).normal)})
-_DEPTH, _MOST = 3, 64  # how deep attributes and containers are looked into, and how many items of each
+_KINDS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random)
+_PLAIN = frozenset({
+    np.ndarray, np.ufunc, np.float64, np.float32, np.int64, np.bool_, int, float, complex, bool, str, bytes, type(None),
+    object, GetSetDescriptorType, MemberDescriptorType, CodeType,
+})  # fmt: skip
+_METHODS = frozenset({
+    BuiltinMethodType, MethodType, MethodWrapperType, type(np.random.normal), type(np.random.default_rng(0).normal)
+})  # fmt: skip
+_SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+_DEPTH, _MOST = 4, 64  # how deep attributes and containers are looked into, and how many items of each
+_ALL = 5000  # so many values are looked at, the nearest first
 
 
 def generators_behind(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     """Generators that a function may draw from, but that cannot be replaced while it runs.
 
-    Those of NumPy's older kind and of Python's; and all that stand in lists, dictionaries and attributes: of the arguments, of
-    what the function reaches by name, and of the object that it belongs to.
+    Those of NumPy's older kind and of Python's; and all that stand in lists, dictionaries, attributes and classes: of the
+    arguments, of the object that the function belongs to, and of what it and the users' functions that it may call reach by name,
+    or hold. To be called where names are exchanged: what can be replaced is replaced then, and is not looked for.
     """
-    found: dict[int, Any] = {}
-    if "scipy.stats" in sys.modules:  # which draws from the one that all code shares
-        shared: Any = np.random.mtrand._rand
-        found[id(shared)] = shared
-    for value in _reached(f):
-        _look(value, found, 1)
+    search = _Search()
+    search.look(f, 1)
     for value in arguments:
-        _look(value, found, 1)
-    return list(found.values())
+        search.look(lent(value) if value.__class__ is np.random.Generator else value, 1)
+    search.run()
+    return list(search.found.values())
 
 
-def _reached(f: Any) -> Iterator[Any]:
-    """What a function reaches by name, holds, and belongs to."""
-    yield getattr(f, "__self__", None)
-    function = function_of(f)
-    if not isinstance(function, FunctionType):
-        yield function
-        return
-    held = Held(function)
-    for known in held.functions:
-        for home, name in reach_of(known).variables:
-            yield namespace_of(home, known.__globals__).get(name)
-        yield from (*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values())
-    for cell in held.cells:
-        yield content_of(cell)
+class _Search:
+    """A walk through values, the nearest first.
 
+    Attributes
+    ----------
+    found : dict
+        The generators that were met, by their ids.
+    """
 
-def _look(value: Any, found: dict[int, Any], depth: int) -> None:
-    """Add the generators in a value."""
-    kind = value.__class__
-    if kind in _METHODS:  # of which one cannot see that it draws
-        owner = value.__self__
-        if isinstance(owner, np.random.Generator) and not isinstance(owner, Generator):
-            found[id(owner)] = owner
-        else:
-            _look(owner, found, depth)
-        return
-    if isinstance(value, functools.partial):
-        value, kind = [value.func, *value.args, *value.keywords.values()], list
-    if kind in _PLAIN or isinstance(value, (np.ndarray, type, ModuleType, FunctionType)):
-        return
-    if isinstance(value, _LEGACY) or (isinstance(value, np.random.Generator) and depth > 1 and not isinstance(value, Generator)):
-        found[id(value)] = value
-    elif depth <= _DEPTH and not isinstance(value, np.random.Generator):
-        if kind in (list, tuple):
-            parts: Iterable[Any] = value[:_MOST]
-        else:
-            parts = list((value if kind is dict else getattr(value, "__dict__", {})).values())[:_MOST]
+    def __init__(self) -> None:
+        self.found: dict[int, Any] = {}
+        self._queue: list[tuple[Any, int]] = []
+        self._seen = set[int]()
+
+    def look(self, value: Any, depth: int) -> None:
+        """Have a value looked into, so many steps from a name."""
+        if type(value) not in _PLAIN and not isinstance(value, np.ndarray) and len(self._queue) < _ALL:
+            self._queue.append((value, depth))
+
+    def run(self) -> None:
+        """Look into all values, and those in them."""
+        for value, depth in self._queue:  # the list grows meanwhile, and keeps alive what ids are of
+            if id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._open(value, type(value), depth)
+
+    def _open(self, value: Any, kind: Any, depth: int) -> None:
+        if kind is FunctionType:
+            self._function(value)
+        elif kind in _METHODS:  # of which one cannot see that it draws
+            self.look(getattr(value, "__self__", None), depth)
+            self.look(getattr(value, "__func__", None), depth)
+        elif issubclass(kind, type):
+            self._class(value, depth)
+        elif issubclass(kind, _KINDS):
+            if kind is Generator:  # it asks itself, its bits do not
+                self.look(value.bit_generator, depth)
+            elif not issubclass(kind, random.SystemRandom):  # it asks
+                self.found[id(value)] = value
+        elif depth <= _DEPTH and kind is not ModuleType:
+            self._parts(value, kind, depth + 1)
+
+    def _parts(self, value: Any, kind: Any, depth: int) -> None:
+        """What a container or another object holds, and its class."""
+        parts: list[Any] = []
+        if isinstance(value, _SEQUENCES):
+            base: Any = next(b for b in _SEQUENCES if isinstance(value, b))
+            parts += itertools.islice(base.__iter__(value), _MOST)
+        elif isinstance(value, dict):
+            parts += itertools.islice(dict.values(value), _MOST)
+        elif kind is property:
+            parts.append(value.fget)
+        elif kind is staticmethod or kind is classmethod:
+            parts.append(value.__func__)
+        elif kind is functools.partial:
+            parts += (value.func, *value.args, *value.keywords.values())
+        elif kind is GeneratorType and value.gi_frame is not None:
+            parts += value.gi_frame.f_locals.values()
+            self._named(value.gi_frame.f_globals, names_in(value.gi_code))
+        try:
+            held: Any = object.__getattribute__(value, "__dict__")  # no code of the user's runs
+        except AttributeError:
+            held = {}
+        if held.__class__ is dict:
+            parts += itertools.islice(held.values(), _MOST)
         for part in parts:
-            _look(part, found, depth + 1)
+            self.look(part, depth)
+        if kind.__module__ != "builtins":
+            self.look(kind, depth - 1)
+            if hasattr(kind, "__slots__"):
+                self._slots(value, kind, depth)
+
+    def _slots(self, value: Any, kind: type, depth: int) -> None:
+        for member in [part for base in kind.__mro__ for part in vars(base).values()]:
+            if member.__class__ is MemberDescriptorType:
+                try:
+                    self.look(member.__get__(value), depth)
+                except AttributeError:  # it is empty
+                    continue
+
+    def _class(self, value: type, depth: int) -> None:
+        """What the class bodies of users hold, which their instances share."""
+        if depth > _DEPTH:
+            return
+        for base in value.__mro__:
+            if base.__class__ is not type:
+                self.look(base.__class__, depth)
+            if _is_users(base.__module__):
+                for part in list(vars(base).values()):
+                    if type(part) not in _PLAIN:
+                        self.look(part, depth + 1)
+
+    def _function(self, function: FunctionType) -> None:
+        """What a function holds, and what one of the user's reaches by name."""
+        code, held = function.__code__, function.__dict__
+        if held:
+            if is_internal(code.co_filename) and type(held.get("__wrapped__")) in _METHODS:
+                return  # it asks
+            for value in held.values():
+                self.look(value, 1)
+        for cell in function.__closure__ or ():
+            self.look(content_of(cell), 1)
+        if function.__defaults__ or function.__kwdefaults__:
+            for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+                self.look(value, 1)
+        if not is_library(code.co_filename):
+            self._named(function.__globals__, names_in(code))
+
+    def _named(self, space: dict[str, Any], names: Iterable[str]) -> None:
+        """What names mean in a namespace, and in the users' modules that they mean there."""
+        spaces = [space]
+        for known in spaces:  # the list grows meanwhile
+            for name in names:
+                value = known.get(name)
+                if type(value) in _PLAIN:
+                    continue
+                if type(value) is not ModuleType:
+                    self.look(value, 1)
+                elif _is_users(value.__name__) and all(vars(value) is not other for other in spaces):
+                    spaces.append(vars(value))
+
+
+@functools.cache
+def _is_users(module: Any) -> bool:
+    """Whether a module, by its name, is a user's."""
+    if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
+        return False
+    return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")

@@ -17,6 +17,7 @@ from .. import arrays
 from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable, require_single
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
+from ..guards import note_points
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable
 from .libraries import is_library
@@ -54,6 +55,7 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     start, step = given.get("start", 0), given.get("step", 1)
     require_single("np.arange", start, given["stop"], step)
     numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
+    note_points(start, given["stop"], step)
     count = np.arange(len(np.arange(*numbers)))
     found = start + count * step
     return found if given.get("dtype") is None else found.astype(given["dtype"])

@@ -25,7 +25,7 @@ from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .lists import look_into_lists
 from .making import answers
-from .reach import Held, content_of, function_of, is_closed, namespace_of, reach_of
+from .reach import Held, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
 
 ndarray = np.ndarray
 _open: set[weakref.ref[Any]] = set()
@@ -50,9 +50,9 @@ class _Namespace:
             items = list(self.space.items())  # at once: another thread may import into this module
             self.theirs = {name: value for name, value in items if _is_among(self.wrapped, value)}
             self.ours = {name: self.wrapped[id(value)][1] for name, value in self.theirs.items()}
-            self.read = itemgetter(*self.theirs, *self.theirs) if self.theirs else None  # twice: of one name it gave no tuple
-            theirs, ours = tuple(self.theirs.values()), tuple(self.ours.values())
-            self.values = {False: theirs + theirs, True: ours + ours}
+            times = 2 if len(self.theirs) == 1 else 1  # of one name it gave no tuple
+            self.read = itemgetter(*[*self.theirs] * times) if self.theirs else None
+            self.values = {False: tuple(self.theirs.values()) * times, True: tuple(self.ours.values()) * times}
 
     def mean(self, is_ours: bool) -> None:
         """Let the names mean our functions, or the originals again."""
@@ -188,7 +188,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             return opened
         held = Held(function)
         reached = [reach_of(known) for known in held.functions]
-        opened.is_closed = is_closed(held, reached, arguments)
+        opened.is_closed = is_closed(held, reached, (*arguments, *bound_with(f)))
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)

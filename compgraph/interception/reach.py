@@ -62,7 +62,7 @@ class Reach:
         if is_library(code.co_filename) or namespace_of(home, self._own) is not namespace:
             self.is_closed = False
             return
-        names = {name for inner in codes(code) for name in inner.co_names}
+        names = names_in(code)
         self._look(home, namespace, names)
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
         self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
@@ -72,7 +72,7 @@ class Reach:
             if sys.modules.get(module.__name__) is module:
                 self._look(module.__name__, vars(module), names)
 
-    def _look(self, home: Home, namespace: dict[str, Any], names: set[str]) -> None:
+    def _look(self, home: Home, namespace: dict[str, Any], names: frozenset[str]) -> None:
         for name in sorted(names & namespace.keys()):
             value = namespace[name]
             if isinstance(function_of(value), FunctionType):
@@ -92,6 +92,8 @@ def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
     return own if home is None else getattr(sys.modules.get(home), "__dict__", {})
 
 
+# Builtins by which something is reached that no name tells, but perhaps a text.
+_REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
 # Attributes by which no new array is made: those of arrays, and NumPy's functions except the ones in MAKING.
 _MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
@@ -117,7 +119,7 @@ def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
     """Whether a name in a function's code, of a global or an attribute, makes no array."""
     if name in namespace:
         return _is_value(namespace[name]) or _is_followed(namespace[name])
-    return name in _HARMLESS or hasattr(builtins, name)
+    return name in _HARMLESS or (name not in _REACHING and hasattr(builtins, name))
 
 
 def reach_of(function: FunctionType) -> Reach:
@@ -180,6 +182,39 @@ def function_of(f: Any) -> Any:
         else:
             return f
     return f.__wrapped__ if hasattr(f, "__wrapped__") and is_internal(f.__code__.co_filename) else f
+
+
+def bound_with(f: Any) -> Iterator[Any]:
+    """What partials and methods give a function besides the arguments of a call."""
+    while f.__class__ is not FunctionType:
+        if isinstance(f, functools.partial):
+            yield from (*f.args, *f.keywords.values())
+            f = f.func
+        elif hasattr(f, "__func__"):
+            yield getattr(f, "__self__", None)
+            f = f.__func__
+        else:
+            return
+
+
+_names: dict[int, tuple[weakref.ref[CodeType], frozenset[str]]] = {}  # by the id of the code
+
+
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names, of globals and attributes, in a code object and in those of the functions that are defined in it."""
+    known = _names.get(id(code))
+    if known is not None and known[0]() is code:
+        return known[1]
+    parts = list(codes(code))
+    found = frozenset([name for part in parts for name in part.co_names])
+    if found & _REACHING:
+        found |= {text for part in parts for text in part.co_consts if isinstance(text, str) and text.isidentifier()}
+    _names[id(code)] = weakref.ref(code, functools.partial(_drop_names, id(code))), found
+    return found
+
+
+def _drop_names(number: int, _: Any) -> None:
+    _names.pop(number, None)
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

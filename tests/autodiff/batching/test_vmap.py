@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
     "lengths": (lambda x: np.flatnonzero(x > 0.3), "np.where"),
     "drawn": (lambda x: x * np.random.normal(), "randomness"),  # noqa: NPY002
     "drawn by Python": (lambda x: x * random.random(), "randomness"),
-    "add.at": (lambda x: np.add.at(np.zeros(4), ranks(x), x), "np.add.at at an index is not supported"),
+    "add.at": (lambda x: np.add.at(np.zeros(4), x > 0, x), "np.where"),
     "places": (lambda x: np.where(x > 0)[0], "another shape for each"),
     "index of a plain array": (lambda x: HELD[0][np.argsort(x)], "cg.take"),
     "written into a shared array": (lambda x: cg.constant(W).__setitem__(0, x[0]), "np.zeros_like"),

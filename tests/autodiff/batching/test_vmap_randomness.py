@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import statistics
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from random import gauss
@@ -11,17 +15,38 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing_objects import (
+    CLASSES,
+    DERIVED,
+    DICTIONARY,
+    FUNCTIONS,
+    GENERATOR,
+    GRADIENT,
+    NAMED,
+    OBJECT,
+    OLD,
+    PACKAGE,
+    QUEUE,
+    SLOTS,
+    YIELDING,
+    Derived,
+    Described,
+    Drawing,
+    by_attribute,
+    cached,
+)
 from numpy.random import normal, randn
-from scipy import stats
+from scipy import sparse, stats
+from scipy.sparse.linalg import onenormest
 
 import autodiff as ad
 
 XS = np.arange(5.0)
-GENERATOR = np.random.default_rng(3)
-OLD = np.random.RandomState(3)
 PYTHONS = random.Random(3)
 PARTIAL, SYSTEM = partial(normal, 0.0, 1.0), random.SystemRandom()
 HOLDER = SimpleNamespace(rng=np.random.default_rng(3))
+BITS, SEEDS = np.random.PCG64(3), np.random.SeedSequence(3)
+
 
 DRAWS: dict[str, Callable[[], Any]] = {
     "normal": lambda: np.random.normal(),  # noqa: NPY002
@@ -39,6 +64,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "Python": lambda: random.gauss(0.0, 1.0),
     "Python's by name": lambda: gauss(0.0, 1.0),
     "Python's uniform": lambda: random.uniform(0.0, 1.0),
+    "items of a list": lambda: random.sample(range(1000), 3)[1],
     "SciPy with a generator": lambda: stats.norm.rvs(size=2, random_state=GENERATOR),
 }
 
@@ -89,6 +115,47 @@ UNSEEN: dict[str, Callable[[], Any]] = {
     "a method of Python's": lambda *, draw=PYTHONS.random: draw(),
     "a partial": lambda: PARTIAL(),
     "what the system draws": lambda: SYSTEM.random(),
+    "without a seed": lambda: np.random.RandomState().normal(),
+    "bits without a seed": lambda: np.random.Generator(np.random.PCG64()).normal(),
+    "bits": lambda: np.random.Generator(BITS).normal(),
+    "bits of a generator": lambda: GENERATOR.bit_generator.random_raw() % 1000,
+    "seeds": lambda: np.random.default_rng(SEEDS.spawn(1)[0]).normal(),
+    "of a class": lambda: Drawing.normal(),
+    "of an object": lambda: OBJECT.normal(),
+    "static": lambda: Drawing.static(),
+    "a partial of a class": lambda: Drawing.partly(),
+    "Python's of a class": lambda: Drawing.python(0.0, 1.0),
+    "a generator of a class": lambda: Drawing.rng.normal(),
+    "a generator of an object": lambda: Drawing().rng.normal(),
+    "an older one of a class": lambda: Drawing.old.normal(),
+    "of a base class": lambda: Derived.static(),
+    "of an object's base class": lambda: DERIVED.rng.normal(),
+    "of a class of classes": lambda: Drawing.drawn_by_class(),
+    "of a class in a class": lambda: Drawing.Within.normal(),
+    "of a class in a list": lambda: CLASSES[0].static(),
+    "of a class in a dictionary": lambda: DICTIONARY["class"].static(),
+    "of a class in a variable around": (lambda held: lambda: held.static())(Drawing),
+    "of a class as a default": lambda held=Drawing: held.static(),
+    "of a class in an attribute": lambda: SimpleNamespace(held=Drawing).held.static(),
+    "by a method": lambda: OBJECT.method(),
+    "by a method of a class": lambda: Drawing.of_class(),
+    "by a property": lambda: OBJECT.attribute,
+    "by a call of an object": lambda: OBJECT(),
+    "by an operator": lambda: 0.0 + OBJECT,
+    "by a descriptor": lambda: Described().drawn,
+    "by a method from a global generator": lambda: OBJECT.global_generator(),
+    "a slot": lambda: SLOTS.rng.normal(),
+    "an attribute of a function": lambda: by_attribute(),
+    "by a function in a list": lambda: FUNCTIONS[0](),
+    "by a generator": lambda: next(YIELDING),
+    "by a remembering function": lambda: cached(1),
+    "by a gradient": lambda: GRADIENT(1.0),
+    "by np.vectorize": lambda: np.vectorize(lambda k: OLD.normal() + k)(0.0),
+    "a field": lambda: NAMED.rng.normal(),
+    "a queue": lambda: QUEUE[0].normal(),
+    "a module in a module": lambda: PACKAGE.inner.old.normal(),
+    "of a class in a module": lambda: PACKAGE.Drawing.static(),
+    "the shared one in a variable": lambda: (lambda held: held.normal())(np.random.mtrand._rand),  # type: ignore[attr-defined]
 }
 
 
@@ -99,6 +166,61 @@ def test_what_is_seen_too_late_raises(name: str) -> None:
             spread(UNSEEN[name], randomness)
     shared = spread(UNSEEN[name], "same")
     assert np.all(shared == shared[0])
+
+
+def test_what_bound_objects_draw_is_seen() -> None:
+    """Also where all names in the code are known not to draw."""
+    for f in (OBJECT.mean_added, partial(lambda held, x: x + held.mean(), Drawing)):
+        with pytest.raises(TypeError, match="argument of its own"):
+            ad.vmap(f)(XS)
+
+
+@pytest.mark.parametrize("code", ["eval('np.random.normal()')", "getattr(np, 'random').normal()", "globals()['OLD'].normal()"])
+def test_what_no_name_tells_is_seen(code: str) -> None:
+    space: dict[str, Any] = {"np": np, "OLD": OLD}
+    exec(f"def f(x): return x + {code}", space)
+    with pytest.raises(TypeError, match="random"):
+        ad.vmap(space["f"])(XS)
+
+
+def test_a_draw_of_a_library_is_seen() -> None:
+    """But for SciPy's own, to estimate something."""
+    with pytest.raises(TypeError, match="randomness"):
+        spread(lambda: statistics.NormalDist().samples(1)[0], "error")
+    matrix = sparse.eye(50, format="csr")
+    for randomness in ("error", "different"):
+        np.testing.assert_allclose(spread(lambda: onenormest(matrix), randomness), np.ones((5, 1)))
+
+
+def test_a_draw_that_is_asked_for_hides_none() -> None:
+    for f in (lambda: FUNCTIONS[0]() + np.random.normal(), lambda: np.random.normal() + FUNCTIONS[0]()):  # noqa: NPY002
+        with pytest.raises(TypeError, match="argument of its own"):
+            spread(f, "different")
+
+
+def test_a_normal_number_that_was_left_over_is_a_draw() -> None:
+    """As NumPy draws two at once, the generator's bits then stay as they are."""
+    np.random.seed(0)  # noqa: NPY002
+    for _ in range(5):
+        np.random.normal()  # noqa: NPY002
+        with pytest.raises(TypeError, match="argument of its own"):
+            spread(lambda: Drawing.normal(), "error")
+        np.testing.assert_array_equal(spread(lambda: np.zeros(1)[0], "error"), np.zeros((5, 1)))
+
+
+def test_draws_of_other_threads_are_not_the_function_s() -> None:
+    code = """
+        import threading, numpy as np, autodiff as ad
+        def other():
+            np.random.normal()
+        def f(x):
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            return x + np.zeros(2)
+        assert ad.vmap(f)(np.zeros(3)).shape == (3, 2)
+    """
+    subprocess.run([sys.executable, "-c", inspect.cleandoc(code)], check=True)
 
 
 LATER: Any = np.sin
@@ -167,10 +289,21 @@ def test_draws_follow_parameters_that_differ() -> None:
 
 
 def test_orders_are_refused() -> None:
-    orders = [lambda: GENERATOR.shuffle(np.arange(3)), lambda: random.shuffle([1, 2]), lambda: np.random.seed(0)]  # noqa: NPY002
+    orders: list[Callable[[], Any]] = [
+        lambda: GENERATOR.shuffle(np.arange(3)),
+        lambda: random.shuffle([1, 2]),
+        lambda: np.random.seed(0),  # noqa: NPY002
+    ]
     for order in orders:
         with pytest.raises(TypeError, match=r"permutation|seed outside"):
             ad.vmap(lambda x, order=order: (order(), x)[1], randomness="different")(XS)
+
+
+def test_generators_of_a_generator_are_no_numbers() -> None:
+    with pytest.raises(TypeError, match="randomness"):
+        spread(lambda: GENERATOR.spawn(1)[0].normal(), "error")
+    with pytest.raises(TypeError, match="draws no numbers"):
+        spread(lambda: GENERATOR.spawn(1)[0].normal(), "different")
 
 
 def test_names_mean_what_they_meant() -> None:

@@ -1,0 +1,116 @@
+"""Errors that come through `vmap`: its own name the user's line, and the user's own stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+
+XS = np.arange(3.0)
+
+
+class CodedError(ValueError):
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(code, said)
+        self.code = code
+
+
+class TaggedError(TypeError):
+    def __str__(self) -> str:
+        return "seen in vmap"
+
+
+ERRORS = [
+    CodedError(3, "vmap failed"),
+    ValueError("vmap", 1, ["any"]),
+    TypeError("my own vmap is unhappy"),
+    ValueError({"where": "vmap"}),
+    TaggedError(7),
+    TypeError(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_errors_of_users_stay(error: Exception) -> None:
+    before = error.args
+
+    def f(x: Any) -> Any:
+        raise error
+
+    for mapped in (ad.vmap(f), ad.vmap(ad.grad(f)), ad.vmap(lambda x: ad.vmap(f)(np.ones(2) * x))):
+        with pytest.raises(type(error)) as raised:
+            mapped(XS)
+        assert raised.value is error
+        assert error.args is before
+
+
+def test_own_errors_name_the_line_once() -> None:
+    def f(x: Any) -> Any:
+        return x if x > 0 else -x
+
+    for mapped in (ad.vmap(f), ad.vmap(lambda x: ad.vmap(f)(np.ones(2) * x)), ad.vmap(ad.grad(f))):
+        with pytest.raises(TypeError, match="vmap: bool") as raised:
+            mapped(XS)
+        assert str(raised.value).count('test_vmap_errors.py", line') == 1
+
+
+def test_an_own_error_that_a_user_tells_of_stays() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x if x > 0 else -x
+        except TypeError as error:
+            raise CodedError(5, f"the model failed: {error}") from error
+
+    with pytest.raises(CodedError) as raised:
+        ad.vmap(f)(XS)
+    assert raised.value.args[0] == raised.value.code == 5
+
+
+def test_values_that_are_kept_for_later_raise() -> None:
+    """Rather than be of no example, or of those of another vmap."""
+    kept: list[Any] = []
+    np.testing.assert_array_equal(ad.vmap(lambda x: (kept.append(x), 2 * x)[1])(np.ones((3, 2))), np.full((3, 2), 2.0))
+    uses: list[Any] = [
+        lambda: kept[0] + 1,
+        lambda: np.sum(kept[0]),
+        lambda: kept[0].__setitem__(0, 1.0),
+        lambda: np.add.at(kept[0], 0, 1.0),
+        lambda: ad.grad(lambda y: np.sum(y * kept[0]))(np.ones(2)),
+        lambda: ad.vmap(lambda y: y + kept[0])(np.ones((3, 2))),
+    ]
+    for use in uses:
+        with pytest.raises(TypeError, match="has returned"):
+            use()
+
+    def outer(x: Any) -> Any:
+        inner: list[Any] = []
+        ad.vmap(lambda y: (inner.append(x * y), y)[1])(np.ones(4))
+        return x + 0 * inner[0]
+
+    with pytest.raises(TypeError, match="has returned"):
+        ad.vmap(outer)(XS)
+
+
+def test_a_number_that_differs_is_no_key() -> None:
+    """Python would look for one number, and go by finding none."""
+    lookups: list[Any] = [
+        lambda x: {0: 1.0, 1: 2.0}.get(np.argmax(x), 5.0) * x,
+        lambda x: x if np.argmax(x) in {0, 1} else -x,
+        lambda x: {x[0]: x}[x[0]],
+    ]
+    for f in lookups:
+        with pytest.raises(TypeError, match=r"hash\(\)"):
+            ad.vmap(f)(np.ones((3, 2)))
+
+
+def test_none_is_compared() -> None:
+    np.testing.assert_array_equal(ad.vmap(lambda x: x == None)(XS), [False] * 3)  # noqa: E711
+    np.testing.assert_array_equal(ad.vmap(lambda x: x != None)(XS), [True] * 3)  # noqa: E711
+
+
+def test_repetitions_that_differ_are_refused() -> None:
+    with pytest.raises(TypeError, match="another shape for each"):
+        ad.vmap(lambda x: np.tile(x, np.argmax(x) + 1))(np.array([[1.0, 0.0], [0.0, 1.0]]))
