@@ -32,6 +32,7 @@ from .arrays import (
     variable,
     zeros,
 )
+from .compiled import jit
 from .debugging import NonFiniteError, debug
 from .drawing import GraphPicture, visualize_at
 from .executor import Executor, GuardError, cut, simplified
@@ -63,13 +64,12 @@ from .serialization import graphs as graphs  # importing it lets nodes be pickle
 
 __all__ = [
     "ConstantNode", "DiffersError", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError",
-    "OperationalNode",
-    "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-    "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "cut", "debug", "default_dtype", "emath",
-    "empty", "expand", "fft", "full", "interception", "kaiser", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool",
-    "no_graph", "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines", "relu", "require", "reset", "scope",
-    "sigmoid", "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
-    "topological_order", "variable", "visualize_at", "zeros",
+    "OperationalNode", "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
+    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "cut", "debug",
+    "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit", "kaiser", "linalg", "log_softmax",
+    "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines",
+    "relu", "require", "reset", "scope", "sigmoid", "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy",
+    "softplus", "stop_gradient", "strict", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # For each room, the rooms of its package that it may import, directly or not: those before it.
 COMPGRAPH = ["operations", "graph", "guards", "drawing", "inplace", "arrays", "serialization", "protocols"]
-COMPGRAPH += ["executor", "nn", "interception", "scipy"]
+COMPGRAPH += ["executor", "nn", "interception", "scipy", "compiled"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
 LAST_OF_AUTODIFF = ["checks", "optimizers", "visualize", "distributed"]

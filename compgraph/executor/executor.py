@@ -23,7 +23,7 @@ from ..graph import (
 from ..graph.context import apart, guarded, watched
 from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
 from ..serialization import SentGuards
-from .passes import compiled
+from .passes import compiled, fastest_backend
 from .retrace import replay
 from .schedule import Program, Schedule, needed, origin_of, origins_of
 
@@ -44,6 +44,9 @@ class Executor:
     fuse : bool
         Whether operations element by element on large arrays are done together, block by block, so that a block stays in the
         cache. Faster; the last bits may differ.
+    jit : bool
+        Whether programs are compiled to machine code, where that is possible (see `compgraph.jit`), instead of being functions
+        of NumPy calls.
     strict : bool
         Whether numbers that left the graph while it was recorded (`escapes`) raise a GuardError instead of giving a warning.
 
@@ -86,7 +89,7 @@ class Executor:
     [array([5.]), np.float64(1.0)]
     """
 
-    def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, strict: bool = False) -> None:
+    def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, jit: bool = False, strict: bool = False) -> None:
         self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
         self.nodes: list[Any] = [nodes] if self._single else list(nodes)
         if not self.nodes:
@@ -98,7 +101,8 @@ class Executor:
             require_single("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
-        self._options, self._backend = {"simplify": simplify, "fuse": fuse}, "numpy"
+        self._options = {"simplify": simplify, "fuse": fuse}
+        self._backend = fastest_backend() if jit else "numpy"
         self.escapes = self._prepare()
         tell_escaped(self.escapes, strict)
 

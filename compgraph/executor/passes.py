@@ -6,7 +6,11 @@ only where that is chosen, else always. A backend is entered in `BACKENDS`.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from .buffer_allocation import allocate
 from .checks import check
@@ -22,11 +26,33 @@ PASSES: dict[str, Callable[[Schedule], Schedule]] = {
     "allocate": allocate,  # last: how long a result is needed hangs on the final order of units
 }
 BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend()}
+# Backends that are imported when they are first asked for: where their class stands.
+LAZY = {"llvm": ("compgraph.compiled.llvm.backend", "LLVMBackend")}
 
 
-def compiled(schedule: Schedule, options: Mapping[str, bool], backend: str) -> Program:
+def backend_named(name: str) -> Backend:
+    """The backend of a name; a KeyError if there is none, an ImportError if what it needs is not installed."""
+    if name not in BACKENDS and name in LAZY:
+        module, kind = LAZY[name]
+        BACKENDS.setdefault(name, getattr(importlib.import_module(module), kind)())
+    return BACKENDS[name]
+
+
+@functools.cache
+def fastest_backend() -> str:
+    """The name of the backend that makes machine code, where that is there and says that it works; else ``"numpy"``."""
+    try:
+        works = getattr(backend_named("llvm"), "works", None)
+    except (ImportError, KeyError):
+        return "numpy"
+    return "llvm" if works is not None and works() else "numpy"
+
+
+def compiled(schedule: Schedule, options: Mapping[str, Any], backend: str) -> Program:
     """The program that a backend makes of a schedule, after the passes; `options` says by name which of them are left out."""
+    chosen = backend_named(backend)
+    left_out = getattr(chosen, "left_out", ())
     for name, run in PASSES.items():
-        if options.get(name, True):
+        if options.get(name, True) and name not in left_out:
             schedule = run(schedule)
-    return BACKENDS[backend].compile(schedule)
+    return chosen.compile(replace(schedule, options=options))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
@@ -33,6 +33,8 @@ class Schedule:
     checks : dict
         For a node or joint, what its result must be like for the rest of the schedule to hold: functions of the result and
         of what is expected, which raise an OtherProgramError, each with what it expects.
+    options : mapping
+        What the user chose, by name; for backends, and each knows some of them.
     """
 
     units: list[list[Any]]
@@ -41,6 +43,7 @@ class Schedule:
     buffers: dict[Any, Any] = field(default_factory=dict)
     frees: dict[int, list[Any]] = field(default_factory=dict)
     checks: dict[Any, list[tuple[Callable[[Any, Any], None], Any]]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outputs: Sequence[Any], guards: Iterable[Any], inputs: Sequence[Any]) -> Schedule:
@@ -74,7 +77,7 @@ class Program(Protocol):
 
 
 class Backend(Protocol):
-    """Makes a program of a schedule."""
+    """Makes a program of a schedule. One that has no use for some passes names them in an attribute ``left_out``."""
 
     def compile(self, schedule: Schedule) -> Program:
         """A program for values of the shapes, dtypes and layouts that the inputs have."""

@@ -112,17 +112,24 @@ _pool = _Pool()
 _KEPT = 4096  # shapes, for each dtype, of which bodies are remembered
 Bodies = dict[Any, dict[tuple[int, ...], Any]]
 BODIES: Bodies = {}  # by dtype and shape; looked up for every operation, so made once
+# The same where arrays of integers and booleans are hollow too; and the bodies of these, apart: their nodes are of another kind.
+BODIES_BESIDE_INTEGERS: Bodies = {}
+_OF_INTEGERS: Bodies = {}
 
 
 def hollow_body(value: Any) -> Any:
-    """The body of a hollow node with this value; the value itself for integers and booleans, which have no derivative to lose."""
+    """The body of a hollow node with this value; for integers, which have no derivative to lose, mostly the value itself."""
+    known = bodies()
+    known = BODIES if known is None else known
     if value.dtype.kind not in "fc":
-        return value
+        if known is not BODIES_BESIDE_INTEGERS or value.dtype.kind not in "biu":
+            return value
+        known = _OF_INTEGERS
     try:
-        return BODIES[value.dtype][value.shape]
+        return known[value.dtype][value.shape]
     except KeyError:
         pass
-    by_shape = BODIES.setdefault(value.dtype, {})
+    by_shape = known.setdefault(value.dtype, {})
     if len(by_shape) >= _KEPT:
         by_shape.clear()
     made = by_shape[value.shape] = refusing_body(value.shape, value.dtype)
@@ -139,10 +146,10 @@ def refusing_body(shape: tuple[int, ...], dtype: Any) -> Any:
     return _pool.body(shape, dtype)
 
 
-OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32, np.float16)}
 # The bodies for new nodes; None where these are solid, that is, share the memory of their values.
 _bodies: ContextVar[Bodies | None] = layered("bodies", None, is_read=True)
 bodies = _bodies.get
+OF_SCALARS: dict[Any, Any] = {kind: hollow_body(np.zeros((), kind)) for kind in (np.float64, np.float32, np.float16)}
 
 
 def body_of(value: Any) -> Any:
@@ -152,13 +159,19 @@ def body_of(value: Any) -> Any:
 
 
 class Hollowing(Setting):
-    """A context in which new nodes are hollow; `autodiff.grad` and kin call the user's function in one. Entered once."""
+    """A context in which new nodes are hollow; `autodiff.grad` and kin call the user's function in one. Entered once.
+
+    Parameters
+    ----------
+    integers : bool
+        Whether arrays of integers and booleans are hollow too, by which plain arrays might be indexed (``table[i]``).
+    """
 
     __slots__ = ("_log",)
 
-    def __init__(self) -> None:
+    def __init__(self, integers: bool = False) -> None:
         self._log = Log()
-        super().__init__({_bodies: BODIES, MINE: self._log})
+        super().__init__({_bodies: BODIES_BESIDE_INTEGERS if integers else BODIES, MINE: self._log})
 
     def __enter__(self) -> None:
         LOGS.add(weakref.ref(self._log, LOGS.discard))

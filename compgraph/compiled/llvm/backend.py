@@ -1,0 +1,263 @@
+"""The back end of the executor that makes machine code: a program of nests, and of calls of NumPy's where it must be."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import operations
+from ...executor import NumPyBackend, Schedule
+from ...graph import Joint, Node, Write, window
+from ...guards import Guard, GuardError, OtherProgramError
+from .code import DOUBLE, INT, POINTER, Module, Value
+from .emit import emit_nest
+from .group import Nest, Unit, grouped
+from .lower import Lowered
+from .machine import Loaded, NoCompilerError, object_code, processor
+from .plan import LINE, Plan, used
+from .products import emit_product
+from .steps import Buffer, Call, Place, Product
+
+DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
+FLAGS = 13  # of the processor: invalid, division by zero, overflow (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW of C's fenv.h)
+ARGUMENTS = 500  # of one function: ctypes hands over 1024 at most
+PART = 3000  # steps of one function
+
+
+class LLVMBackend:
+    """Makes machine code; a `Backend` of the executor's. Of the options it knows ``exact`` and ``cache``; see `compgraph.jit`."""
+
+    left_out = frozenset({"fuse", "allocate"})  # nests are fused, and their buffers planned, otherwise
+
+    @staticmethod
+    def works() -> bool:
+        """Whether there is a compiler for this machine; if not, a warning says why, once."""
+        try:
+            processor()
+        except NoCompilerError as error:
+            warnings.warn(f"compgraph.jit runs functions as NumPy: {error}", RuntimeWarning, stacklevel=2)
+            return False
+        return True
+
+    def compile(self, schedule: Schedule) -> Any:
+        """A program for values of the shapes, dtypes and layouts that the inputs have.
+
+        Raises
+        ------
+        NoCompilerError
+            If there is no compiler for this machine.
+        """
+        processor()
+        try:
+            return Program(schedule)
+        except NotImplementedError as error:
+            program = NumPyBackend().compile(schedule)
+            program.report = [f"all of it is made of calls: {error}"]  # type: ignore[attr-defined]
+            return program
+
+
+class Program:
+    """Machine code, and calls of NumPy's between its parts; a `Program` of the executor's.
+
+    Attributes
+    ----------
+    source : str
+        The steps, for people to read.
+    llvm : str
+        What is compiled.
+    report : list of str
+        What is left to NumPy, and why.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._plain: Any = None
+        lowered = Lowered(schedule, is_exact=bool(schedule.options.get("exact", False)))
+        self._results = lowered.results()
+        units = grouped(lowered.steps)
+        self._plan = Plan(units, [place for place, _ in self._results if place is not None])
+        self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
+        self.report = sorted({f"{_named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
+        self.source = "\n".join(map(_described, units))
+        self._steps = self._cut(units)
+        self._works: list[Any] = []
+
+    # ------------------------------------------------------------------------------------------ made
+
+    def _cut(self, units: list[Unit]) -> list[Any]:
+        """Functions of machine code, each of several nests, and calls, in order."""
+        parts: list[Any] = []
+        size = 0
+        for unit in units:
+            if isinstance(unit, Call):
+                parts.append(unit)
+                continue
+            if not parts or isinstance(parts[-1], Call) or size > PART:
+                parts.append([])
+                size = 0
+            parts[-1].append(unit)
+            size += len(unit.steps) if isinstance(unit, Nest) else 1
+        module, made = Module(), []
+        for number, part in enumerate(parts):
+            made.append(part if isinstance(part, Call) else self._emitted(module, f"part{number}", part))
+        self.llvm = module.text
+        if any(not isinstance(part, Call) for part in parts):
+            self._loaded = Loaded(object_code(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
+        return [part if isinstance(part, Call) else self._callable(f"part{n}", part) for n, part in enumerate(made)]
+
+    def _emitted(self, module: Module, name: str, units: list[Nest | Product]) -> list[Any]:
+        """Write a function; returns what it is given: constant arrays, buffers of objects."""
+        buffers = dict.fromkeys(b for unit in units for b in used(unit) if b in self._plan.kept)
+        outside = [b for b in buffers if b not in self._plan.offsets]
+        if len(outside) > ARGUMENTS:
+            raise NotImplementedError(f"it has {len(outside)} arrays outside")
+        code = module.function(name, INT, [POINTER] * (1 + len(outside)))
+        bases: dict[Buffer, Value] = {}
+        for buffer, given in zip(outside, code.operands[1:], strict=True):
+            bases[buffer] = (
+                given
+                if isinstance(buffer.node, np.ndarray) and not isinstance(buffer.node, Node)
+                else code.load(code.at(given, DATA // 8, DOUBLE), POINTER, 8)
+            )
+        for buffer in buffers:
+            if buffer in self._plan.offsets:
+                bases[buffer] = code.at(code.operands[0], self._plan.offsets[buffer] // 8, DOUBLE)
+        mask = code.number(FLAGS, INT)
+        for function in ("feclearexcept", "fetestexcept"):
+            module.declare(function, INT, [INT])
+        code.call("feclearexcept", INT, mask)
+        for unit in units:
+            if isinstance(unit, Nest):
+                emit_nest(code, unit, bases.__getitem__, self._plan.kept, processor()[2])
+            else:
+                emit_product(code, unit, bases.__getitem__)
+        code.give(code.call("fetestexcept", INT, mask))
+        return outside
+
+    def _callable(self, name: str, outside: list[Buffer]) -> tuple[Any, list[Any]]:
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (1 + len(outside)))
+        constants = [
+            b.node.ctypes.data if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in outside
+        ]
+        return prototype(self._loaded.address(name)), constants
+
+    # ------------------------------------------------------------------------------------------ run
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of the outputs, from those of the inputs."""
+        try:
+            found, raised = self._run(values)
+        except (GuardError, OtherProgramError):  # perhaps for a last bit; NumPy has the last word
+            return self._as_numpy(values)
+        if raised and any(how != "ignore" for kind, how in np.geterr().items() if kind != "under"):
+            return self._as_numpy(values)  # with its warnings
+        return found
+
+    def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """The values of the outputs, and which exceptions of floating-point arithmetic were seen."""
+        try:
+            work = self._works.pop()
+        except IndexError:
+            work = np.empty(self._plan.size + LINE, np.uint8)
+            work = work[-work.ctypes.data % LINE :][: self._plan.size]
+        start = work.ctypes.data
+        values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
+        arrays: dict[Any, Any] = dict(zip(self._inputs, values, strict=True))
+        inputs = zip(self._schedule.inputs, values, strict=True)
+        called = {node: value for node, value in inputs if not node.memory}  # others are copied first
+        for place, _ in self._results:
+            if place is not None:
+                order = "C" if place.is_dense else "F"
+                arrays[place.buffer] = np.empty(place.shape, place.buffer.dtype, order)  # type: ignore[call-overload]
+        raised = 0
+        for step in self._steps:
+            if isinstance(step, Call):
+                self._call(step, arrays, called, work)
+            else:
+                function, outside = step
+                raised |= function(start, *[b if b.__class__ is int else id(arrays[b]) for b in outside])
+        self._works.append(work)
+        found = [np.array(called[item])[()] if place is None else arrays[place.buffer][()] for place, item in self._results]
+        return tuple(found), raised
+
+    def _as_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The results as NumPy computes them."""
+        if self._plain is None:
+            self._plain = NumPyBackend().compile(self._schedule)
+        found: tuple[Any, ...] = self._plain(values)
+        return found
+
+    def _call(self, step: Call, arrays: dict[Any, Any], called: dict[Any, Any], work: Any) -> None:
+        item = step.item
+
+        def value(operand: Any) -> Any:
+            if not isinstance(operand, (Node, Joint)):
+                return operand
+            if operand in called:
+                return called[operand]
+            found = self._array(step.places[operand], arrays, work)
+            return found if isinstance(operand.plain, np.ndarray) else found[()]
+
+        if isinstance(item, Write):
+            assert step.out is not None
+            self._array(step.out, arrays, work)[item.index] = value(item.args[0])
+            return
+        if not step.why and not isinstance(item, Guard):  # checks of what was compiled
+            result = value(item)
+        elif isinstance(item, Guard):
+            item.check(*map(value, item.args))
+            return
+        elif isinstance(item.function, operations.Output):
+            result = called[item.args[0]][item.function.index]
+        else:
+            result = item.function(*map(value, item.args), **item.options)
+        for require, expected in step.checks:
+            require(result, expected)
+        if not step.why:
+            return
+        called[item] = result = _apart(result, work)
+        if step.out is not None:
+            if np.shape(result) != step.out.shape or np.asarray(result).dtype != step.out.buffer.dtype:
+                raise OtherProgramError(f"{item.opname} gave {np.shape(result)}")
+            arrays[step.out.buffer] = np.asarray(result, order="C")
+
+    def _array(self, place: Place, arrays: dict[Any, Any], work: Any) -> Any:
+        """A place as an array of NumPy's."""
+        buffer = place.buffer
+        strides = tuple(s * buffer.dtype.itemsize for s in place.strides)
+        if buffer in self._plan.offsets:
+            start = self._plan.offsets[buffer] + place.offset * buffer.dtype.itemsize
+            return (
+                np.ndarray(place.shape, buffer.dtype, work, start, strides)
+                if 0 not in place.shape
+                else np.empty(place.shape, buffer.dtype)
+            )
+        whole = arrays.get(buffer, buffer.node)
+        return window(whole, place.shape, buffer.dtype, place.offset * buffer.dtype.itemsize, strides)
+
+
+def _apart(result: Any, work: Any) -> Any:
+    """A result of NumPy's that lies nowhere in the work space, where something else will soon be."""
+    if isinstance(result, np.ndarray):
+        return result.copy() if np.may_share_memory(result, work) else result
+    if isinstance(result, (tuple, list)):
+        return [_apart(part, work) for part in result]
+    return result
+
+
+def _named(item: Any) -> str:
+    line = getattr(item, "line", None)
+    name = getattr(item, "opname", None) or type(item).__name__
+    return name if line is None else f"{name} ({line})"
+
+
+def _described(unit: Unit) -> str:
+    if isinstance(unit, Call):
+        return f"call {_named(unit.item)}"
+    if isinstance(unit, Product):
+        return f"product {unit.a.shape} @ {unit.b.shape}"
+    return f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)

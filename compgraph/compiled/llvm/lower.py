@@ -1,0 +1,335 @@
+"""From a schedule to steps: which items become code, and where each value lies (a pass).
+
+Views are places in the buffer of what they view, so nothing is copied for them. What is not known here is left to NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import operations
+from ...executor import Schedule, require_shape
+from ...graph import Joint, Node, Write, place_in, value_at
+from ...guards import Guard
+from . import elementwise
+from .placing import Placing
+from .steps import Buffer, Call, Place, Product, Reduce, c_strides, dense
+from .views import VIEWS, part_of, view_of
+
+_NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
+_NAMES.update({np.where: "where", operations.power: "power"})
+_NAMES.update({f: name for name in ("sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
+_REDUCTIONS = {
+    np.sum: "add", np.add.reduce: "add", np.prod: "multiply", np.multiply.reduce: "multiply", np.max: "maximum", np.mean: "mean",
+    np.maximum.reduce: "maximum", np.min: "minimum", np.minimum.reduce: "minimum", np.amax: "maximum", np.amin: "minimum",
+}  # fmt: skip
+_SAME = {"conjugate": "copy", "fabs": "absolute"}  # of real numbers
+_OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
+
+
+def _laid_as(dtype: Any, array: Any) -> Place:
+    """An array of its own that lies as another: in Fortran's order if that does, else in C order."""
+    shape = np.shape(array)
+    place = dense(dtype, shape)
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous or not array.flags.f_contiguous:
+        return place
+    return Place(place.buffer, 0, shape, c_strides(shape[::-1])[::-1])
+
+
+def _name_of(item: Any) -> str:
+    return str(getattr(item, "opname", "") or getattr(item.function, "__name__", "a function"))
+
+
+class Lowered(Placing):
+    """The steps of a schedule.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What is to be computed.
+    is_exact : bool
+        Whether only operations are compiled that have NumPy's bits.
+    """
+
+    def __init__(self, schedule: Schedule, is_exact: bool = False) -> None:
+        super().__init__(schedule.inputs)
+        self._schedule, self._is_exact = schedule, is_exact
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
+        for item in schedule.items:
+            self._lower(item)
+
+    def results(self) -> list[tuple[Place | None, Any]]:
+        """For each output the place of its own where it will lie, or None if a call gives it; and the node."""
+        found: list[tuple[Place | None, Any]] = []
+        taken: set[Buffer] = set()
+        for node in self._schedule.outputs:
+            place = self.places.get(node)
+            if place is not None and not elementwise.is_known(place.buffer.dtype):
+                raise NotImplementedError(f"a result is {place.buffer.dtype}, and was not computed")
+            if place is not None:
+                whole = _laid_as(place.buffer.dtype, node.plain)
+                is_own = place.strides == whole.strides and place.buffer.size == whole.buffer.size and not self.is_mutable(place)
+                if not is_own or place.offset or place.buffer.is_given or place.buffer.is_called or place.buffer in taken:
+                    self.map("copy", (place,), whole)
+                    place = whole
+                taken.add(place.buffer)
+            found.append((place, node))
+        return found
+
+    # ------------------------------------------------------------------------------------------ one item
+
+    def _lower(self, item: Any) -> None:
+        if isinstance(item, Write):
+            self._write(item)
+        elif isinstance(item, (Guard, Joint)):
+            self._call(item, "" if isinstance(item, Guard) else "it has several results")
+        elif item in self._given:
+            self._leaf(item, item.plain)
+        elif not item.args:
+            self._leaf(item, value_at(item, item.tick) if item.memory else item.plain)
+        else:
+            why = self._compile(item)
+            if why:
+                self._call(item, why)
+            self._check(item)
+
+    def _leaf(self, item: Any, value: Any) -> None:
+        if item.memory and not elementwise.is_known(np.asarray(value).dtype):
+            raise NotImplementedError(f"an array of {np.asarray(value).dtype} is written into")
+        place = self.outside(np.asarray(item.plain if item in self._given else value), item)
+        if item in self._given:
+            self.given[item] = place
+        if item.memory:  # it will be written into
+            own = self.places[item] = dense(place.buffer.dtype, place.shape, item)
+            self.map("copy", (place,), own)
+        else:
+            self.places[item] = place
+
+    def _compile(self, item: Any) -> str:
+        """Append the steps of an item; or say why it has none."""
+        plain, function = item.plain, item.function
+        if isinstance(function, operations.Output):
+            return "it is one of several results"
+        if not elementwise.is_known(np.asarray(plain).dtype):
+            return f"its numbers are {plain.dtype}"
+        if function in VIEWS or function is operations.getitem:
+            return self._view(item)
+        if function in (np.matmul, np.dot, operations.stacked_matmul):
+            return self._product(item, [self.place(a) for a in item.args])
+        if function in _NAMES or function is operations.astype:
+            return self._elementwise(item, [self.operand(a) for a in item.args])
+        if function in _REDUCTIONS:
+            return self._reduction(item, self.place(item.args[0]))
+        if function in (operations.copy, np.copy, operations.input_of, operations.copy_as_laid, operations.flatten):
+            return self._copy(item, self.place(item.args[0]))
+        if function in (np.zeros_like, np.ones_like):
+            self.places[item] = place = dense(plain.dtype, plain.shape, item)
+            self.map("copy", (function is np.ones_like,), place)
+            return ""
+        if getattr(function, "__name__", "") == "scatter":
+            return self._scatter(item)
+        return "NumPy's own code is called"
+
+    # ------------------------------------------------------------------------------------------ kinds of items
+
+    def _view(self, item: Any) -> str:
+        if isinstance(item.args[0], Node) and (source := self.places.get(item.args[0])) is not None:
+            found = view_of(item, source)
+            is_known = elementwise.is_known(source.buffer.dtype)
+            if found is not None and is_known and found.shape == np.shape(item.plain):
+                if self.is_shared(item) or not self.is_mutable(source):
+                    self.places[item] = found
+                else:
+                    self.places[item] = own = dense(found.buffer.dtype, found.shape, item)
+                    self.map("copy", (found,), own)
+                return ""
+        return "it is a view, or an index, that only NumPy makes"
+
+    def _copy(self, item: Any, source: Any) -> str:
+        if not isinstance(source, Place):
+            return "what is copied is not known to the compiler"
+        own = dense(source.buffer.dtype, np.shape(item.plain), item)
+        if source.shape != own.shape:  # flatten
+            if not source.is_dense or item.options.get("order", "C") != "C":
+                return "NumPy's own code is called"
+            source = Place(source.buffer, source.offset, own.shape, own.strides)
+        self.places[item] = own
+        self.map("copy", (source,), own)
+        return ""
+
+    def _elementwise(self, item: Any, operands: list[Any]) -> str:
+        function, dtype = item.function, np.asarray(item.plain).dtype
+        name = "copy" if function is operations.astype else _SAME.get(_NAMES[function], _NAMES[function])
+        operands = operands[:1] if function is operations.astype else operands
+        if any(o is None for o in operands) or (item.options and function is not operations.astype):
+            return "an operand or an option is not known to the compiler"
+        if function is operations.astype and not set(item.options) <= {"dtype", "order", "casting", "copy"}:
+            return "an option is not known to the compiler"
+        computed = self._computed_in(name, operands, dtype)
+        if (
+            name == "power"
+            and not isinstance(operands[1], Place)
+            and float(operands[1]) in _OF_A_CONSTANT
+            and computed.kind == "f"
+        ):
+            name, operands = _OF_A_CONSTANT[float(operands[1])], operands[:1]
+        given = [o.buffer.dtype for o in operands if isinstance(o, Place)]
+        given = list(given[name == "where" :])
+        if not elementwise.is_known(computed) or not elementwise.can_compute(name, computed):
+            return f"{name} of {computed} is not compiled"
+        if not all(elementwise.can_convert(d, computed) for d in given) or not elementwise.can_convert(computed, dtype):
+            return "floating numbers become integers"
+        if self._is_exact and name not in elementwise.EXACT:
+            return "exact=True asks for NumPy's bits"
+        self.places[item] = out = dense(dtype, np.shape(item.plain), item)
+        self.map(name, operands, out, computed)
+        return ""
+
+    @staticmethod
+    def _computed_in(name: str, operands: Sequence[Any], dtype: Any) -> Any:
+        """The dtype to which NumPy converts the operands of an operation."""
+        kinds = [o.buffer.dtype if isinstance(o, Place) else o for o in operands]
+        kinds = [k.dtype if isinstance(k, np.generic) else k for k in kinds]
+        if name == "copy":
+            return kinds[0] if isinstance(kinds[0], np.dtype) else np.result_type(kinds[0])
+        if name == "where":
+            return dtype
+        if dtype.kind == "b":
+            found = np.result_type(*kinds)
+            return np.dtype(bool) if name.startswith("logical_") and found.kind != "f" else found
+        return dtype
+
+    def _reduction(self, item: Any, operand: Any) -> str:
+        plain, options = np.asarray(item.plain), item.options
+        if not isinstance(operand, Place) or not {"axis", "keepdims"}.issuperset(options):
+            return "an operand or an option is not known to the compiler"
+        if plain.dtype.kind != "f" or operand.buffer.dtype != plain.dtype or len(item.args) > 1:
+            return f"reductions of {operand.buffer.dtype} are not compiled"
+        if 0 in operand.shape or not operand.shape:
+            return "there is nothing to reduce"
+        if self._is_exact and _REDUCTIONS[item.function] not in ("maximum", "minimum"):
+            return "exact=True asks for NumPy's bits"
+        count = len(operand.shape)
+        default = None if item.function in (np.sum, np.prod, np.max, np.min, np.mean, np.amax, np.amin) else 0
+        axis = options.get("axis", default)
+        axes = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        gone = frozenset(int(a) % count for a in axes)
+        kept = tuple(n for k, n in enumerate(operand.shape) if k not in gone)
+        whole = dense(plain.dtype, kept)
+        strides = iter(whole.strides)
+        spread = Place(whole.buffer, 0, operand.shape, tuple(0 if k in gone else next(strides) for k in range(count)))
+        whole.buffer.node = item
+        self.places[item] = Place(whole.buffer, 0, plain.shape, dense(plain.dtype, plain.shape).strides)
+        self.steps.append(Reduce(_REDUCTIONS[item.function], operand, gone, spread))
+        return ""
+
+    def _product(self, item: Any, operands: list[Any]) -> str:
+        """A product of matrices, or a stack of them."""
+        dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
+        if not all(isinstance(o, Place) and o.shape for o in operands) or item.options:
+            return "an operand or an option is not known to the compiler"
+        if dtype.kind != "f" or self._is_exact or (max(len(o.shape) for o in operands) > 2 and item.function is np.dot):
+            return f"{item.opname} of {dtype} is not compiled"
+        if not all(elementwise.can_convert(o.buffer.dtype, dtype) for o in operands):
+            return f"{item.opname} of {dtype} is not compiled"
+        a, b = (o if o.buffer.dtype == dtype else self.copied(o, dtype) for o in operands)
+        a = a if len(a.shape) > 1 else Place(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))
+        b = b if len(b.shape) > 1 else Place(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))
+        stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        self.places[item] = place = dense(dtype, shape, item)
+        full = (*stack, a.shape[-2], b.shape[-1])
+        out = Place(place.buffer, 0, full, c_strides(full))
+        if 0 in (*full, a.shape[-1]):
+            self.map("copy", (0.0,), place)
+            return ""
+        a, b = (self._laid_out(o) for o in (a, b))
+        self.steps.append(Product(a.broadcast((*stack, *a.shape[-2:])), b.broadcast((*stack, *b.shape[-2:])), out))
+        return ""
+
+    def _laid_out(self, place: Place) -> Place:
+        """A matrix, or a stack of them, whose rows or columns lie without gaps; a copy if it is not so itself."""
+        (m, n), (s, t) = place.shape[-2:], place.strides[-2:]
+        if ((t == 1 or n == 1) and (s >= n or m == 1)) or ((s == 1 or m == 1) and (t >= m or n == 1)):
+            return place
+        return self.copied(place, place.buffer.dtype)
+
+    def _scatter(self, item: Any) -> str:
+        """Zeros with pieces added at indices."""
+        pieces, start, args = [], 1, item.args
+        own = dense(item.plain.dtype, item.plain.shape, item)
+        for count in item.options["layout"]:
+            index = args[start + 1 : start + 1 + count]
+            target = part_of(own, index) if not any(isinstance(i, (Node, np.ndarray)) for i in index) else None
+            value = self.operand(args[start])
+            if target is None or value is None:
+                return "elements are chosen by arrays"
+            pieces.append((target, value))
+            start += 1 + count
+        self.places[item] = own
+        self.map("copy", (0.0,), own, is_write=True)
+        for target, value in pieces:
+            if 0 not in target.shape:
+                self.map("add", (target, value), target, is_write=True)
+        return ""
+
+    def _write(self, item: Write) -> None:
+        root = self._roots[id(item.memory)]
+        value, whole = self.operand(item.args[0]), self._written_place(item, root)
+        target = part_of(whole, item.index if isinstance(item.index, tuple) else (item.index,))
+        given = value.buffer.dtype if isinstance(value, Place) else np.asarray(value).dtype
+        if target is None or value is None or not elementwise.can_convert(given, whole.buffer.dtype):
+            places = {a: self.places[a] for a in item.args if isinstance(a, Node) and a in self.places}
+            self.steps.append(Call(item, places, whole, "it writes at an index of arrays"))
+        elif 0 not in target.shape:
+            if isinstance(value, Place):
+                extra = len(value.shape) - len(target.shape)
+                value = Place(value.buffer, value.offset, value.shape[max(extra, 0) :], value.strides[max(extra, 0) :])
+                if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
+                    value = self.copied(value, given)
+            self.map("copy", (value,), target, given if isinstance(value, Place) else whole.buffer.dtype, is_write=True)
+
+    def _written_place(self, item: Write, root: Any) -> Place:
+        """Where the part of an array lies of which a write names elements."""
+        whole = self.places[root]
+        if item.window is root.plain:
+            return whole
+        place, size = place_in(root.plain, item.window), whole.buffer.dtype.itemsize
+        if not root.plain.flags.c_contiguous or place["dtype"] != whole.buffer.dtype or place["offset"] % size:
+            raise NotImplementedError("it writes into an array that does not lie in C order")
+        strides = tuple(s // size for s in place["strides"])
+        return Place(whole.buffer, whole.offset + place["offset"] // size, place["shape"], strides)
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def _call(self, item: Any, why: str) -> None:
+        """Leave an item to NumPy."""
+        out = None
+        read = [a for a in item.args if isinstance(a, Node)]
+        may_share = isinstance(item, Joint) or (isinstance(item, Node) and self.is_shared(item))
+        if may_share and any(a in self.places and self.is_mutable(self.places[a]) for a in read):
+            raise NotImplementedError(f"{_name_of(item)} may be a view of an array that is written into")
+        if isinstance(item, Node):
+            if item.memory:
+                raise NotImplementedError(f"the result of {item.opname}, which is not compiled, is written into")
+            array = np.asarray(item.plain)
+            if elementwise.is_known(array.dtype):
+                out = self.places[item] = dense(array.dtype, array.shape, item)
+                out.buffer.is_called = True
+        places = {a: self.places[a] for a in read if a in self.places}
+        self.steps.append(Call(item, places, out, why))
+
+    def _check(self, item: Any) -> None:
+        """Enter what has to be checked of a result; of one whose shape cannot be another nothing has."""
+        checks = self._schedule.checks.get(item, ())
+        last = self.steps[-1] if self.steps else None
+        if not checks:
+            return
+        if isinstance(last, Call) and last.item is item:
+            last.checks += checks
+            return
+        wanted = [c for c in checks if c[0] is not require_shape]  # shapes of what is compiled are known
+        if wanted:
+            self.steps.append(Call(item, {item: self.places[item]}, None, "", list(wanted)))

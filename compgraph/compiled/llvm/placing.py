@@ -1,0 +1,97 @@
+"""Where the values of a graph lie, as the steps of a program are found one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...graph import ConstantNode, Node, owner_of
+from . import elementwise
+from .steps import Buffer, Map, Place, Step, dense
+
+
+class Placing:
+    """Steps so far, and the places of their results.
+
+    Parameters
+    ----------
+    inputs : iterable of Node
+        What is given from outside.
+
+    Attributes
+    ----------
+    steps : list of Map, Reduce, Product and Call
+        What is done, in order.
+    places : dict
+        For each node that is an array of numbers, where it lies.
+    given : dict
+        For each input that is needed, where it lies.
+    """
+
+    def __init__(self, inputs: Iterable[Any]) -> None:
+        self.steps: list[Step] = []
+        self.places: dict[Any, Place] = {}
+        self.given: dict[Any, Place] = {}
+        self._given = frozenset(inputs)
+        self._arrays: dict[int, Place] = {}
+        self._kept: list[Any] = []  # so that their ids stay theirs
+
+    def outside(self, array: Any, item: Any = None) -> Place:
+        """Where an array that is there already lies: an input, a constant, or a variable, which is read when the program runs."""
+        if any(s % array.itemsize for s in array.strides):
+            raise NotImplementedError("an array lies at addresses that are no multiples of its numbers' size")
+        if id(array) not in self._arrays or item in self._given:
+            strides = tuple(s // array.itemsize for s in array.strides)
+            buffer = Buffer(array.dtype, array.size, item if item in self._given else array, is_given=True)
+            self._arrays[id(array)] = Place(buffer, 0, array.shape, strides)
+            self._kept.append(array)
+        return self._arrays[id(array)]
+
+    def place(self, operand: Any) -> Place | None:
+        """Where an operand lies; None if it is no array of numbers that are compiled."""
+        place = self.places.get(operand) if isinstance(operand, Node) else None
+        if isinstance(operand, np.ndarray) and not isinstance(operand, Node):
+            place = self.outside(operand)
+        return None if place is None or not elementwise.is_known(place.buffer.dtype) else place
+
+    def operand(self, operand: Any) -> Any:
+        """Where an operand lies, or the number that it is in all its elements; None if neither is known."""
+        if not isinstance(operand, np.ndarray):
+            return operand if isinstance(operand, (bool, int, float, np.generic)) else None
+        place = self.place(operand)
+        if place is None or not self._is_fixed(operand) or not place.buffer.size:
+            return place
+        if any(stride and length > 1 for stride, length in zip(place.strides, place.shape, strict=True)):
+            return place
+        return np.asarray(place.buffer.node)[(0,) * len(place.shape)]
+
+    def _is_fixed(self, operand: Any) -> bool:
+        is_constant = isinstance(operand, ConstantNode) and operand not in self._given and not operand.memory
+        return is_constant or not isinstance(operand, Node)
+
+    def is_mutable(self, place: Place) -> bool:
+        """Whether a place lies in an array that is written into."""
+        return isinstance(place.buffer.node, Node) and bool(place.buffer.node.memory)
+
+    @staticmethod
+    def is_shared(item: Any) -> bool:
+        """Whether a result lies in memory of an operand."""
+        if not isinstance(item.plain, np.ndarray):
+            return False
+        owner = owner_of(item.plain)
+        return any(isinstance(a.plain, np.ndarray) and owner_of(a.plain) is owner for a in item.args if isinstance(a, Node))
+
+    def map(self, name: str, operands: Sequence[Any], out: Place, computed: Any = None, is_write: bool = False) -> None:
+        """Append a `Map`; operands are converted to the dtype `computed`, by default that of `out`."""
+        computed = computed if computed is not None else out.buffer.dtype
+        seen = tuple([o.broadcast(out.shape) if isinstance(o, Place) else o for o in operands])
+        if 0 not in out.shape:
+            self.steps.append(Map(name, seen, out, computed, is_write))
+
+    def copied(self, place: Place, dtype: Any) -> Place:
+        """A copy of an array, of a dtype."""
+        own = dense(dtype, place.shape)
+        self.map("copy", (place,), own, place.buffer.dtype)
+        return own

@@ -1,0 +1,190 @@
+"""A program between the graph and the processor: steps over buffers, in order.
+
+A value lies in a `Buffer`; a `Place` says where in it, by an offset and a stride for each axis, so that views cost nothing. A
+step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), or is left to NumPy
+(`Call`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory for the elements of one array.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of each element.
+    size : int
+        How many elements it has.
+    node : Node or None
+        Whose value it holds, of inputs, constants and results of NumPy's.
+    is_given : bool
+        Whether it is there before the first step: an input or a constant.
+    is_called : bool
+        Whether it is the result of a `Call`.
+    """
+
+    dtype: np.dtype[Any]
+    size: int
+    node: Any = None
+    is_given: bool = False
+    is_called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An array in a buffer.
+
+    Attributes
+    ----------
+    buffer : Buffer
+        Where its elements lie.
+    offset : int
+        The element of the buffer that is its first.
+    shape, strides : tuple of int
+        Its lengths, and by how many elements the buffer is passed through along each axis.
+    """
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements follow each other in C order."""
+        wanted = c_strides(self.shape)
+        return all(n == 1 or s == w for n, s, w in zip(self.shape, self.strides, wanted, strict=True))
+
+    def broadcast(self, shape: tuple[int, ...]) -> Place:
+        """The array as it is seen where one of another shape is asked for."""
+        lead = len(shape) - len(self.shape)
+        strides = [0 if n == 1 and m != 1 else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True)]
+        return Place(self.buffer, self.offset, shape, (0,) * lead + tuple(strides))
+
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of an array in C order."""
+    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def dense(dtype: Any, shape: tuple[int, ...], node: Any = None) -> Place:
+    """An array in C order, in a buffer of its own."""
+    return Place(Buffer(np.dtype(dtype), prod(shape), node), 0, shape, c_strides(shape))
+
+
+@dataclass(eq=False, slots=True)
+class Map:
+    """``out[i] = operation(operands[i])`` for every index.
+
+    Attributes
+    ----------
+    operation : str
+        What is computed; see `elementwise`.
+    operands : tuple of Place or number
+        Places have the shape of `out`; a number is of the dtype `computed_in`.
+    out : Place
+        Where it goes.
+    computed_in : dtype
+        What the operands are converted to first.
+    is_write : bool
+        Whether `out` is a part of an array that may be read before and after.
+    """
+
+    operation: str
+    operands: tuple[Any, ...]
+    out: Place
+    computed_in: np.dtype[Any]
+    is_write: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes along which it runs."""
+        return self.out.shape
+
+
+@dataclass(eq=False, slots=True)
+class Reduce:
+    """A sum, product, maximum or minimum along axes.
+
+    Attributes
+    ----------
+    operation : str
+        ``"add"``, ``"multiply"``, ``"maximum"``, ``"minimum"``, or ``"mean"``.
+    operand : Place
+        What is gathered.
+    axes : frozenset of int
+        Those of `operand` that go.
+    out : Place
+        The result, with the shape of the operand and strides of 0 along `axes`.
+    """
+
+    operation: str
+    operand: Place
+    axes: frozenset[int]
+    out: Place
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes along which it runs."""
+        return self.operand.shape
+
+    @property
+    def operands(self) -> tuple[Place]:
+        """What is read."""
+        return (self.operand,)
+
+
+@dataclass(eq=False, slots=True)
+class Product:
+    """``out = a @ b``, of matrices or stacks of them, by BLAS.
+
+    Attributes
+    ----------
+    a, b, out : Place
+        Of as many axes each; the last two are those of matrices. Rows or columns of `a` and `b` lie without gaps; `out` is in
+        C order.
+    """
+
+    a: Place
+    b: Place
+    out: Place
+
+    @property
+    def operands(self) -> tuple[Place, Place]:
+        """What is read."""
+        return self.a, self.b
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """An item of the graph that is left to NumPy.
+
+    Attributes
+    ----------
+    item : Node, Joint or Guard
+        What is run.
+    places : dict
+        Where each node among its operands lies; those that are missing were called too.
+    out : Place or None
+        Where its result, if it is an array of numbers, lies.
+    why : str
+        Why it was not compiled; empty for guards.
+    """
+
+    item: Any
+    places: dict[Any, Place]
+    out: Place | None
+    why: str
+    checks: list[Any] = field(default_factory=list)
+
+
+Step = Map | Reduce | Product | Call

@@ -1,0 +1,132 @@
+"""What a compiled function returns: how its results nest, which of them a program computes, and whether they are NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, adopted, plainly
+from ..guards import Shape
+from .refusals import RefusedError
+from .trees import flatten, unflatten
+
+ndarray = np.ndarray
+_NUMBERS = frozenset({int, float, complex, bool})
+_TOLERANCE = {2: 1e-1, 4: 1e-3, 8: 1e-6}  # by bytes of a real number; a traced derivative may be computed in another order
+
+
+class Results:
+    """How the results of a function nest, and where each comes from.
+
+    Parameters
+    ----------
+    returned : object
+        What the function returned of stand-ins.
+    expected : tuple
+        What it gave by NumPy (see `kept`), which tells 0-d arrays from NumPy's scalars.
+
+    Attributes
+    ----------
+    outputs : list of Node
+        Those that are computed.
+    """
+
+    def __init__(self, returned: Any, expected: tuple[list[Any], Any]) -> None:
+        leaves, structure = flatten(returned)
+        if any(isinstance(leaf, Shape) for leaf in leaves):  # tuples, which note what is read of them
+            returned = unflatten(structure, [tuple(leaf) if isinstance(leaf, Shape) else leaf for leaf in leaves])
+            leaves, structure = flatten(returned)
+        self.structure = structure
+        others = expected[0] if len(expected[0]) == len(leaves) else leaves
+        self.outputs: list[Any] = []
+        self._parts: list[tuple[bool, Any]] = []  # whether it is a 0-d array, and its place; or None and a constant
+        for found, other in zip(leaves, others, strict=True):
+            leaf = as_result(found)
+            if isinstance(leaf, Node):
+                self._parts.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
+                self.outputs.append(leaf)
+            else:
+                self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
+
+    def builder(self) -> Callable[[Sequence[Any]], Any]:
+        """What makes the results for the caller of the tuple that a program gives."""
+        simple = all(kind is False for kind, _ in self._parts)
+        if simple and self.structure.is_leaf():
+            return _first
+        if simple and len(self._parts) > 1 and self.structure == flatten((0,) * len(self._parts))[1]:
+            return tuple
+        parts, structure = tuple(self._parts), self.structure
+
+        def built(values: Sequence[Any]) -> Any:
+            return unflatten(structure, [_made(kind, part, values) for kind, part in parts])
+
+        return built
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _made(kind: Any, part: Any, values: Sequence[Any]) -> Any:
+    if kind is None:
+        return part.copy("K") if part.__class__ is ndarray else part
+    return np.asarray(values[part]) if kind else values[part]
+
+
+def as_result(value: Any) -> Any:
+    """A leaf of what a function returned: of arrays that nodes were written into the node."""
+    data = None if isinstance(value, ndarray) else getattr(value, "data", None)
+    return data if isinstance(data, Node) else plainly(adopted(value))
+
+
+def _constant(value: Any) -> Any:
+    """A result that is no node, to be given again in each run."""
+    if value.__class__ is ndarray and value.dtype.kind in "biufc":
+        return value.copy("K")
+    if value.__class__ in _NUMBERS or (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
+        return value
+    raise RefusedError(f"it returns a {type(value).__name__}, which is no number, no array and no tree of these")
+
+
+def kept(returned: Any) -> tuple[list[Any], Any]:
+    """Results to compare with later: the leaves, arrays copied, and how they nest."""
+    leaves, structure = flatten(returned)
+    return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in leaves], structure
+
+
+def require_like(returned: Any, expected: tuple[list[Any], Any], what: str) -> None:
+    """Raise a RefusedError unless results are those that plain NumPy gave for the same arguments, but for rounding."""
+    leaves, structure = flatten(returned)
+    others, like = expected
+    if structure != like:
+        raise RefusedError(f"{what} nests as {structure}, what it gave by NumPy as {like}")
+    for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
+        if found.__class__ is not other.__class__:
+            raise RefusedError(f"{what} holds a {_kind(found)} where NumPy gave a {_kind(other)}")
+        if isinstance(found, (ndarray, np.generic)):
+            if found.dtype != other.dtype or found.shape != other.shape:
+                raise RefusedError(f"{what} holds {_kind(found)} where NumPy gave {_kind(other)}")
+            if not are_close(found, other):
+                raise RefusedError(f"{what} has other values than by NumPy (result {place})")
+        elif repr(found) != repr(other):
+            raise RefusedError(f"{what} is {found!r} where NumPy gave {other!r}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (ndarray, np.generic)):
+        return f"{type(value).__name__} of shape {value.shape} and dtype {value.dtype}"
+    return type(value).__name__
+
+
+def are_close(found: Any, other: Any) -> bool:
+    """Whether numbers are equal but for rounding; nan equals nan."""
+    if found.dtype.kind not in "fc":
+        return bool(np.array_equal(found, other))
+    with np.errstate(all="ignore"):
+        width = found.real.dtype.itemsize
+        tolerance = _TOLERANCE.get(width, _TOLERANCE[8])
+        finite = np.abs(other[np.isfinite(other)])
+        scale = float(finite.max()) if finite.size else 0.0
+        return bool(np.allclose(found, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

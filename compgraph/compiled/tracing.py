@@ -1,0 +1,155 @@
+"""One call of a function on stand-ins for its arguments, and the schedule of the graph that it left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..executor import Schedule, needed
+from ..graph import ConstantNode, InputNode, Joint, Node, ScalarNode, by_tick, leaf, next_tick, value_at, viewed_by, walk
+from ..graph.context import Setting, apart, guarded, recording_on
+from ..graph.hollow import Hollowing
+from ..guards import Guard, collecting_escapes, guards_of
+from ..interception import intercepted, lent
+from ..operations import Output
+from ..scipy import enter_imported
+from .arguments import Call
+from .captured import Captured, require_unchanged
+from .random_numbers import Drawn, refusing_draws
+from .refusals import RefusedError
+from .results import Results, require_like
+
+# Conversions whose answers are guards, which a program asks again.
+_ASKED_AGAIN = frozenset({"bool()", "int()", "index()"})
+
+
+class Traced(NamedTuple):
+    """What a trace left.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        How the results are computed from the values of a call.
+    build : callable
+        What makes the results for the caller of the tuple that a program gives.
+    size : int
+        How many operations it has.
+    is_constant : bool
+        Whether nothing is computed, and nothing asked.
+    """
+
+    schedule: Schedule
+    build: Callable[[Sequence[Any]], Any]
+    size: int
+    is_constant: bool
+
+
+def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool) -> Traced:
+    """The graph of one call.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    call : Call
+        Its arguments, which belong to the trace.
+    captured : Captured
+        What it reaches besides them.
+    expected : tuple
+        What it gave for these arguments by NumPy; see `results.kept`.
+    careful : bool
+        Whether derivatives are recorded that are right also where the short form gives nan.
+
+    Raises
+    ------
+    RefusedError
+        If it cannot be compiled.
+    """
+    return apart(_traced, f, call, captured, expected, careful)
+
+
+def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool) -> Traced:
+    enter_imported()
+    since = next_tick()
+    hollowing = Hollowing(integers=True)
+    with np.errstate(all="ignore"), recording_on(), hollowing:
+        inputs = [_stand_in(value) for value in call.values()]
+        returned, escapes = _called(f, *call.with_values(inputs).arguments(), careful)
+        if hollowing._log:  # an error was caught, so that it went another way than by NumPy
+            raise RefusedError(f"it catches an error that it gets only while it is traced: {hollowing._log[0]}")
+        results = Results(returned, expected)
+        del returned
+    require_unchanged(captured, "while it was traced")
+    for position, node in enumerate(inputs):
+        if node.memory:
+            raise RefusedError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
+    outputs = results.outputs
+    items = needed([*outputs, *inputs])
+    guards, escaped = guards_of(items)
+    escaped += [str(escape) for escape in escapes if escape.what not in _ASKED_AGAIN]
+    if escaped:
+        told = "; ".join(dict.fromkeys(escaped))
+        raise RefusedError(f"numbers leave the graph, and what is done with them would not be done again: {told}")
+    _settle_revived(guards)
+    _require_own(items, inputs, since)
+    build = results.builder()
+    require_like(build([np.array(node.plain)[()] for node in outputs]), expected, "what it gives of the stand-ins of a trace")
+    is_constant = not outputs and not guards
+    if not outputs and inputs:  # a program gives something, if only for its guards
+        outputs = [min(inputs, key=lambda node: int(node.plain.size))]
+    return Traced(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
+
+
+def _called(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], careful: bool) -> tuple[Any, list[Any]]:
+    """What the function gives of stand-ins, and the numbers that were seen to leave the graph."""
+    given = (*args, *kwargs.values())
+    with intercepted(f, given, True) as opened, collecting_escapes() as escapes:
+        watch = None if opened.is_closed else Drawn(f, given)
+        with Setting(refusing_draws()), watch or Setting({}), guarded() if careful else Setting({}):
+            returned = f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
+    if watch is not None:
+        watch.require_none()
+    return returned, escapes
+
+
+def _stand_in(value: Any) -> Any:
+    """An input node with a value: of an array, or of a NumPy scalar, which names are rebound to by ``x += 1``."""
+    if not value.shape and value.dtype.kind in "biu":  # C code takes it for a length, and asks nobody
+        raise RefusedError(
+            f"an argument is a 0-d array of {value.dtype}; give Python's number, int(n), which is part of a program"
+        )
+    if value.__class__ is np.ndarray:
+        return leaf(value, InputNode, None)
+    node = leaf(np.asarray(value), ScalarNode, None)
+    node.plain = np.asarray(value)
+    return node
+
+
+def _settle_revived(guards: list[Any]) -> None:
+    """Give nodes behind guards that were gone, and were computed again, the values that they had when they were asked."""
+    gone = [item for item in walk(guards, _behind_gone) if not isinstance(item, Guard) and not hasattr(item, "lineage")]
+    for item in sorted(gone, key=by_tick):
+        if item.args and not (isinstance(item, Node) and (item.memory or viewed_by(item) is not None)):
+            if isinstance(item.function, Output):
+                item.plain = item.args[0].plain[item.function.index]
+                continue
+            values = [value_at(a, item.tick) if isinstance(a, Node) else a for a in item.args]
+            found = item.function(*values, **item.options)
+            item.plain = tuple(found) if isinstance(item, Joint) else found
+
+
+def _behind_gone(item: Any) -> tuple[Any, ...]:
+    """The operands of an item that was computed again: all that lives had a lineage before."""
+    if isinstance(item, Guard):
+        return tuple([a for a in item.args if isinstance(a, Node)])
+    return () if hasattr(item, "lineage") else tuple([item.args[position] for position in item.edges])
+
+
+def _require_own(items: list[Any], inputs: list[Any], since: float) -> None:
+    """Raise a RefusedError if a graph goes on beyond the trace: to variables, say."""
+    given = frozenset(inputs)
+    for item in items:
+        if isinstance(item, Node) and item not in given and not isinstance(item, ConstantNode) and item.tick < since:
+            raise RefusedError(f"it uses a node that was made outside of it ({item.what}, {item.line or 'an unknown line'})")

@@ -1,0 +1,152 @@
+"""Operators within and around compiled functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from jitting import agrees, compiled, is_compiled, same
+
+import autodiff as ad
+import compgraph as cg
+
+RNG = np.random.default_rng(0)
+W, V = RNG.normal(size=(3, 2)), RNG.normal(size=(3, 2))
+X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 3))
+
+
+def loss(w: Any, x: Any) -> Any:
+    h = np.tanh(x @ w)
+    return np.sum(h**2) if h.sum() > 0 else np.mean(np.exp(h))
+
+
+def smooth(v: Any) -> Any:
+    return np.sum(np.sin(v) * v[::-1] ** 2)
+
+
+def filled(v: Any) -> Any:
+    y = np.zeros(len(v))
+    y[0] = v[0]
+    for i in range(1, len(v)):
+        y[i] = np.tanh(y[i - 1] + v[i])
+    return y
+
+
+def trained(p: Any, x: Any) -> Any:
+    return np.mean((np.maximum(x @ p["w"] + p["b"], 0.0).sum(1) - 1) ** 2)
+
+
+vector, other = RNG.normal(size=4), RNG.normal(size=4)
+OPERATORS = {
+    "grad": (ad.grad(loss), (W, X), (V, X), (-W, Y)),
+    "value_and_grad": (ad.value_and_grad(loss), (W, X), (V, Y)),
+    "grad of both": (ad.grad(loss, argnums=(0, 1)), (W, X), (V, Y)),
+    "hessian": (ad.hessian(smooth), (vector,), (other,)),
+    "jacobian": (ad.jacobian(filled), (vector,), (other,)),
+    "vmap": (ad.vmap(smooth), (X,), (Y,)),
+    "vmap of grad": (ad.vmap(ad.grad(smooth)), (X,), (Y,)),
+    "grad of vmap": (ad.grad(lambda x: np.sum(ad.vmap(smooth)(x))), (X,), (Y,)),
+    "hvp": (ad.hvp(smooth), (vector, other), (other, vector)),
+    "grad of grad": (ad.grad(lambda v: np.sum(ad.grad(smooth)(v) ** 2)), (vector,), (other,)),
+    "grad of what is filled": (ad.grad(lambda v: np.sum(filled(v) ** 2)), (vector,), (other,)),
+    "jvp": (lambda v, t: ad.jvp(smooth, (v,), (t,)), (vector, other), (other, vector)),
+    "of a tree": (ad.value_and_grad(trained), ({"w": W, "b": V[0]}, X), ({"w": V, "b": W[0]}, Y)),
+    "with aux": (ad.grad(lambda w: (np.sum(w**2), {"s": w.sum()}), has_aux=True), (W,), (V,)),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_are_compiled(name: str) -> None:
+    f, *calls = OPERATORS[name]
+    agrees(f, *calls, programs=None)
+
+
+def test_taylor() -> None:
+    f = lambda x: ad.taylor(lambda t: np.exp(np.sin(t)), x, 4)  # noqa: E731
+    jitted = cg.jit(f).compile(np.float64(0.3))
+    for x in (np.float64(0.3), np.float64(-1.1)):
+        assert same(jitted(x), f(x)), jitted.report()
+
+
+def test_structural_zeros() -> None:
+    f = ad.grad(lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, x)), 0.0)))
+    x = np.array([1.0, 2.0])
+    with np.errstate(all="ignore"):
+        jitted = compiled(f, x)
+        for _ in range(3):
+            for y in (x, np.array([0.0, 2.0]), np.array([-1.0, 0.0])):
+                assert same(jitted(y), f(y)), jitted.report()
+    assert is_compiled(jitted), jitted.report()
+
+
+def test_derivatives_of_compiled_functions() -> None:
+    jitted = compiled(loss, W, X)
+    assert same(ad.grad(jitted)(V, X), ad.grad(loss)(V, X))
+    assert same(ad.hessian(jitted)(V, X), ad.hessian(loss)(V, X))
+    assert same(ad.vmap(compiled(smooth, vector))(X), ad.vmap(smooth)(X))
+    assert same(ad.grad(jitted, argnums="x")(V, X), ad.grad(loss, argnums="x")(V, X))
+    step = cg.jit(ad.value_and_grad(jitted)).compile(W, X)
+    assert same(step(V, X), ad.value_and_grad(loss)(V, X))
+    assert is_compiled(step)
+
+
+def test_arrays_that_a_compiled_function_reaches_are_lent() -> None:
+    table = np.ones(4)
+
+    def f(v: Any) -> Any:
+        t = table.copy()
+        t[0] = v[0]
+        return np.sum(t * v)
+
+    assert same(ad.grad(compiled(f, vector))(other), ad.grad(f)(other))
+
+
+def test_within_a_function_that_is_differentiated() -> None:
+    inner = compiled(lambda a, b: a * b, np.ones(4), np.ones(4))
+
+    def f(v: Any) -> Any:
+        plain = inner(np.arange(4.0), np.ones(4))
+        filled = np.zeros(4)
+        filled[1] = np.sum(inner(v, plain))
+        return np.sum(filled)
+
+    assert same(ad.grad(f)(other), np.arange(4.0))
+
+
+def test_a_training_loop() -> None:
+    step = cg.jit(ad.value_and_grad(trained))
+    p, q = ({"w": W.copy(), "b": np.zeros(2)} for _ in range(2))
+    for _ in range(8):
+        value, slope = step(p, X)
+        expected, slope_q = ad.value_and_grad(trained)(q, X)
+        assert np.isclose(value, expected)
+        p = {name: p[name] - 0.1 * slope[name] for name in p}
+        q = {name: q[name] - 0.1 * slope_q[name] for name in q}
+        step.wait(30)
+    assert is_compiled(step), step.report()
+
+
+def test_a_method_that_is_differentiated() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.x = X
+
+        def loss(self, w: Any) -> Any:
+            return loss(w, self.x)
+
+    model = Model()
+    step = compiled(ad.grad(model.loss), W)
+    assert same(step(V), ad.grad(loss)(V, X))
+    model.x = Y
+    assert same(step(V), ad.grad(loss)(V, Y))
+    assert is_compiled(step)
+
+
+def test_precision_of_numbers() -> None:
+    f = ad.grad(lambda x: x * x)
+    jitted = compiled(f, 2.0)
+    assert same(jitted(2.0), f(2.0))
+    with cg.default_dtype(np.float32):
+        assert same(jitted(2.0), f(2.0))
+    assert same(jitted(2.0), f(2.0))

@@ -1,0 +1,235 @@
+"""Machine code against the executor's NumPy: every case of the tables and random programs, with other values than recorded."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from arguments import Case
+from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradients
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.executor import passes
+
+Array = np.ndarray[Any, Any]
+ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]
+
+
+@pytest.fixture(autouse=True)
+def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    cg.reset()
+    monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
+
+
+def compiled(nodes: Any) -> cg.Executor:
+    """An executor that makes machine code."""
+    executor = cg.Executor(nodes)
+    executor._backend = "llvm"
+    return executor
+
+
+def program_of(executor: cg.Executor) -> Any:
+    """What it made."""
+    return next(iter(executor._programs.values()))
+
+
+def assert_alike(found: Any, expected: Any) -> None:
+    """Same shapes and dtypes, and the numbers up to rounding."""
+    for a, e in zip(found, expected, strict=True):
+        assert np.shape(a) == np.shape(e)
+        assert np.asarray(a).dtype == np.asarray(e).dtype
+        single = np.asarray(e).dtype.itemsize <= 4
+        np.testing.assert_allclose(a, e, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_a_case_runs_as_machine_code(case: Case) -> None:
+    args = [np.asarray(x) for x in case.args]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        holders = [cg.placeholder(x.shape, x.dtype, example=x) for x in args]
+        out = case.function(*holders)
+        nodes = [out]
+        if out.dtype.kind in "fc":
+            nodes += gradients(np.sum(np.real(out)), holders, unused="zero")
+        numpy, machine = cg.Executor(nodes), compiled(nodes)
+        for change in (lambda x: x, lambda x: np.asarray(x * 0.93 + 0.011, x.dtype)):
+            feed = {holder: change(x) for holder, x in zip(holders, args, strict=True)}
+            try:
+                expected = numpy.run(feed)
+            except (cg.GuardError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    machine.run(feed)
+                continue
+            assert_alike(machine.run(feed), expected)
+
+
+# --------------------------------------------------------------------------------------------- programs that compile whole
+
+
+def chain(x: Any) -> Any:
+    for _ in range(5):
+        x = np.sin(x) * 1.1 + np.tanh(x)
+    return np.sum(x)
+
+
+def neighbours(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1):
+        total = total + x[i] * x[i + 1]
+    return total
+
+
+def recurrence(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = np.sin(y[i - 1]) * x[i]
+    return np.sum(y)
+
+
+def heat(x: Any) -> Any:
+    u = x.copy()
+    for _ in range(5):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u**2)
+
+
+def reversed_in_place(x: Any) -> Any:
+    y = x * 2.0
+    y[...] = y[::-1]
+    y[1:] = y[:-1] * x[1:]
+    return np.sum(y * x)
+
+
+def pairwise(x: Any) -> Any:
+    d = x[:, None] - x[None]
+    return np.sum(np.sqrt(d * d + 1e-2))
+
+
+def classified(x: Any) -> Any:
+    h = np.reshape(x[: len(x) // 2 * 2], (-1, 2)) @ np.array([[0.3, -0.2, 0.5], [0.1, 0.4, -0.6]])
+    h = h - np.max(h, axis=1, keepdims=True)
+    h = h - np.log(np.sum(np.exp(h), axis=1, keepdims=True))
+    return -np.mean(np.where(h > -1.0, h, 0.5 * h))
+
+
+PROGRAMS = [chain, neighbours, recurrence, heat, reversed_in_place, pairwise, classified]
+
+
+@pytest.mark.parametrize("length", [2, 7, 8, 9, 16, 37])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_a_program_and_its_gradient_compile_whole(function: Any, dtype: Any, length: int) -> None:
+    rng = np.random.default_rng(length)
+    x = cg.placeholder((length,), dtype, name="x", example=rng.standard_normal(length))
+    out = function(x)
+    executor = compiled([out, *gradients(out, [x])])
+    for _ in range(2):
+        at = rng.standard_normal(length).astype(dtype)
+        value, gradient = executor.run({"x": at})
+        assert_alike([value, gradient], ad.value_and_grad(function)(at))
+    if function is not reversed_in_place:  # whose derivative chooses elements by arrays
+        assert program_of(executor).report == []
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])
+def test_inputs_are_read_as_they_lie(order: str) -> None:
+    rng = np.random.default_rng(0)
+    whole = rng.standard_normal((6, 10))
+    at = {
+        "C": whole[:3].copy()[:, :5].copy(),
+        "F": np.asfortranarray(whole[:3, :5]),
+        "strided": whole[::2, ::2],
+        "reversed": whole[:3, :5][::-1, ::-1],
+        "broadcast": np.broadcast_to(whole[0, :5], (3, 5)),
+    }[order]
+    x = cg.placeholder((3, 5), name="x")
+    out = [np.exp(x) * x.T[:, :1].T, np.sum(x * x, axis=0), np.sum(x, axis=1), x.T]
+    assert_alike(compiled(out).run({"x": at}), cg.Executor(out).run({"x": at}))
+
+
+def test_a_variable_that_is_updated_counts_at_once() -> None:
+    w = cg.variable([1.0, 2.0, 3.0], "w")
+    executor = compiled([np.sum(w * w), w + 1])
+    assert executor.run()[0] == 14.0
+    w[...] = [2.0, 2.0, 2.0]
+    found = executor.run()
+    assert found[0] == 12.0
+    found[1][...] = 0.0
+    np.testing.assert_array_equal(executor.run()[1], [3.0, 3.0, 3.0])
+
+
+def test_results_share_memory_with_nothing() -> None:
+    x = cg.placeholder((4,), name="x")
+    y = x * 2
+    executor = compiled([x, y, y, y[1:], np.transpose(y)])
+    at = np.arange(4.0)
+    found = executor.run({"x": at})
+    for k, a in enumerate(found):
+        assert not np.may_share_memory(a, at)
+        assert not any(np.shares_memory(a, b) for b in found[k + 1 :])
+    before = [np.array(a) for a in found]
+    executor.run({"x": at + 1})
+    for a, b in zip(found, before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_warnings_of_floating_point_are_numpys() -> None:
+    x = cg.placeholder((9,), name="x")
+    executor = compiled([np.log(x), 1 / x])
+    good, bad = np.linspace(1.0, 2.0, 9), np.linspace(0.0, 2.0, 9)
+    with np.errstate(all="raise"):
+        executor.run({"x": good})
+        with pytest.raises(FloatingPointError, match="divide by zero"):
+            executor.run({"x": bad})
+    with np.errstate(all="ignore"):
+        assert executor.run({"x": bad})[0][0] == -np.inf
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        executor.run({"x": bad})
+
+
+@pytest.mark.parametrize("operation", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.fmax, np.fmin])
+def test_arithmetic_keeps_numpys_bits(operation: Any) -> None:
+    special = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 5e-324, 1.7e308, 3.0])
+    a, b = (x.ravel().copy() for x in np.meshgrid(special, special))
+    x, y = cg.placeholder(a.shape, name="x"), cg.placeholder(b.shape, name="y")
+    with np.errstate(all="ignore"):
+        found = compiled(operation(x, y)).run({"x": a, "y": b})
+        expected = operation(a, b)
+    np.testing.assert_array_equal(found, expected)
+    if operation not in (np.maximum, np.minimum, np.fmax, np.fmin):
+        np.testing.assert_array_equal(
+            np.signbit(found), np.signbit(expected) & ~np.isnan(expected) | np.signbit(found) & np.isnan(found)
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.bool_])
+def test_integers_wrap_as_numpys(dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    kind = np.dtype(dtype)
+    a, b = (rng.integers(0, 2, 37).astype(kind) if kind.kind == "b" else rng.integers(0, 120, 37).astype(kind) for _ in "ab")
+    x, y = cg.placeholder(a.shape, kind, name="x"), cg.placeholder(b.shape, kind, name="y")
+    nodes = [x + y, x * y, x < y, x == y, np.maximum(x, y), np.where(x > y, x, y), x.astype(float), x + 1.5]
+    nodes += [x & y, x | y, x ^ y, ~x]
+    feed = {"x": a, "y": b}
+    for found, expected in zip(compiled(nodes).run(feed), cg.Executor(nodes).run(feed), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_long_sums_have_the_error_of_sums_by_pairs() -> None:
+    at = np.random.default_rng(2).random(1_000_003)
+    x = cg.placeholder(at.shape, name="x")
+    import math
+
+    exact = math.fsum(at)
+    found = compiled(np.sum(x)).run({"x": at})
+    assert abs(found - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))

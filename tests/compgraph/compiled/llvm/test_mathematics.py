@@ -1,0 +1,265 @@
+"""Functions of the compiler: how exact they are, what they make of awkward operands, which flags of the processor they set."""
+
+import ctypes
+import ctypes.util
+import functools
+import itertools
+import platform
+
+import numpy as np
+import pytest
+import scipy.special
+
+pytest.importorskip("llvmlite")
+
+from compgraph.compiled.llvm import mathematics
+from compgraph.compiled.llvm.code import DOUBLE, FLOAT, POINTER, Module
+from compgraph.compiled.llvm.machine import Loaded, object_code
+
+NAMES = sorted(mathematics.NAMES)
+OF_TWO = ("power", "arctan2", "hypot", "logaddexp", "logaddexp2")
+TYPES = [DOUBLE.with_lanes(lanes) for lanes in (1, 2, 4, 8)] + [FLOAT.with_lanes(lanes) for lanes in (1, 2, 8, 16)]
+DTYPES = {DOUBLE.of: np.float64, FLOAT.of: np.float32}
+DIVIDE, INVALID, OVERFLOW = (2, 1, 4) if platform.machine() in ("aarch64", "arm64") else (4, 1, 8)
+LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+@functools.cache
+def compiled(name, type, count):
+    """A function of addresses: operands of `count` numbers, and where the results go."""
+    module, size = Module(), np.dtype(DTYPES[type.of]).itemsize
+    addresses = [POINTER] * (3 if name in OF_TWO else 2)
+    code = module.function("kernel", None, addresses)
+    with code.loop(0, count, type.lanes) as loop:
+        operands = [code.load(code.at(base, loop.index, type), type, size) for base in code.operands[:-1]]
+        code.store(mathematics.emit(code, name, *operands), code.at(code.operands[-1], loop.index, type), size)
+    code.give()
+    loaded = Loaded(object_code(module.text))
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(addresses))(loaded.address("kernel"))
+    function.keep = loaded
+    return function
+
+
+def computed(name, type, *operands):
+    """What the compiled function gives for arrays."""
+    dtype = DTYPES[type.of]
+    size, length = len(operands[0]), -(-len(operands[0]) // 64) * 64
+    padded = [np.append(x, np.full(length - size, x[-1])).astype(dtype) for x in operands]
+    result = np.empty(length, dtype)
+    for start in range(0, length, 64):
+        compiled(name, type, 64)(*(x[start:].ctypes.data for x in [*padded, result]))
+    return result[:size]
+
+
+# --------------------------------------------------------------------------------------------- where operands come from
+
+COUNT = 500
+
+
+def between(low, high):
+    """Numbers spread evenly."""
+    return lambda random: random.uniform(low, high, COUNT)
+
+
+def sizes(low, high):
+    """Numbers of either sign with every magnitude between two powers of two."""
+    return lambda random: random.choice([-1, 1], COUNT) * 2.0 ** random.uniform(low, high, COUNT)
+
+
+def every(random):
+    """Any finite doubles: all exponents, subnormal numbers included."""
+    numbers = random.integers(0, 2**64, COUNT, dtype=np.uint64).view(np.float64)
+    return numbers[np.isfinite(numbers)]
+
+
+def near(x):
+    """Numbers about another."""
+    return lambda random: x * (1 + np.ldexp(random.integers(-(2**20), 2**20, COUNT).astype(float), -52))
+
+
+def quarters(random):
+    """Doubles nearest to multiples of pi / 2."""
+    return np.rint(random.uniform(-2e6, 2e6, COUNT)) * (np.pi / 2)
+
+
+ANGLES = [every, between(-10, 10), between(-4e6, 4e6), sizes(-60, 22), quarters]
+POSITIVE = [every, between(0.5, 2), near(1), sizes(-1074, -1022)]
+HYPERBOLIC = [between(-711, 711), between(-3, 3), sizes(-60, 9)]
+UNIT = [between(-1, 1), sizes(-60, 0), near(1), near(0.5)]
+OPERANDS = {
+    "exp": [between(-746, 710), between(-2, 2), sizes(-60, 9.5)],
+    "exp2": [between(-1076, 1025), between(-2, 2), sizes(-60, 9)],
+    "expm1": [between(-40, 710), between(-2, 2), sizes(-60, 10)],
+    "log": POSITIVE, "log2": POSITIVE, "log10": POSITIVE, "sqrt": POSITIVE,
+    "log1p": [every, between(-1, 2), sizes(-60, 0), near(-1), near(1e308)],
+    "sin": ANGLES, "cos": ANGLES, "tan": ANGLES,
+    "arctan": [every, between(-4, 4), sizes(-60, 60)], "arcsin": UNIT, "arccos": UNIT,
+    "sinh": HYPERBOLIC, "cosh": HYPERBOLIC, "tanh": [every, between(-21, 21), between(-1, 1), sizes(-60, 4.5)],
+    "arcsinh": [every, between(-4, 4), sizes(-60, 60)], "arctanh": UNIT, "arccosh": [near(1), between(1, 10), sizes(0, 1000)],
+    "cbrt": [every, between(-9, 9)],
+    "sigmoid": [every, between(-746, 40), between(-4, 4)], "softplus": [every, between(-746, 40), between(-4, 4)],
+    "erf": [every, between(-6.2, 6.2), between(-1.3, 1.3), sizes(-60, 3)],
+    "erfc": [every, between(-7, 27.5), between(-1.3, 1.3), sizes(-60, 3)],
+}  # fmt: skip
+
+
+def operands_of(name, dtype=np.float64):
+    """Arrays of operands over the whole range of a function, with awkward ones strewn in."""
+    random = np.random.default_rng(7)
+    if name in OF_TWO:
+        operands = _pairs(name, random)
+    else:
+        operands = (np.concatenate([draw(random) for draw in OPERANDS.get(name, [every])]),)
+    for x in operands:
+        x[3::97] = random.choice([0.0, np.nan, np.inf, -np.inf, 5e-324, 1e300, -1], len(x[3::97]))
+    with np.errstate(all="ignore"):
+        return [x.astype(dtype) for x in operands]
+
+
+def _pairs(name, random):
+    if name.startswith("log"):  # sums of terms that do not cancel: NumPy's cannot do better
+        return between(0, 40)(random), between(0, 40)(random)
+    whole = every(random)
+    if name == "power":
+        x = np.concatenate([abs(every(random)), between(0.5, 2)(random), near(1)(random), between(-9, 9)(random)])
+        with np.errstate(all="ignore"):
+            y = random.uniform(-1, 1, len(x)) * 745 / np.log(abs(x))
+        y[-COUNT:] = np.rint(random.uniform(-30, 30, COUNT))
+        return x, np.where(np.isfinite(y), y, 1)
+    x = np.concatenate([whole, between(-1, 1)(random), near(1)(random)])
+    y = np.concatenate([whole[::-1], x[len(whole) :][::-1] * random.uniform(-3, 3, len(x) - len(whole))])
+    return x, y
+
+
+# --------------------------------------------------------------------------------------------- how exact they are
+
+
+def exact(mp, name):
+    """The function in many digits."""
+    mpf, two = mp.mpf, mp.mpf(2)
+    table = {
+        "absolute": abs, "exp2": lambda x: two**x, "log2": lambda x: mp.log(x) / mp.log(2), "rint": mp.nint,
+        "trunc": lambda x: mp.sign(x) * mp.floor(abs(x)),
+        "arcsin": mp.asin, "arccos": mp.acos, "arctan": mp.atan, "arcsinh": mp.asinh, "arccosh": mp.acosh, "arctanh": mp.atanh,
+        "arctan2": mp.atan2, "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
+        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "softplus": lambda x: mp.log1p(mp.exp(x)) if x < 1000 else x,
+        "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), "logaddexp2": lambda x, y: mp.log(two**x + two**y) / mp.log(2),
+    }  # fmt: skip
+    function = table.get(name) or getattr(mp, name)
+    return lambda *operands: function(*(mpf(float(x)) for x in operands))
+
+
+def worst(mp, name, operands, got):
+    """The largest error, in units of the last place of the right result, and where it is."""
+    found, where, largest = 0.0, None, np.finfo(got.dtype).max
+    for *at, value in zip(*operands, got, strict=True):
+        if not np.isfinite(at).all() or (name == "arctan2" and 0 in at):  # mpmath has no -0.0
+            continue
+        try:
+            right = exact(mp, name)(*at)
+        except (ValueError, ZeroDivisionError, OverflowError):  # no number
+            continue
+        if isinstance(right, mp.mpc) or not mp.isfinite(right):
+            continue
+        if abs(right) > largest:  # may be rounded to the largest number
+            error = 0 if np.sign(value) == mp.sign(right) and abs(value) >= largest else np.inf
+        else:
+            unit = np.spacing(abs(got.dtype.type(float(right))))
+            error = abs(mp.mpf(float(value)) - right) / mp.mpf(float(unit)) if np.isfinite(value) else np.inf
+        if error > found:
+            found, where = float(error), (*at, value)
+    return found, where
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_small(name):
+    mp = pytest.importorskip("mpmath").mp
+    for dtype, type, most in ((np.float64, TYPES[3], 2.5), (np.float32, TYPES[-1], 1)):
+        operands = operands_of(name, dtype)
+        some = [x if dtype == np.float64 else x[::4] for x in operands]
+        with mp.workprec(160), np.errstate(all="ignore"):
+            error, where = worst(mp, name, some, computed(name, type, *some))
+        assert error <= most, (type, where)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lane_does_not_depend_on_its_neighbours(name):
+    for dtype in (np.float64, np.float32):
+        operands = operands_of(name, dtype)
+        results = [computed(name, type, *operands) for type in TYPES if DTYPES[type.of] == dtype]
+        for result in results[1:]:
+            np.testing.assert_array_equal(result, results[0])
+            np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(results[0][results[0] == 0]))
+
+
+# --------------------------------------------------------------------------------------------- awkward operands
+
+SIZES = [0, 5e-324, 1e-310, 1e-200, 1e-20, 0.5, 1, 2, 3, 20, 40, 700, 1e3, 1e5, 1e22, 1e160, 1e300, 1.7e308, np.inf]
+SPECIAL = [*SIZES, *(-np.array(SIZES)), np.nan, -np.nan, 0.999999999, 1.000000001, 709.7, 709.9]
+QUIET = {"arccosh": 1.5}  # an operand of other lanes that sets no flag; else 0.5
+
+
+def reference(name, operands, dtype):
+    """What NumPy (or SciPy) gives, and the flags that it warns of."""
+    others = {
+        "sigmoid": scipy.special.expit, "softplus": lambda x: np.logaddexp(dtype(0), x),
+        "erf": scipy.special.erf, "erfc": scipy.special.erfc,
+    }  # fmt: skip
+    function = others.get(name) or getattr(np, name)
+    warned = []
+    with np.errstate(all="call", call=lambda _, flag: warned.append(flag)):
+        value = function(*(np.full(3, x, dtype) for x in operands))[0]
+    seen = functools.reduce(int.__or__, warned, 0)
+    return value, (DIVIDE if seen & 1 else 0) | (OVERFLOW if seen & 2 else 0) | (INVALID if seen & 8 else 0)
+
+
+def in_last_lane(name, type, operands):
+    """What the compiled function gives in its last lane, and the flags that it sets."""
+    dtype = DTYPES[type.of]
+    arrays = [np.full(type.lanes, QUIET.get(name, 0.5), dtype) for _ in operands]
+    for array, x in zip(arrays, operands, strict=True):
+        array[-1] = x
+    result = np.empty(type.lanes, dtype)
+    addresses = [array.ctypes.data for array in [*arrays, result]]
+    function = compiled(name, type, type.lanes)
+    LIBRARY.feclearexcept(DIVIDE | INVALID | OVERFLOW)
+    function(*addresses)
+    flags = LIBRARY.fetestexcept(DIVIDE | INVALID | OVERFLOW)
+    LIBRARY.feclearexcept(DIVIDE | INVALID | OVERFLOW)
+    return result[-1], flags
+
+
+def same(got, want, least):
+    """Whether numbers are the same but for the last digits of them or of `least`, infinities and zeros in their signs too."""
+    if np.isnan(want) or np.isnan(got):
+        return np.isnan(want) and np.isnan(got)
+    if want == 0 or np.isinf(want):
+        return got == want and np.signbit(got) == np.signbit(want)
+    with np.errstate(all="ignore"):
+        return bool(abs(got - want) <= 4 * np.spacing(max(abs(want), least)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_special_values_and_flags_are_numpys(name, dtype):
+    with np.errstate(all="ignore"):
+        numbers = [dtype(x) for x in SPECIAL]
+    for operands in itertools.product(numbers, repeat=2 if name in OF_TWO else 1):
+        want, flags = reference(name, operands, dtype)
+        if np.isnan(operands).any() or (name == "power" and np.isinf(operands[1])):
+            flags = 0  # some builds of NumPy warn; the result is right, and none is due
+        for type in TYPES:
+            if DTYPES[type.of] == dtype:
+                got, set = in_last_lane(name, type, operands)
+                assert same(got, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, got, want)
+                assert set == flags, (type, operands, got, set, flags)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"])
+def test_what_is_rounded_once_has_numpys_bits(name):
+    for dtype in (np.float64, np.float32):
+        (x,) = operands_of(name, dtype)
+        for type in TYPES:
+            if DTYPES[type.of] == dtype:
+                with np.errstate(all="ignore"):
+                    np.testing.assert_array_equal(computed(name, type, x), getattr(np, name)(x))

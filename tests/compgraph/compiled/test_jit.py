@@ -1,0 +1,422 @@
+"""`jit`: compiled functions give what the functions give, for all nestings, types, shapes and layouts of arguments."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+import threading
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from jitting import agrees, compiled, is_compiled, refused, same
+
+import compgraph as cg
+from compgraph.compiled import Jitted
+
+RNG = np.random.default_rng(0)
+A, B = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any
+
+
+@cg.jit
+def at_top(x: Any) -> Any:
+    """Doubles."""
+    return x * 2
+
+
+def loop(x: Any) -> Any:
+    total = np.zeros_like(x[0])
+    for row in x:
+        total = total + np.sin(row) * len(x)
+    return total
+
+
+def filled(x: Any) -> Any:
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = x[i].sum() + (y[i - 1] if i else 0.0)
+    return y
+
+
+FUNCTIONS = {
+    "sum": lambda x: np.sum(x * x),
+    "product": lambda x: x @ x.T,
+    "loop": loop,
+    "filled": filled,
+    "several": lambda x: (x + 1, {"s": x.sum(), "l": [x.T, x[0]]}),
+    "the argument": lambda x: x,
+    "twice the same": lambda x: (x[:2], x[:2], x),
+    "views": lambda x: (x[1:], x.T, x[::-1], x.reshape(-1)),
+    "a constant too": lambda x: (x * 2, 3, 2.5, True, np.float32(2), np.arange(3), None),
+    "only constants": lambda x: (1, np.ones(2)),
+    "0-d array": lambda x: np.array(np.sum(x)),
+    "scalar": lambda x: x[0, 0] * 2,
+    "0-d from 0-d": lambda x: np.asarray(x[0, 0]),
+    "comparisons": lambda x: (x > 0, np.argmax(x), np.where(x > 0, x, -x)),
+    "casts": lambda x: (x.astype(np.float32), x.astype(int)),
+    "reductions": lambda x: (x.mean(0), x.max(1, keepdims=True), np.linalg.norm(x)),
+    "writes into its own": lambda x: _bumped(x.copy()),
+    "sorting": lambda x: np.sort(x, 0)[np.argsort(x[:, 0])],
+    "nothing": lambda x: (),
+}
+
+
+def _bumped(x: Any) -> Any:
+    x[1:] += x[:-1] ** 2
+    x *= 2
+    return x
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_are_those_of_the_function(name: str) -> None:
+    agrees(FUNCTIONS[name], (A,), (B,), (A * 3,), programs=None)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, np.float32, np.float16, np.complex128, np.complex64, np.int64, np.int8, np.uint8, bool]
+)
+def test_dtypes(dtype: Any) -> None:
+    x, y = (A * 3).astype(dtype), (B * 5).astype(dtype)
+    agrees(lambda a, b: (a + b, a * b, a + 1, a * 2.5, a.sum(), a == b), (x, y), (y, x))
+
+
+LAYOUTS = {
+    "Fortran": np.asfortranarray(A),
+    "strided": RNG.normal(size=(8, 6))[::2, ::2],
+    "backwards": A[::-1, ::-1],
+    "transposed": RNG.normal(size=(3, 4)).T,
+    "broadcast": np.broadcast_to(A[0], (4, 3)),
+    "a column": RNG.normal(size=(4, 9))[:, 2:3],
+    "of no rows": np.zeros((0, 3)),
+    "read-only": (lambda a: (a.setflags(write=False), a)[1])(A.copy()),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name: str) -> None:
+    x = LAYOUTS[name]
+    jitted = agrees(lambda x: (x * 2, x.reshape(-1), x.sum(), x.T @ x), (x,))
+    assert same(jitted(x + 1), jitted.__wrapped__(x + 1))
+
+
+def test_fortran_results_stay_so() -> None:
+    x = np.asfortranarray(A)
+    assert agrees(lambda x: x * 2, (x,))(x).flags.f_contiguous
+
+
+def test_scalars() -> None:
+    f = lambda x, y: (x * y, x + 1, -y)  # noqa: E731
+    agrees(f, (np.float64(2), np.float64(3)), (np.float64(5), np.float64(-1)))
+    agrees(f, (np.float32(2), np.ones(3, np.float32)), (np.float32(5), np.ones(3, np.float32)))
+    agrees(f, (np.array(2.0), np.array(3.0)), (np.array(4.0), np.array(3.5)))
+    agrees(f, (np.complex128(2j), 1.5), (np.complex128(3), 1.5))
+
+
+def test_names_of_scalars_are_rebound() -> None:
+    def f(s: Any, x: Any) -> Any:
+        t = s
+        s += 1
+        return s * t * x
+
+    agrees(f, (np.float64(2), A), (np.float64(3), B))
+
+
+def test_python_numbers_are_weak() -> None:
+    f = lambda x, s: x * s  # noqa: E731
+    jitted = agrees(f, (np.ones(3, np.float32), 2.0), (np.ones(3, np.float32), 3.0), programs=2)
+    assert jitted(np.ones(3, np.float32), 4.0).dtype == np.float32
+    assert same(compiled(f, np.ones(3, np.int8), 2)(np.ones(3, np.int8), 3), np.full(3, 3, np.int8))
+
+
+def test_python_numbers_are_told_apart() -> None:
+    jitted = agrees(lambda x, s: (x / s, np.copysign(x, s), s), (A, 0.5), (A, -0.5), programs=2)
+    with np.errstate(all="ignore"):
+        for s in (0.0, -0.0, float("nan"), 1, True, 1.0, 1 + 0j):
+            assert same(cg.jit(lambda x, s: x * s).compile(A, s)(A, s), A * s)
+    assert same(jitted(A, 2), (A / 2, np.copysign(A, 2), 2))
+
+
+def test_too_many_values_of_numbers_run_as_numpy() -> None:
+    f = lambda x, n: x * n  # noqa: E731
+    jitted = compiled(f, A, 0)
+    for n in range(40):
+        assert same(jitted(A, n), f(A, n))
+    assert "np.float64(t)" in jitted.report()
+    assert len(jitted._entries) < 20
+
+
+def test_nested_arguments() -> None:
+    def f(p: Any, xs: Any, *, scale: Any = 1.0) -> Any:
+        return Pair([p["w"] @ x * scale + p["b"] for x in xs], {"n": len(xs)})
+
+    p = {"w": A, "b": np.ones(4)}
+    q = {"b": np.zeros(4), "w": B}
+    agrees(f, (p, [A[0], B[1]]), (q, [B[0], B[2]]))
+    jitted = compiled(f, p, [A[0]], scale=2.0)
+    assert same(jitted(q, [B[0]], scale=2.0), f(q, [B[0]], scale=2.0))
+    assert same(jitted(q, (B[0],), scale=3.0), f(q, (B[0],), scale=3.0))
+    agrees(
+        lambda pair, layer: pair.left * layer.w + layer.b - pair.right, (Pair(A, B), Layer(A, 1.0)), (Pair(B, A), Layer(B, 1.0))
+    )
+    made = agrees(lambda layer: Layer(layer.w * 2, [layer.b]), (Layer(A, B),), (Layer(B, A),))
+    assert isinstance(made(Layer(A, B)), Layer)
+
+
+def test_keywords_in_another_order_and_defaults() -> None:
+    f = lambda x, y=2.0, *, z=None: x * y + (0 if z is None else z)  # noqa: E731
+    jitted = compiled(f, y=A, x=B)
+    assert same(jitted(x=A, y=B), A * B)
+    assert same(jitted(A), A * 2)
+    assert same(jitted(A, z=B, y=A), A * A + B)
+    assert same(jitted(A, y=A, z=B), A * A + B)
+
+
+def test_static_arguments() -> None:
+    def f(x: Any, how: Any, axis: Any = 0) -> Any:
+        return (np.sum if how == "sum" else np.prod)(x, axis=axis)
+
+    jitted = cg.jit(f, static_argnames="axis").compile(A, "sum")
+    for how in ("sum", "prod"):
+        for axis in (0, 1, None, (0, 1)):
+            assert same(jitted(A, how, axis), f(A, how, axis))
+            assert same(jitted(B, how, axis=axis), f(B, how, axis=axis))
+    assert same(jitted(A, "sum", [0, 1][0]), f(A, "sum"))
+    assert "cannot be hashed" in cg.jit(f, static_argnames=("how",)).compile(A, {}).report()
+    agrees(lambda x, f: f(x), (A, np.sin), (A, np.cos), programs=2)
+
+
+def test_options_are_checked() -> None:
+    for wrong, error in (({"threads": 0}, ValueError), ({"threads": 1.5}, TypeError), ({"exact": 1}, TypeError)):
+        with pytest.raises(error, match="jit"):
+            cg.jit(loop, **wrong)
+    with pytest.raises(TypeError, match="static_argnames"):
+        cg.jit(loop, static_argnames=3)
+    with pytest.raises(ValueError, match="names 'y'"):
+        cg.jit(loop, static_argnames="y")
+    with pytest.raises(TypeError, match="not a function"):
+        cg.jit(A)
+    assert cg.jit(loop, threads=2, exact=True, cache=False).options["threads"] == 2
+
+
+def test_as_a_decorator() -> None:
+    assert isinstance(at_top, Jitted)
+    assert at_top.__name__ == "at_top"
+    assert at_top.__doc__ == "Doubles."
+
+    @cg.jit(exact=True)
+    def f(x: Any) -> Any:
+        return x + 1
+
+    assert f.options["exact"]
+    assert same(f.compile(A)(A), A + 1)
+    assert "at_top" in repr(at_top)
+    assert cg.jit(at_top).__wrapped__ is at_top.__wrapped__
+
+
+def test_partials_and_lambdas() -> None:
+    agrees(functools.partial(lambda w, x, k=1: w * x * k, A, k=3), (A,), (B,))
+    agrees(np.sin, (A,), (B,))
+
+
+class Model:
+    def __init__(self) -> None:
+        self.w, self.scale = A.copy(), 2.0
+
+    @cg.jit
+    def jitted(self, x: Any) -> Any:
+        return self.w * x * self.scale
+
+    def plain(self, x: Any) -> Any:
+        return self.w * x * self.scale
+
+    @cg.jit
+    @staticmethod
+    def static(x: Any) -> Any:
+        return x * 2
+
+
+def test_methods() -> None:
+    one, two = Model(), Model()
+    two.w = B.copy()
+    one.jitted.compile(A)
+    for model in (one, two, one):
+        assert same(model.jitted(B), model.plain(B))
+    agrees(one.plain, (A,), (B,))
+    assert same(Model.jitted(two, A), two.plain(A))
+    assert "program" in one.jitted.report()
+    assert same(one.static(A), A * 2)
+
+
+def test_within_and_around_each_other() -> None:
+    inner = cg.jit(lambda x: np.sin(x) * 2)
+    outer = cg.jit(lambda x: inner(x) + inner(x * 2))
+    agrees(outer.__wrapped__, (A,), (B,))
+    assert same(outer.compile(A)(B), np.sin(B) * 2 + np.sin(2 * B) * 2)
+
+    @cg.jit
+    def power(x: Any, n: int) -> Any:
+        return x if n == 0 else x * power(x, n - 1)
+
+    assert same(power.compile(A, 4)(B, 4), B * (B * (B * (B * B))))
+
+
+def test_nodes_are_recorded() -> None:
+    f = cg.jit(lambda x: np.sum(x * x)).compile(A)
+    x = cg.variable(A)
+    out = f(x)
+    assert isinstance(out, cg.Node)
+    assert out.operands
+    with cg.no_graph():
+        assert not isinstance(f(x), cg.Node)
+        assert same(f(A), np.sum(A * A))
+    with pytest.raises(TypeError, match="plain arrays"):
+        f.compile(x)
+
+
+def test_results_share_no_memory() -> None:
+    k = np.ones(3)
+    f = compiled(lambda x: (x, x[0], x.T, k, x), A)
+    first, second = f(A), f(A)
+    for array in first:
+        for other in (A, k, *second, *[o for o in first if o is not array]):
+            assert not np.shares_memory(array, other)
+            assert array.flags.writeable
+
+
+def test_errors_are_the_functions_own() -> None:
+    def f(x: Any) -> Any:
+        if x.sum() < 0:
+            raise KeyError("negative")
+        return np.linalg.inv(x)
+
+    jitted = compiled(f, np.eye(2))
+    with pytest.raises(KeyError, match="negative"):
+        jitted(-np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError):
+        jitted(np.ones((2, 2)))
+    with pytest.raises(np.linalg.LinAlgError):
+        cg.jit(f).compile(np.ones((2, 2)))
+    with pytest.raises(TypeError):
+        jitted(np.eye(2), 3)
+    assert same(jitted(np.eye(2) * 2), f(np.eye(2) * 2))
+
+
+def test_warnings_are_given() -> None:
+    f = compiled(lambda x: np.log(x), np.ones(3))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        f(np.zeros(3))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        f(np.zeros(3))
+
+
+def test_in_the_background() -> None:
+    f = cg.jit(loop)
+    for _ in range(3):
+        assert same(f(A), loop(A))
+    assert f.wait(30)
+    assert is_compiled(f), f.report()
+    assert same(f(B), loop(B))
+    assert "1 run" in f.report()
+
+
+def test_a_branch_in_the_background() -> None:
+    f = cg.jit(lambda x: x * 2 if x.sum() > 0 else -x)
+    for _ in range(4):
+        f(np.ones(3))
+    assert f.wait(30)
+    for _ in range(2):
+        assert same(f(-np.ones(3)), np.ones(3))
+        assert f.wait(30)
+    assert "program 2" in f.report()
+
+
+def test_the_callers_context_holds() -> None:
+    f = cg.jit(lambda x: 1 / x)
+    with np.errstate(divide="ignore"):
+        for _ in range(3):
+            f(np.zeros(3))
+        assert f.wait(30)
+        assert is_compiled(f)
+        assert np.all(np.isinf(f(np.zeros(3))))
+
+
+def test_threads_share_it() -> None:
+    f = cg.jit(lambda x: np.sum(np.tanh(x) ** 2) if x[0] > 0 else np.sum(x))
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            x = rng.normal(size=rng.integers(1, 4))
+            if not np.isclose(f(x), f.__wrapped__(x)):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert f.wait(30)
+
+
+def test_copies_and_pickles() -> None:
+    at_top.compile(A)
+    assert pickle.loads(pickle.dumps(at_top)) is at_top
+    other = cg.jit(loop, threads=2)
+    for made in (copy.copy(other.compile(A)), copy.deepcopy(other), pickle.loads(pickle.dumps(cg.jit(_bumped)))):
+        assert isinstance(made, Jitted)
+        assert "not called" in made.report()
+    assert copy.deepcopy(other).options["threads"] == 2
+    model = pickle.loads(pickle.dumps(Model()))
+    assert same(model.jitted(A), model.plain(A))
+
+
+def test_what_is_told() -> None:
+    f = cg.jit(loop)
+    assert "not called" in f.report()
+    assert f.source() == ""
+    f(A)
+    assert "1 call so far" in f.report()
+    f.compile(A)
+    f(A)
+    assert "def run(" in f.source() or f.backend == "llvm"
+    assert f.llvm() == "" or f.backend == "llvm"
+    assert "float64[4, 3]" in f.report()
+    assert "1 run" in f.report()
+
+
+def test_many_shapes() -> None:
+    f = cg.jit(lambda x: x.sum())
+    for n in range(300):
+        assert f(np.ones(n)) == n
+    assert "more than 256" in f.report()
+
+
+def test_no_arguments() -> None:
+    f = cg.jit(lambda: np.arange(3) * 2)
+    for _ in range(5):
+        assert same(f(), np.arange(3) * 2)
+        assert f.wait(30)
+
+
+def test_refused_arguments() -> None:
+    refused(lambda x: x.sum(), np.array([1, None, 2][::2], object), words="dtype object")
+    refused(lambda x: len(x), {1, 2}, words="cannot be hashed")
+    refused(lambda x: x.sum(), np.ma.masked_array([1.0, 2.0], [True, False]), words="MaskedArray")
+    refused(lambda x: x * x, np.ones((2, 2)).view(np.matrix), words="matrix")
+    refused(lambda x: x + 1, np.ones(3, ">f8"), words="byte order")
+    refused(lambda x: x["a"], np.zeros(2, [("a", float)]), words="holds no numbers")

@@ -1,0 +1,166 @@
+"""Decisions by values: each answer has a program of its own, and no GuardError reaches the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from jitting import agrees, compiled, is_compiled, refused, same
+
+import compgraph as cg
+
+X = np.linspace(-1.0, 2.0, 6)
+
+
+def clipped(x: Any) -> Any:
+    if x.max() > 10:
+        return x / x.max()
+    if np.any(x < -5):
+        return np.zeros_like(x)
+    return x * 2
+
+
+def newton(x: Any, most: int = 50) -> Any:
+    y = x
+    for _ in range(most):
+        step = (y * y - x) / (2 * y)
+        y = y - step
+        if abs(step) < 1e-10:
+            break
+    return y
+
+
+def sorted_by_hand(x: Any) -> Any:
+    values = [x[i] for i in range(len(x))]
+    for i in range(len(values)):
+        for j in range(len(values) - 1 - i):
+            if values[j] > values[j + 1]:
+                values[j], values[j + 1] = values[j + 1], values[j]
+    return np.stack(values)
+
+
+def test_branches() -> None:
+    agrees(clipped, (X,), (X * 20,), (X * -20,), (X,), (X * 20,), programs=None)
+
+
+def test_loops_that_end_by_values() -> None:
+    jitted = agrees(newton, (np.float64(2),), (np.float64(100),), (np.float64(2.1),), programs=None)
+    assert same(jitted(np.float64(3)), newton(np.float64(3)))
+
+
+def test_both_ways_are_kept() -> None:
+    jitted = agrees(lambda x: x if x[0] > 0 else -x, (X,), (-X,), programs=2)
+    for _ in range(3):
+        for x in (X, -X):
+            assert same(jitted(x), jitted.__wrapped__(x))
+    assert jitted.report().count("program") == 2
+
+
+def test_integers() -> None:
+    def f(x: Any, n: Any) -> Any:
+        for _ in range(int(n)):
+            x = x * 1.5
+        return x
+
+    agrees(f, (X, 2))
+    jitted = refused(f, X, np.array(2))
+    assert "int(n)" in jitted.report()
+    for n in (2, 3):
+        assert same(jitted(X, np.array(n)), f(X, np.array(n)))
+
+
+def test_lists_that_are_indexed() -> None:
+    functions = [np.sin, np.cos, np.tan]
+    agrees(lambda x, k: functions[k](x), (X, 0))
+    agrees(lambda x: functions[int(x[0] > 0)](x), (X,), (-X,), programs=2)
+
+
+def test_masks_of_other_lengths() -> None:
+    agrees(lambda x: x[x > 0].sum(), (X,), (-X,), (X + 1,), programs=None)
+    agrees(lambda x: np.flatnonzero(x > 0), (X,), (-X,), programs=None)
+    agrees(lambda x: np.unique(np.round(x)), (X,), (X * 3,), programs=None)
+
+
+def test_too_many_ways_run_as_numpy() -> None:
+    def f(x: Any) -> Any:
+        n = 0
+        while x.sum() > n:
+            n += 1
+        return x * n
+
+    jitted = compiled(f, np.ones(3))
+    for n in range(40):
+        x = np.full(3, float(n))
+        assert same(jitted(x), f(x))
+    assert "more than 16 ways" in jitted.report()
+    assert same(jitted(np.ones(3)), f(np.ones(3)))
+
+
+def test_permutations_decided_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    jitted = compiled(sorted_by_hand, rng.normal(size=3))
+    for _ in range(20):
+        x = rng.normal(size=3)
+        assert same(jitted(x), sorted_by_hand(x))
+    assert is_compiled(jitted)
+
+
+def test_decisions_that_change_no_result() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * (2 if y > 0 else 3)
+
+    agrees(f, (X, np.float64(1)), (X, np.float64(-1)), (X, np.float64(1)), programs=2)
+
+
+def test_results_that_are_answers() -> None:
+    alive = cg.placeholder((None,))  # while one lives, shapes note what is read of them
+    agrees(lambda x: bool(x[0] > 0), (X,), (-X,), programs=2)
+    agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
+    del alive
+    agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
+
+
+def test_a_guard_without_a_result() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            return 1.0
+        return 2.0
+
+    agrees(f, (X,), (-X,), (X,), programs=2)
+
+
+def test_errors_by_values() -> None:
+    def f(x: Any) -> Any:
+        assert x[0] < 0, "not negative"
+        return x
+
+    jitted = compiled(f, X)
+    for _ in range(4):
+        with pytest.raises(AssertionError, match="not negative"):
+            jitted(-X)
+    assert same(jitted(X), X)
+
+
+def test_emath_and_types_by_values() -> None:
+    agrees(lambda x: np.emath.sqrt(x), (X + 2,), (X,), programs=None)
+
+
+def test_writes_chosen_by_values() -> None:
+    def f(x: Any) -> Any:
+        y = x.copy()
+        if y[0] < 0:
+            y[1:3] = y[0]
+        y[y > 1] = 1.0
+        return y
+
+    agrees(f, (X,), (-X,), (X * 3,), programs=None)
+
+
+def test_the_last_one_comes_first() -> None:
+    jitted = cg.jit(lambda x: x if x[0] > 0 else -x).compile(X).compile(-X)
+    (programs,) = jitted._entries.values()
+    jitted(X)
+    first = programs.variants[0]
+    jitted(-X)
+    assert programs.variants[0] is not first

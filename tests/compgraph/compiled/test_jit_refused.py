@@ -1,0 +1,318 @@
+"""What is not compiled runs as NumPy, right, and the report says why."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from jitting import compiled, is_compiled, refused, same
+
+import compgraph as cg
+
+X = np.linspace(1.0, 2.0, 6)
+COUNT = 0
+RNG = np.random.default_rng(0)
+
+
+def counts(x: Any) -> Any:
+    global COUNT
+    COUNT += 1
+    return x * COUNT
+
+
+def test_global_counters() -> None:
+    before = COUNT
+    jitted = refused(counts, X, words="assigns the global 'COUNT'")
+    for _ in range(5):
+        jitted(X)
+    assert before + 5 == COUNT
+
+
+def test_nonlocals() -> None:
+    count = 0
+
+    def f(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        return x
+
+    jitted = refused(f, X, words="nonlocal 'count'")
+    jitted(X)
+    assert count == 1
+
+
+def test_lists_and_dictionaries_that_are_changed() -> None:
+    seen: list[Any] = []
+    cache: dict[str, Any] = {}
+    array = np.zeros(6)
+
+    def appends(x: Any) -> Any:
+        seen.append(1)
+        return x * 2
+
+    def stores(x: Any) -> Any:
+        cache["last"] = x.sum()
+        return x * 2
+
+    def adds(x: Any) -> Any:
+        array[...] += 1
+        return x * 2
+
+    jitted = refused(appends, X, words="changed by a call")
+    seen.clear()
+    jitted(X)
+    assert len(seen) == 1
+    refused(stores, X, words="'cache'")
+    jitted = refused(adds, X, words="'array'")
+    before = array.copy()
+    jitted(X)
+    assert same(array, before + 1)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls, self.last = 0, None
+
+    def counted(self, x: Any) -> Any:
+        self.calls += 1
+        return x * self.calls
+
+    def remembering(self, x: Any) -> Any:
+        self.last = x * 2
+        return self.last
+
+
+def test_attributes_that_are_assigned() -> None:
+    counter = Counter()
+    jitted = refused(counter.counted, X, words="calls was changed")
+    counter.calls = 0
+    assert same(jitted(X), X)
+    assert counter.calls == 1
+    refused(counter.remembering, X, words="last was changed")
+
+
+def test_writes_into_arguments() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x += y
+        return x.sum()
+
+    def g(d: Any) -> Any:
+        d["a"][0] = 7.0
+        return d["a"] * 2
+
+    jitted = refused(f, X.copy(), X, words="writes into an argument")
+    x = X.copy()
+    jitted(x, X)
+    assert same(x, X + X)
+    jitted = refused(g, {"a": X.copy()}, words="writes into an argument")
+    d = {"a": X.copy()}
+    assert jitted(d)[0] == 14.0
+    assert d["a"][0] == 7.0
+
+
+def test_writes_into_arguments_for_some_values() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 100:
+            x[0] = 0.0
+        return x * 2
+
+    jitted = compiled(f, X)
+    x = X + 100
+    assert same(jitted(x), f(X + 100))
+    assert x[0] == 0.0
+    x = X + 100
+    jitted(x)
+    assert x[0] == 0.0
+
+
+def test_keys_added_to_an_argument() -> None:
+    def f(d: Any) -> Any:
+        d["b"] = d["a"] * 2
+        return d["b"]
+
+    jitted = refused(f, {"a": X})
+    d = {"a": X}
+    jitted(d)
+    assert "b" in d
+
+
+def test_results_that_are_no_numbers() -> None:
+    refused(lambda x: f"{x.sum():.2f}", X)
+    refused(lambda x: (x, "text"), X, words="returns a str")
+    refused(lambda x: iter(x), X)
+    refused(lambda x: {1, 2}, X, words="returns a set")
+
+
+@pytest.mark.parametrize(
+    "taken", [lambda x: x * float(x[0]), lambda x: x.tolist(), lambda x: x * x[0].item()], ids=["float", "tolist", "item"]
+)
+@pytest.mark.filterwarnings("ignore:.*no derivative")
+def test_numbers_that_leave(taken: Any) -> None:
+    jitted = cg.jit(taken).compile(X)
+    for x in (X, X * 2, -X):
+        assert same(jitted(x), taken(x))
+
+
+def test_conversions_in_c() -> None:
+    import math
+
+    jitted = cg.jit(lambda x: np.array([math.hypot(a, 1.0) for a in x])).compile(X)
+    for x in (X, X * 2):
+        assert same(jitted(x), jitted.__wrapped__(x))
+    refused(lambda x: np.frombuffer(x.tobytes()), X)
+
+
+DRAWS = {
+    "legacy": lambda x: x + np.random.normal(),  # noqa: NPY002
+    "uniform": lambda x: x + np.random.rand(6),  # noqa: NPY002
+    "python's": lambda x: x + random.random(),
+    "a global": lambda x: x + RNG.normal(size=6),
+    "a permutation": lambda x: x[RNG.permutation(6)],
+    "without a seed": lambda x: x + np.random.default_rng().normal(),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers(name: str) -> None:
+    jitted = refused(DRAWS[name], X, words="random")
+    assert not np.array_equal(jitted(X), jitted(X))
+
+
+def test_generators_in_other_places() -> None:
+    held = {"rng": np.random.default_rng(0)}
+    jitted = refused(lambda x: x + held["rng"].normal(), X)
+    assert not np.array_equal(jitted(X), jitted(X))
+    jitted = refused(lambda x, rng: x + rng.normal(), X, np.random.default_rng(0), words="random")
+    rng = np.random.default_rng(1)
+    assert not np.array_equal(jitted(X, rng), jitted(X, rng))
+    old = np.random.RandomState(0)
+    jitted = refused(lambda x, rng=old: x + rng.rand(), X)
+    assert not np.array_equal(jitted(X), jitted(X))
+
+
+def test_seeded_within_is_compiled() -> None:
+    jitted = compiled(lambda x: x + np.random.default_rng(0).normal(size=6), X)
+    assert is_compiled(jitted), jitted.report()
+    assert same(jitted(X * 2), jitted.__wrapped__(X * 2))
+
+
+def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print(x.sum())
+        return x
+
+    jitted = refused(f, X, words="it prints")
+    assert "test_jit_refused.py" in jitted.report()
+    capsys.readouterr()
+    jitted(X)
+    assert capsys.readouterr().out == f"{X.sum()}\n"
+
+
+def test_the_time() -> None:
+    refused(lambda x: x * time.perf_counter(), X, words="asks for the time")
+
+
+def test_what_no_name_tells() -> None:
+    refused(lambda x: x * globals()["COUNT"], X, words="globals()")
+    refused(lambda x: eval("x * 2"), X, words="runs text")
+
+
+def test_families_of_scipy_that_choose_by_values() -> None:
+    import scipy
+    from scipy.interpolate import interp1d
+
+    knots, values = np.arange(5.0), np.arange(5.0) ** 2
+    table = interp1d(knots, values)
+    for f in (lambda x: interp1d(knots, values)(x), lambda x: table(x), lambda x: scipy.interpolate.interp1d(knots, values)(x)):
+        jitted = refused(f, X, words="scipy.interpolate")
+        assert same(jitted(X + 1.7), f(X + 1.7))
+    special = compiled(lambda x: scipy.special.gammaln(x), X)
+    assert is_compiled(special), special.report()
+    assert same(special(X + 1), scipy.special.gammaln(X + 1))
+
+
+def test_plain_answers_of_numpy() -> None:
+    f = lambda x, i: x.reshape(2, 3)[np.ix_(i, i)]  # noqa: E731
+    jitted = refused(f, X, np.array([0, 1]), words="np.ix_")
+    assert same(jitted(X, np.array([1, 1])), f(X, np.array([1, 1])))
+
+
+def test_lengths_of_ranges() -> None:
+    f = lambda n, a: (np.arange(n) * 1.0, np.arange(0, a, 0.5), np.r_[0:a:0.5])  # noqa: E731
+    jitted = cg.jit(f).compile(3, np.float64(2)).compile(np.array(3), np.float64(2))
+    for n, a in ((3, 2.0), (5, 2.0), (3, 4.0), (5, 2.2)):
+        for length in (n, np.array(n)):
+            assert same(jitted(length, np.float64(a)), f(length, np.float64(a)))
+
+
+def test_no_graph_within() -> None:
+    def f(x: Any) -> Any:
+        with cg.no_graph():
+            y = x * 2
+        return x + y
+
+    jitted = refused(f, X, words="no_graph")
+    assert same(jitted(X * 2), X * 6)
+
+
+def test_variables_within() -> None:
+    w = cg.variable(3.0, "w")
+    jitted = refused(lambda x: x * w, X)
+    w[...] = 4.0
+    assert same(jitted(X).value, X * 4)
+
+
+def test_plain_arrays_indexed_by_values() -> None:
+    table = np.arange(20.0)
+    places = np.array([1, 5, 2])
+    for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: np.take(table, i), lambda i: table[np.argsort(i)]):
+        jitted = refused(f, places)
+        for other in (places, places + 3):
+            assert same(jitted(other), f(other))
+
+
+def test_one_hot() -> None:
+    def f(labels: Any) -> Any:
+        found = np.zeros((len(labels), 4))
+        found[np.arange(len(labels)), labels] = 1
+        return found
+
+    jitted = cg.jit(f).compile(np.array([0, 1]))
+    for labels in (np.array([0, 1]), np.array([3, 2])):
+        assert same(jitted(labels), f(labels))
+
+
+def test_what_asks_for_the_class() -> None:
+    def f(x: Any) -> Any:
+        s = np.sum(x)
+        return x * 2 if isinstance(s, float) else x * 3
+
+    jitted = refused(f, X, words="other values")
+    assert same(jitted(X), X * 2)
+
+
+def test_refused_numbers_that_are_caught() -> None:
+    def f(x: Any) -> Any:
+        y = np.zeros(6, int)
+        try:
+            y[...] = x
+        except TypeError:
+            return x * 5
+        return y + x
+
+    jitted = cg.jit(f).compile(X)
+    for x in (X, X * 2):
+        assert same(jitted(x), f(x))
+
+
+def test_draws_elsewhere_do_not_matter() -> None:
+    jitted = cg.jit(lambda x: np.linalg.norm(x))
+    for _ in range(4):
+        jitted(X)
+        np.random.rand()  # noqa: NPY002
+        RNG.normal()
+    assert jitted.wait(30)
+    assert is_compiled(jitted), jitted.report()

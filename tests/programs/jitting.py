@@ -1,0 +1,56 @@
+"""What the tests of `jit` share: a compiled function is held against the function itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+
+import compgraph as cg
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether two results nest alike, and have the same types, dtypes, shapes and, but for rounding, values."""
+    one, how = optree.tree_flatten(found, namespace="compgraph")
+    two, like = optree.tree_flatten(expected, namespace="compgraph")
+    return how == like and all(map(_same_leaf, one, two))
+
+
+def _same_leaf(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (np.ndarray, np.generic)):
+        return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return repr(a) == repr(b)
+
+
+def compiled(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """The compiled function, with a program for some arguments."""
+    return cg.jit(f).compile(*args, **kwargs)
+
+
+def is_compiled(jitted: Any) -> bool:
+    """Whether no call runs as NumPy."""
+    return "program 1" in jitted.report() and "as NumPy" not in jitted.report()
+
+
+def agrees(f: Any, *calls: tuple[Any, ...], programs: int | None = 1) -> Any:
+    """Compiled, all calls give what the function gives, by so many programs."""
+    jitted = compiled(f, *calls[0])
+    assert is_compiled(jitted), jitted.report()
+    for args in calls:
+        jitted.compile(*args)
+        assert same(jitted(*args), f(*args)), args
+    assert is_compiled(jitted), jitted.report()
+    if programs is not None:
+        assert sum(line.lstrip().startswith("program ") for line in jitted.report().splitlines()) == programs, jitted.report()
+    return jitted
+
+
+def refused(f: Any, *args: Any, words: str = "", **kwargs: Any) -> Any:
+    """Nothing is compiled, for a reason that is told, and the function gives what it gives."""
+    jitted = compiled(f, *args, **kwargs)
+    assert "runs as NumPy" in jitted.report(), jitted.report()
+    assert words in jitted.report(), jitted.report()
+    return jitted
