@@ -7,7 +7,7 @@ from typing import Any
 
 from .jit import jit
 
-__all__ = ["Bound", "Jitted", "backend", "jit"]  # noqa: F822
+__all__ = ["Bound", "Jitted", "backend", "jit"]
 
 
 def __getattr__(name: str) -> Any:

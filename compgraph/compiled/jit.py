@@ -28,7 +28,8 @@ def jit(
         A function of arrays, and lists, tuples, dictionaries, named tuples and dataclasses of arrays, that returns such; also
         what `autodiff.grad` and other operators return. If it is left out, a decorator is returned.
     threads : int, optional
-        How many threads a program may use; by default as many as the process has processors. Results do not hang on it.
+        How many threads a program may use; by default as many as the process has processors. Programs run in one thread
+        as yet, so results do not hang on it.
     exact : bool
         Whether results have the bits that NumPy gives, which takes longer.
     static_argnames : str or tuple of str

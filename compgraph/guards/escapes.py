@@ -22,7 +22,7 @@ import numpy as np
 from .. import operations
 from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
 from ..graph.context import is_recording
-from ..graph.hollow import LOGS, bodies, refused
+from ..graph.hollow import LOGS, bodies, is_traced, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
 from .guards import TAKEN, fingerprint, note
 
@@ -150,7 +150,7 @@ def _take(node: Node, what: str, frame: Any) -> None:
     """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
-    _remember(what, frame, _is_within(node) and not _is_drawing(frame))
+    _remember(what, frame, _is_within(node) and not is_traced() and not _is_drawing(frame))
 
 
 def _is_within(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,7 @@ class LLVMBackend:
         """Whether there is a compiler for this machine; if not, a warning says why, once."""
         try:
             processor()
+            _require_layout()
         except NoCompilerError as error:
             warnings.warn(f"compgraph.jit runs functions as NumPy: {error}", RuntimeWarning, stacklevel=2)
             return False
@@ -238,6 +240,14 @@ class Program:
             )
         whole = arrays.get(buffer, buffer.node)
         return window(whole, place.shape, buffer.dtype, place.offset * buffer.dtype.itemsize, strides)
+
+
+def _require_layout() -> None:
+    """Raise unless an array's object lies where `id` says, and holds the address of its numbers where NumPy's C API has it."""
+    array = np.ones(3)
+    is_known = sys.implementation.name == "cpython"
+    if not is_known or ctypes.c_void_p.from_address(id(array) + DATA).value != array.ctypes.data:
+        raise NoCompilerError("this Python's arrays lie otherwise in memory than those of CPython")
 
 
 def _apart(result: Any, work: Any) -> Any:

@@ -158,20 +158,26 @@ def body_of(value: Any) -> Any:
     return value if bodies() is None else hollow_body(value)
 
 
+def is_traced() -> bool:
+    """Whether a function is traced to be compiled: what Python is told of values is asked again then, and needs no warning."""
+    return bodies() is BODIES_BESIDE_INTEGERS
+
+
 class Hollowing(Setting):
     """A context in which new nodes are hollow; `autodiff.grad` and kin call the user's function in one. Entered once.
 
     Parameters
     ----------
     integers : bool
-        Whether arrays of integers and booleans are hollow too, by which plain arrays might be indexed (``table[i]``).
+        Whether arrays of integers and booleans are hollow too, by which plain arrays might be indexed (``table[i]``); they are
+        so in the contexts within this one, too.
     """
 
     __slots__ = ("_log",)
 
     def __init__(self, integers: bool = False) -> None:
         self._log = Log()
-        super().__init__({_bodies: BODIES_BESIDE_INTEGERS if integers else BODIES, MINE: self._log})
+        super().__init__({_bodies: BODIES_BESIDE_INTEGERS if integers or is_traced() else BODIES, MINE: self._log})
 
     def __enter__(self) -> None:
         LOGS.add(weakref.ref(self._log, LOGS.discard))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jitting import compiled, is_compiled, refused, same
 
+import autodiff as ad
 import compgraph as cg
 
 X = np.linspace(1.0, 2.0, 6)
@@ -272,6 +273,14 @@ def test_plain_arrays_indexed_by_values() -> None:
         jitted = refused(f, places)
         for other in (places, places + 3):
             assert same(jitted(other), f(other))
+
+
+def test_plain_arrays_indexed_within_a_derivative() -> None:
+    table = np.array([10.0, 20.0, 30.0])
+    f = ad.grad(lambda x: np.sum(table[np.argsort(x)] * x))
+    jitted = cg.jit(f).compile(np.array([3.0, 1.0, 2.0]))
+    for x in (np.array([3.0, 1.0, 2.0]), np.array([0.1, 2.0, 3.0])):
+        assert same(jitted(x), f(x))
 
 
 def test_one_hot() -> None:
