@@ -331,6 +331,7 @@ def test_a_loss_that_the_machines_cannot_load(client: Client, tmp_path: Path, mo
 
 
 def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored, where it runs in the background
     with dist.DataParallel(losses.sleeping, client) as loss:
         expected = loss(0.01, V)
         timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
