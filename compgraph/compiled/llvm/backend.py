@@ -15,12 +15,10 @@ from ...executor import NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
 from .code import DOUBLE, INT, POINTER, Module, Value
-from .emit import emit_nest
-from .group import Nest, Unit, grouped
-from .lower import Lowered
+from .emission import emit_nest, emit_product
+from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
-from .plan import LINE, Plan, used
-from .products import emit_product
+from .planning import LINE, Nest, Plan, Unit, grouped, used
 from .steps import Buffer, Call, Place, Product
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)

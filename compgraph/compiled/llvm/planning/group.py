@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .steps import Buffer, Call, Map, Place, Product, Reduce, Step
+from ..steps import Buffer, Call, Map, Place, Product, Reduce, Step
 
 LARGEST = 1500  # steps of one nest: what a compiler does with one function is more than linear in its length
 REACH = 16  # nests of a shape that are looked at

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import ConstantNode, Node, owner_of
-from . import elementwise
-from .steps import Buffer, Map, Place, Step, dense
+from ....graph import ConstantNode, Node, owner_of
+from .. import elementwise
+from ..steps import Buffer, Map, Place, Step, dense
 
 
 class Placing:

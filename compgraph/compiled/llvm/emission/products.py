@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from . import elementwise
-from .code import BYTE, INT, LONG, POINTER, Code, Value
-from .steps import Buffer, Place, Product
+from .. import elementwise
+from ..code import BYTE, INT, LONG, POINTER, Code, Value
+from ..steps import Buffer, Place, Product
 
 
 def emit_product(code: Code, product: Product, base: Callable[[Buffer], Value]) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import operations
-from ...executor import Schedule, require_shape
-from ...graph import Joint, Node, Write, place_in, value_at
-from ...guards import Guard
-from . import elementwise
+from .... import operations
+from ....executor import Schedule, require_shape
+from ....graph import Joint, Node, Write, place_in, value_at
+from ....guards import Guard
+from .. import elementwise
+from ..steps import Buffer, Call, Place, Product, Reduce, c_strides, dense
 from .placing import Placing
-from .steps import Buffer, Call, Place, Product, Reduce, c_strides, dense
 from .views import VIEWS, part_of, view_of
 
 _NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}

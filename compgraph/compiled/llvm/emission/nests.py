@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from . import elementwise
-from .code import LONG, Code, Value
-from .group import Nest
-from .steps import Buffer, Place, Reduce
+from .. import elementwise
+from ..code import LONG, Code, Value
+from ..planning import Nest
+from ..steps import Buffer, Place, Reduce
 
 BLOCK = 64
 _IDENTITY = {"add": 0.0, "mean": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from ..steps import Buffer, Call, Map, Place, Step
 from .group import Nest, Unit
-from .steps import Buffer, Call, Map, Place, Step
 
 LINE = 64  # bytes: a buffer begins with a line of the cache
 

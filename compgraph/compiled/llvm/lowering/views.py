@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import operations
-from ...graph import window
-from .steps import Place, c_strides
+from .... import operations
+from ....graph import window
+from ..steps import Place, c_strides
 
 
 def part_of(place: Place, index: Sequence[Any]) -> Place | None:
