@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from ...executor import NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
 from .code import DOUBLE, INT, POINTER, Module, Value
-from .emission import emit_nest, emit_product
+from .elementwise import in_memory
+from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
-from .planning import LINE, Nest, Plan, Unit, grouped, used
+from .planning import LINE, LoopUnit, Nest, Plan, Unit, grouped, rolled, used
 from .steps import Buffer, Call, Place, Product
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
@@ -78,11 +80,12 @@ class Program:
         self._plain: Any = None
         lowered = Lowered(schedule, is_exact=bool(schedule.options.get("exact", False)))
         self._results = lowered.results()
-        units = grouped(lowered.steps)
-        self._plan = Plan(units, [place for place, _ in self._results if place is not None])
+        outputs = [place for place, _ in self._results if place is not None]
+        units = grouped(rolled(lowered.steps, outputs))
+        self._plan = Plan(units, outputs)
         self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
         self.report = sorted({f"{_named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
-        self.source = "\n".join(map(_described, units))
+        self.source = "\n".join(line for unit in units for line in _described(unit))
         self._steps = self._cut(units)
         self._works: list[Any] = []
 
@@ -100,7 +103,9 @@ class Program:
                 parts.append([])
                 size = 0
             parts[-1].append(unit)
-            size += len(unit.steps) if isinstance(unit, Nest) else 1
+            size += _size(unit)
+        readers = Counter(b for part in parts for b in {b for unit in _units(part) for b in used(unit)})
+        self._shared = {b for b, many in readers.items() if many > 1}
         module, made = Module(), []
         for number, part in enumerate(parts):
             made.append(part if isinstance(part, Call) else self._emitted(module, f"part{number}", part))
@@ -124,17 +129,15 @@ class Program:
                 else code.load(code.at(given, DATA // 8, DOUBLE), POINTER, 8)
             )
         for buffer in buffers:
-            if buffer in self._plan.offsets:
+            if buffer in self._plan.offsets and buffer.size == 1 and buffer not in self._shared:
+                bases[buffer] = code.variable(in_memory(buffer.dtype))
+            elif buffer in self._plan.offsets:
                 bases[buffer] = code.at(code.operands[0], self._plan.offsets[buffer] // 8, DOUBLE)
         mask = code.number(FLAGS, INT)
         for function in ("feclearexcept", "fetestexcept"):
             module.declare(function, INT, [INT])
         code.call("feclearexcept", INT, mask)
-        for unit in units:
-            if isinstance(unit, Nest):
-                emit_nest(code, unit, bases.__getitem__, self._plan.kept, processor()[2])
-            else:
-                emit_product(code, unit, bases.__getitem__)
+        emit_units(code, units, bases.__getitem__, self._plan.kept, processor()[2])
         code.give(code.call("fetestexcept", INT, mask))
         return outside
 
@@ -263,9 +266,23 @@ def _named(item: Any) -> str:
     return name if line is None else f"{name} ({line})"
 
 
-def _described(unit: Unit) -> str:
+def _units(part: Any) -> Sequence[Unit]:
+    return [part] if isinstance(part, Call) else part
+
+
+def _size(unit: Unit) -> int:
+    """How many steps are compiled for a unit."""
+    if isinstance(unit, LoopUnit):
+        return sum(map(_size, unit.units))
+    return len(unit.steps) if isinstance(unit, Nest) else 1
+
+
+def _described(unit: Unit) -> list[str]:
     if isinstance(unit, Call):
-        return f"call {_named(unit.item)}"
+        return [f"call {_named(unit.item)}"]
+    if isinstance(unit, LoopUnit):
+        inside = [line for inner in unit.units for line in _described(inner)]
+        return [f"repeat {unit.loop.counter.length} times:", *[f"    {line}" for line in inside]]
     if isinstance(unit, Product):
-        return f"product {unit.a.shape} @ {unit.b.shape}"
-    return f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)
+        return [f"product {unit.a.shape} @ {unit.b.shape}"]
+    return [f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)]

@@ -137,6 +137,7 @@ class Code:
         self.operands = [Value(f"%a{k}", t) for k, t in enumerate(operands)]
         self.attributes = attributes
         self._lines: list[str] = []
+        self._variables: list[str] = []
         self._count = 0
         self._block = "entry"
 
@@ -146,7 +147,7 @@ class Code:
         given = ", ".join(f"{v.type} noalias {v.text}" if v.type == POINTER else str(v) for v in self.operands)
         hidden = "internal " if self.name.startswith(".") else ""
         head = f"define {hidden}{self.result or 'void'} @{self.name}({given}) {self.attributes} {{\nentry:"
-        return "\n".join([head, *self._lines, "}"])
+        return "\n".join([head, *self._variables, *self._lines, "}"])
 
     # ------------------------------------------------------------------------------------------ one instruction
 
@@ -253,6 +254,12 @@ class Code:
         """The address of the `offset`-th number of a kind after `base`."""
         where = f"i64 {offset}" if isinstance(offset, int) else str(offset)
         return base if where == "i64 0" else self.write(f"getelementptr {of.of}, {base}, {where}", POINTER)
+
+    def variable(self, type: Type) -> Value:
+        """The address of memory for one value, which LLVM keeps in a register if it can."""
+        name = f"%m{len(self._variables)}"
+        self._variables.append(f"{name} = alloca {type}, align 8")
+        return Value(name, POINTER)
 
     def load(self, address: Value, type: Type, align: int) -> Value:
         """What stands at an address, that is a multiple of `align` bytes."""

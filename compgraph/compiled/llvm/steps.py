@@ -2,7 +2,7 @@
 
 A value lies in a `Buffer`; a `Place` says where in it, by an offset and a stride for each axis, so that views cost nothing. A
 step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), or is left to NumPy
-(`Call`).
+(`Call`). Steps that come again and again stand in a `Loop`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ class Buffer:
     is_called: bool = False
 
 
+@dataclass(eq=False, slots=True)
+class Counter:
+    """Which turn of a `Loop` it is: from 0 to `length`, which is left out."""
+
+    length: int
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """An array in a buffer.
@@ -51,12 +58,15 @@ class Place:
         The element of the buffer that is its first.
     shape, strides : tuple of int
         Its lengths, and by how many elements the buffer is passed through along each axis.
+    moves : tuple of (Counter, int)
+        By how many elements it moves with each turn of the loops that it is in.
     """
 
     buffer: Buffer
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    moves: tuple[tuple[Counter, int], ...] = ()
 
     @property
     def is_dense(self) -> bool:
@@ -104,6 +114,10 @@ class Map:
     out: Place
     computed_in: np.dtype[Any]
     is_write: bool = False
+
+    def operand_dtype(self, position: int) -> np.dtype[Any]:
+        """What an operand is converted to: conditions are booleans, whatever is chosen by them."""
+        return np.dtype(bool) if self.operation == "where" and position == 0 else self.computed_in
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -187,4 +201,21 @@ class Call:
     checks: list[Any] = field(default_factory=list)
 
 
-Step = Map | Reduce | Product | Call
+@dataclass(eq=False, slots=True)
+class Loop:
+    """Steps that are done again and again, with places that move and numbers that change from turn to turn.
+
+    Attributes
+    ----------
+    counter : Counter
+        The turns.
+    steps : list of Map, Reduce, Product and Loop
+        What is done in each turn, in order.
+    """
+
+    counter: Counter
+    steps: list[Any]
+
+
+Single = Map | Reduce | Product | Call
+Step = Single | Loop

@@ -1,6 +1,5 @@
-"""From nests and products to code: loops, vectors, calls."""
+"""From nests, products and loops to code: loops, vectors, calls."""
 
-from .nests import emit_nest
-from .products import emit_product
+from .units import emit_units
 
-__all__ = ["emit_nest", "emit_product"]
+__all__ = ["emit_units"]

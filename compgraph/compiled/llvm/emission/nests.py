@@ -9,16 +9,17 @@ that their rounding errors grow as those of a sum by pairs do (Higham, Accuracy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import elementwise
-from ..code import LONG, Code, Value
+from ..code import Code, Value
 from ..planning import Nest
 from ..steps import Buffer, Place, Reduce
+from .addresses import Base, Turns, address_of
 
 BLOCK = 64
 _IDENTITY = {"add": 0.0, "mean": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
@@ -48,7 +49,7 @@ class Axis:
         return place.strides[self.numbers[-1]]
 
 
-def emit_nest(code: Code, nest: Nest, base: Callable[[Buffer], Value], kept: set[Buffer], width: int) -> None:
+def emit_nest(code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int) -> None:
     """Write the code of a nest.
 
     Parameters
@@ -59,17 +60,19 @@ def emit_nest(code: Code, nest: Nest, base: Callable[[Buffer], Value], kept: set
         What is computed.
     base : callable
         Gives the address of a buffer's first element.
+    turns : mapping
+        For each loop that it stands in, the turn.
     kept : set of Buffer
         Those whose values go to memory.
     width : int
         The bytes of a vector.
     """
-    _Writer(code, nest, base, kept, width).write()
+    _Writer(code, nest, base, turns, kept, width).write()
 
 
 class _Writer:
-    def __init__(self, code: Code, nest: Nest, base: Callable[[Buffer], Value], kept: set[Buffer], width: int) -> None:
-        self.code, self.nest, self.base, self.kept = code, nest, base, kept
+    def __init__(self, code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int) -> None:
+        self.code, self.nest, self.base, self.turns, self.kept = code, nest, base, turns, kept
         self.places = list(_places(nest, kept))
         self.axes = _merged(nest, self.places)
         self.reductions = [step for step in nest.steps if isinstance(step, Reduce)]
@@ -214,7 +217,7 @@ class _Writer:
                 continue
             operands = []
             for k, operand in enumerate(step.operands):
-                wanted = np.dtype(bool) if step.operation == "where" and k == 0 else step.computed_in
+                wanted = step.operand_dtype(k)
                 if isinstance(operand, Place):
                     value = elementwise.converted(code, self._read(operand, there, indices, lanes), operand.buffer.dtype, wanted)
                 else:
@@ -236,15 +239,8 @@ class _Writer:
         return there[place]
 
     def _address(self, place: Place, indices: dict[int, Value]) -> Value:
-        code, offset = self.code, None
-        for depth, index in indices.items():
-            stride = self.axes[depth].stride(place)
-            if stride:
-                term = index if stride == 1 else code.binary("mul", index, code.number(stride, LONG))
-                offset = term if offset is None else code.binary("add", offset, term)
-        memory = elementwise.in_memory(place.buffer.dtype)
-        start = code.at(self.base(place.buffer), place.offset, memory)
-        return start if offset is None else code.at(start, offset, memory)
+        strides = [(self.axes[depth].stride(place), index) for depth, index in indices.items()]
+        return address_of(self.code, place, self.base, self.turns, strides)
 
     def _load(self, place: Place, indices: dict[int, Value], lanes: int) -> Value:
         code, memory, size = self.code, elementwise.in_memory(place.buffer.dtype), place.buffer.dtype.itemsize
@@ -283,7 +279,7 @@ def _exactly(number: Any, dtype: Any) -> Any:
 
 def _are_apart(a: Place, b: Place) -> bool:
     """Whether two single elements of a buffer are two."""
-    return not a.shape and not b.shape and a.offset != b.offset
+    return not a.shape and not b.shape and a.offset != b.offset and a.moves == b.moves
 
 
 def _places(nest: Nest, kept: set[Buffer]) -> Iterator[Place]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from .. import elementwise
-from ..code import BYTE, INT, LONG, POINTER, Code, Value
-from ..steps import Buffer, Place, Product
+from ..code import BYTE, INT, POINTER, Code
+from ..steps import Place, Product
+from .addresses import Base, Turns, address_of
 
 
-def emit_product(code: Code, product: Product, base: Callable[[Buffer], Value]) -> None:
+def emit_product(code: Code, product: Product, base: Base, turns: Turns) -> None:
     """Write the code of a product: a loop over the stack, and one call of ``gemm`` for each matrix.
 
     Fortran's matrices lie by columns. So what it sees is ``out.T = b.T @ a.T``, and a matrix that lies by rows is given as it is.
@@ -28,7 +28,10 @@ def emit_product(code: Code, product: Product, base: Callable[[Buffer], Value]) 
     code.module.declare(name, None, [POINTER] * 13)
     with ExitStack() as loops:
         indices = [loops.enter_context(code.loop(0, size)).index for size in product.out.shape[:-2]]
-        a, b, out = (_address(code, place, indices, base) for place in (product.a, product.b, product.out))
+        a, b, out = (
+            address_of(code, place, base, turns, zip(place.strides, indices, strict=False))
+            for place in (product.a, product.b, product.out)
+        )
         code.run(name, *letters, *length, one, b, leads[0], a, leads[1], zero, out, leads[2])
 
 
@@ -38,12 +41,3 @@ def _as_laid(place: Place) -> tuple[str, int]:
     if (t == 1 or n == 1) and (s >= n or m == 1):
         return "N", max(s, n) if m > 1 else n
     return "T", max(t, m) if n > 1 else m
-
-
-def _address(code: Code, place: Place, indices: list[Value], base: Callable[[Buffer], Value]) -> Value:
-    memory = elementwise.in_memory(place.buffer.dtype)
-    address = code.at(base(place.buffer), place.offset, memory)
-    for index, stride in zip(indices, place.strides, strict=False):
-        if stride:
-            address = code.at(address, code.binary("mul", index, code.number(stride, LONG)), memory)
-    return address

@@ -1,6 +1,7 @@
-"""Which steps are done together, and where their results lie."""
+"""Which steps are done again and again, and which together, and where their results lie."""
 
 from .buffers import LINE, Plan, used
-from .group import Nest, Unit, grouped
+from .group import LoopUnit, Nest, Unit, grouped
+from .rolling import rolled
 
-__all__ = ["LINE", "Nest", "Plan", "Unit", "grouped", "used"]
+__all__ = ["LINE", "LoopUnit", "Nest", "Plan", "Unit", "grouped", "rolled", "used"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ..steps import Buffer, Call, Map, Place, Step
-from .group import Nest, Unit
+from ..steps import Buffer, Call, Map, Place, Single
+from .group import LoopUnit, Nest, Unit
 
 LINE = 64  # bytes: a buffer begins with a line of the cache
 
@@ -74,11 +74,22 @@ def used(unit: Unit) -> Iterable[Buffer]:
             yield step.out.buffer
 
 
-def _steps(unit: Unit) -> Sequence[Step]:
+def _steps(unit: Unit) -> Sequence[Single]:
+    if isinstance(unit, LoopUnit):
+        return [step for inner in unit.units for step in _steps(inner)]
     return unit.steps if isinstance(unit, Nest) else (unit,)
 
 
-def _read(step: Step) -> Iterable[Place]:
+def _inner(units: Iterable[Unit]) -> Iterator[Unit]:
+    """All units but loops, those within loops in the place of these."""
+    for unit in units:
+        if isinstance(unit, LoopUnit):
+            yield from _inner(unit.units)
+        else:
+            yield unit
+
+
+def _read(step: Single) -> Iterable[Place]:
     operands = step.places.values() if isinstance(step, Call) else step.operands
     return (operand for operand in operands if isinstance(operand, Place))
 
@@ -87,7 +98,7 @@ def _needing_memory(units: Sequence[Unit]) -> set[Buffer]:
     """Buffers that are read elsewhere than where each element is computed, or are written in parts."""
     made: dict[Buffer, tuple[int, Place]] = {}
     found: set[Buffer] = set()
-    for number, unit in enumerate(units):
+    for number, unit in enumerate(_inner(units)):
         for step in _steps(unit):
             for place in _read(step):
                 if made.get(place.buffer) != (number, place):

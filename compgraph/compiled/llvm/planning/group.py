@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ..steps import Buffer, Call, Map, Place, Product, Reduce, Step
+from ..steps import Buffer, Call, Loop, Map, Place, Product, Reduce, Single, Step
 
 LARGEST = 1500  # steps of one nest: what a compiler does with one function is more than linear in its length
 REACH = 16  # nests of a shape that are looked at
@@ -47,7 +47,23 @@ class Nest:
             self.axes = step.axes
 
 
-Unit = Nest | Product | Call
+class LoopUnit:
+    """A loop whose steps were put together.
+
+    Attributes
+    ----------
+    loop : Loop
+        What it was made of.
+    units : list of Nest, Product and LoopUnit
+        What is done in each turn, in order.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.units = grouped(loop.steps)
+
+
+Unit = Nest | Product | Call | LoopUnit
 
 
 def grouped(steps: Iterable[Step]) -> list[Unit]:
@@ -63,12 +79,16 @@ class _Grouping:
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self._written: dict[Buffer, tuple[int, Step]] = {}  # the unit and step that wrote it last
+        self._written: dict[Buffer, tuple[int, Single]] = {}  # the unit and step that wrote it last
         self._read: dict[Buffer, list[tuple[int, Place]]] = defaultdict(list)  # since then
         self._open: dict[tuple[int, ...], list[int]] = defaultdict(list)
 
     def enter(self, step: Step) -> None:
         """Find the unit of a step."""
+        if isinstance(step, Loop):  # nothing after it goes before it, so that it need not be known what it writes
+            self._open.clear()
+            self.units.append(LoopUnit(step))
+            return
         if isinstance(step, (Call, Product)):
             if isinstance(step, Call):
                 self._open.clear()
@@ -112,7 +132,7 @@ class _Grouping:
                 first = max(first, place if in_order or read == out else place + 1)
         return first
 
-    def _note(self, step: Step, place: int) -> None:
+    def _note(self, step: Single, place: int) -> None:
         for operand in step.places.values() if isinstance(step, Call) else step.operands:
             if isinstance(operand, Place):
                 self._read[operand.buffer].append((place, operand))

@@ -1,0 +1,91 @@
+"""Loops found again: steps that repeat, as a Python loop leaves them, become one `Loop` (a pass).
+
+A run of turns (see `periods`) keeps the order of its steps, so only the memory of what its turns make has to be settled. A value
+that nothing reads after its turn has one place for all turns; one that the next turn reads has two; of one that is read later, as
+by the sweep back through a loop, all are kept, one behind the other. Loops within loops are found from the inside: a loop is a
+step in the next search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..steps import Buffer, Counter, Loop, Place, Step
+from .columns import Table, dtypes, with_columns
+from .periods import LEAST_ITEMS, runs_of
+from .turns import Turns, Within, moving
+
+FEWEST = 300  # steps: fewer compile at once, and are as fast
+DEPTH = 4  # loops within loops
+
+
+def rolled(steps: Sequence[Step], outputs: Iterable[Place]) -> list[Step]:
+    """The steps of a straight line with their loops.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In order.
+    outputs : iterable of Place
+        Results, which stay where they are.
+    """
+    found, single = list(steps), [place.buffer for place in outputs]
+    least = LEAST_ITEMS
+    for _ in range(DEPTH if len(found) >= FEWEST else 0):
+        further = _rolled(Table(found, single), least)
+        if further is None:
+            break
+        found, least = further, 1
+    return found
+
+
+def _rolled(table: Table, least: int) -> list[Step] | None:
+    """The steps of a table with its runs of at least so many steps as loops; None if there are none."""
+    within = Within(table)
+    for run in runs_of(table, least):
+        within.enter(run)
+    if not within.all:
+        return None
+    if not within.settle():
+        return None
+    steps: list[Step] = []
+    place = 0
+    for turns in within.all:
+        steps += [_moved(table, row, within) for row in range(place, turns.run.start)]
+        steps += turns.before(within)
+        steps.append(_loop(table, turns, within))
+        place = turns.run.stop
+    return steps + [_moved(table, row, within) for row in range(place, len(table.steps))]
+
+
+def _moved(table: Table, row: int, within: Within) -> Step:
+    """A step of no loop, with places as they are now."""
+    found = [within.lying(c) if isinstance(c, Place) else c for c in table.columns[row]]
+    return with_columns(table.steps[row], found)
+
+
+def _loop(table: Table, turns: Turns, within: Within) -> Loop:
+    counter, run = Counter(turns.run.turns), turns.run
+    steps: list[Step] = []
+    for row in range(run.start, run.start + run.period):
+        wanted = dtypes(table.steps[row])
+        values: list[Any] = []
+        for number, column in enumerate(table.columns[row]):
+            if isinstance(column, Place):
+                values.append(turns.in_loop(within, counter, row, number))
+            else:
+                numbers = [table.columns[r][number] for r in range(row, run.stop, run.period)]
+                values.append(_number(numbers, wanted[number], counter))
+        steps.append(with_columns(table.steps[row], values))
+    return Loop(counter, steps + turns.after())
+
+
+def _number(numbers: list[Any], dtype: Any, counter: Counter) -> Any:
+    """A number that is the same in all turns, or a place in a table of them."""
+    found = np.array([np.asarray(number).astype(dtype) for number in numbers], dtype)
+    if len({number.tobytes() for number in found}) == 1:
+        return numbers[0]
+    return moving(Place(Buffer(found.dtype, found.size, found, is_given=True), 0, (), ()), counter, 1)
