@@ -12,7 +12,7 @@ import numpy as np
 
 from .... import operations
 from ....executor import Schedule, require_shape
-from ....graph import Joint, Node, Write, place_in, value_at
+from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
 from ....guards import Guard
 from .. import elementwise
 from ..steps import Buffer, Call, Place, Product, Reduce, c_strides, dense
@@ -37,6 +37,13 @@ def _laid_as(dtype: Any, array: Any) -> Place:
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous or not array.flags.f_contiguous:
         return place
     return Place(place.buffer, 0, shape, c_strides(shape[::-1])[::-1])
+
+
+def _one_number(array: Any, place: Place) -> Any:
+    """The number that all elements of an array are, zeros say; else its place."""
+    array = np.asarray(array)
+    first = array.flat[0] if array.size else None
+    return first if first is not None and array.tobytes() == array.size * first.tobytes() else place
 
 
 def _name_of(item: Any) -> str:
@@ -104,9 +111,13 @@ class Lowered(Placing):
             self.given[item] = place
         if item.memory:  # it will be written into
             own = self.places[item] = dense(place.buffer.dtype, place.shape, item)
-            self.map("copy", (place,), own)
+            self.map("copy", (_one_number(value, place) if self._is_unchanging(item) else place,), own)
         else:
             self.places[item] = place
+
+    def _is_unchanging(self, item: Any) -> bool:
+        """Whether an array has the same numbers before each run: those of variables may be set in between."""
+        return not isinstance(item, VariableNode) and item not in self._given
 
     def _compile(self, item: Any) -> str:
         """Append the steps of an item; or say why it has none."""

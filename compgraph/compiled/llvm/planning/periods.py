@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-LEAST_TURNS, LEAST_ITEMS = 8, 48  # of a run
+LEAST_TURNS = 8  # of a run
 PIECES = (1, 3, 6, 12, 24, 48, 96)  # items whose distances are taken for periods
 MOST = 40  # periods that are tried
 
@@ -57,7 +57,7 @@ class Rows(Protocol):
     may_change: Any
 
 
-def runs_of(rows: Rows, least: int = LEAST_ITEMS) -> list[Run]:
+def runs_of(rows: Rows, least: int) -> list[Run]:
     """The runs of at least so many items, none of which overlap, in order; of two that would the shorter period is taken."""
     taken = np.zeros(len(rows.kinds), bool)
     found: list[Run] = []

@@ -15,10 +15,11 @@ import numpy as np
 
 from ..steps import Buffer, Counter, Loop, Place, Step
 from .columns import Table, dtypes, with_columns
-from .periods import LEAST_ITEMS, runs_of
+from .periods import runs_of
 from .turns import Turns, Within, moving
 
 FEWEST = 300  # steps: fewer compile at once, and are as fast
+LEAST = 48  # steps of a loop
 DEPTH = 4  # loops within loops
 
 
@@ -33,7 +34,7 @@ def rolled(steps: Sequence[Step], outputs: Iterable[Place]) -> list[Step]:
         Results, which stay where they are.
     """
     found, single = list(steps), [place.buffer for place in outputs]
-    least = LEAST_ITEMS
+    least = LEAST
     for _ in range(DEPTH if len(found) >= FEWEST else 0):
         further = _rolled(Table(found, single), least)
         if further is None:

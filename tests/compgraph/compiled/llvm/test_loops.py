@@ -1,0 +1,294 @@
+"""Loops found again in the straight line of a trace: right for all kinds of dependence, small, and compiled in moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from jitting import compiled, is_compiled
+
+import autodiff as ad
+import compgraph as cg
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm.planning import rolling
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops are looked for in short programs too."""
+    monkeypatch.setattr(rolling, "FEWEST", 0)
+    monkeypatch.setattr(rolling, "LEAST", 8)
+
+
+def loops_in(jitted: Any) -> int:
+    return sum(line.lstrip().startswith("repeat ") for line in jitted.source().splitlines())
+
+
+def holds(f: Callable[..., Any], *args: Array, loops: int = 1) -> None:
+    """Compiled, with so many loops at least, value and gradient are NumPy's, at other values too."""
+    for g in (f, ad.value_and_grad(f)):
+        jitted = compiled(g, *args)
+        assert is_compiled(jitted), jitted.report()
+        assert loops_in(jitted) >= loops, jitted.source()
+        for change in (lambda x: x, lambda x: (x[::-1] * 0.7 + 0.1).astype(x.dtype)):
+            values = tuple(map(change, args))
+            single = values[0].dtype == np.float32
+            for found, expected in zip(_flat(jitted(*values)), _flat(g(*values)), strict=True):
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
+        assert is_compiled(jitted), jitted.report()
+
+
+def _flat(value: Any) -> list[Any]:
+    return [np.asarray(v) for v in value] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+# ------------------------------------------------------------------------------------------------------- kinds of loops
+
+
+def neighbours(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1):
+        total = total + x[i] * x[i + 1]
+    return total
+
+
+def in_place(x: Any) -> Any:
+    y = np.zeros(len(x), x.dtype)
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = np.sin(y[i - 1]) * np.asarray(0.9, x.dtype) + x[i]
+    return np.sum(y * y)
+
+
+def two_back(x: Any) -> Any:
+    a, b = x[0], x[1]
+    for i in range(2, len(x)):
+        a, b = b, np.tanh(a) * 0.5 + b * x[i]
+    return a * b
+
+
+def far_back(x: Any) -> Any:
+    made = [x[0], x[1], x[2], x[3], x[4]]
+    for i in range(5, len(x)):
+        made.append(made[-1] * 0.3 + made[-5] * x[i])
+    return made[-1] + made[7]
+
+
+def backwards(x: Any) -> Any:
+    made = [np.exp(-x[i]) for i in range(len(x))]
+    total = x[0]
+    for i in range(len(x)):
+        total = total * 0.5 + made[len(x) - 1 - i] * made[i]
+    return total
+
+
+def every_other(x: Any) -> Any:
+    made = [np.sin(x[i]) for i in range(len(x))]
+    total = 0.0
+    for i in range(0, len(x), 2):
+        total = total + made[i] * x[i]
+    return total
+
+
+def numbers_that_change(x: Any) -> Any:
+    y = x[0]
+    for i in range(len(x)):
+        y = y + 0.01 * (np.cos(0.1 * i) - x[i] * y)
+    return y
+
+
+def heat(u: Any) -> Any:
+    u = u.copy()
+    for _ in range(12):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u * u)
+
+
+def fresh_arrays(x: Any) -> Any:
+    u, kept = x, []
+    for i in range(12):
+        u = np.sin(u) * 0.5 + x[i] * u[::-1]
+        kept.append(u)
+    return np.sum(kept[3] * kept[-1]) + np.sum(u)
+
+
+def within_loops(x: Any) -> Any:
+    total = x[0]
+    for i in range(12):
+        for j in range(10):
+            total = total * 0.9 + np.sin(x[i] - 2 * x[j])
+        total = np.tanh(total)
+    return total
+
+
+def triangular(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x)):
+        for j in range(i):
+            total = total + x[i] * x[j] * 0.01
+    return total
+
+
+def recurrent(w: Any, x: Any) -> Any:
+    h = np.zeros(4, x.dtype)
+    m = w[:16].reshape(4, 4)
+    for i in range(len(x)):
+        h = np.tanh(m @ h + x[i])
+    return np.sum(h * h)
+
+
+def first_again(x: Any) -> Any:
+    made, total = [], 0.0
+    for i in range(len(x)):
+        made.append(np.sin(x[i]))
+        total = total + made[0] * made[-1]
+    return total + made[1] * made[10]
+
+
+def swapped(x: Any) -> Any:
+    y = x.copy()
+    for i in range(len(x) - 1):
+        y[i], y[i + 1] = y[i + 1] * 0.5, y[i] + 1.0
+    return np.sum(y * np.arange(len(x)))
+
+
+def own_buffers(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x)):
+        y = np.zeros(3, x.dtype)
+        y[0], y[1:] = total, x[i]
+        y[2] += y[0]
+        total = np.sum(y) * 0.3
+    return total
+
+
+KINDS: list[Callable[..., Any]] = [
+    neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, heat, fresh_arrays, within_loops,
+    triangular, first_again, swapped, own_buffers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", KINDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_loop_is_one_loop(f: Callable[..., Any], dtype: Any) -> None:
+    holds(f, np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
+
+
+def test_products_in_a_loop() -> None:
+    holds(recurrent, np.linspace(-0.5, 0.5, 30), np.linspace(0.1, 1.0, 30))
+
+
+def test_loops_within_loops_are_loops_of_loops() -> None:
+    source = compiled(within_loops, np.linspace(0.0, 1.0, 20)).source()
+    assert "\n    repeat " in source or source.startswith("    repeat "), source
+
+
+@pytest.mark.parametrize("operator", [ad.hessian, lambda f: ad.hvp(f), ad.jacobian], ids=["hessian", "hvp", "jacobian"])
+def test_derivatives_of_higher_order(operator: Any) -> None:
+    x = np.linspace(0.1, 0.9, 12)
+    args = (x, np.cos(x)) if operator(neighbours).__name__ == "hvp" or "hvp" in repr(operator(neighbours)) else (x,)
+    try:
+        expected = operator(neighbours)(*args)
+    except TypeError:
+        args = (x, np.cos(x))
+        expected = operator(neighbours)(*args)
+    np.testing.assert_allclose(compiled(operator(neighbours), *args)(*args), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_what_a_long_loop_costs() -> None:
+    jitted = compiled(ad.value_and_grad(neighbours), np.linspace(0.0, 1.0, 600))
+    assert loops_in(jitted) <= 4
+    assert len(jitted.llvm().splitlines()) < 400
+    assert len(jitted.source().splitlines()) < 60
+
+
+def test_booleans_and_integers_in_a_loop() -> None:
+    def f(x: Any) -> Any:
+        count, total = np.zeros(len(x), np.int64), 0.0
+        for i in range(1, len(x)):
+            above = x[i] > x[i - 1]
+            count[i] = count[i - 1] + np.where(above, i, 0)
+            total = np.where(above, total + x[i], total)
+        return total * 1.0 + np.sum(count * x)
+
+    holds(f, np.sin(np.arange(30.0)), loops=0)
+
+
+# -------------------------------------------------------------------------------------------------------- random loops
+
+
+def _program(seed: int) -> Callable[[Any], Any]:
+    """A loop of random statements, each about what others of this and of earlier turns have made."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(0, 14, int(rng.integers(2, 6))).tolist()
+    turns, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
+    late = rng.integers(0, 9, 3).tolist()
+
+    def f(x: Any) -> Any:
+        a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
+        y, made = np.zeros(40, x.dtype), [x[k] for k in range(6)]
+        for i in range(turns):
+            for statement in chosen:
+                if statement == 0:
+                    a = np.sin(a) * 0.9 + x[i]
+                elif statement == 1:
+                    b = b * 0.5 + a * x[i + shift]
+                elif statement == 2:
+                    y[i + 1] = y[i] * 0.5 + a
+                elif statement == 3:
+                    y[i] += b * 0.1
+                elif statement == 4:
+                    u = u * 0.7 + a
+                elif statement == 5:
+                    u[1:] = u[:-1] * 0.3 + x[i]
+                elif statement == 6:
+                    made.append(a * made[-shift] * 0.5)
+                elif statement == 7:
+                    b = b + made[-1 - i % 2] * 0.2
+                elif statement == 8:
+                    for j in range(inner):
+                        b = b * 0.8 + x[j] * y[j] * 0.1
+                elif statement == 9:
+                    a = a * np.cos(0.1 * i) + u[i % 3] * 0.1
+                elif statement == 10:
+                    y[2:12] = y[1:11] * 0.5 + u[0]
+                elif statement == 11:
+                    made.append(np.sum(u * 0.2))
+                elif statement == 12:
+                    a, b = b * 0.5, a
+                elif statement == 13:
+                    v = y[i : i + 3]
+                    v *= 0.9
+                    b = b + v[0]
+        total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
+        for k in late:
+            total = total + made[k % len(made)] * (k + 1)
+        for k in range(turns):
+            total = total + made[(turns - k) % len(made)] * x[k]
+        return total
+
+    return f
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_loops(seed: int) -> None:
+    x = np.random.default_rng(seed).uniform(-0.8, 0.8, 24)
+    f = _program(seed)
+    for g in (f, ad.value_and_grad(f)):
+        jitted = compiled(g, x)
+        assert is_compiled(jitted), jitted.report()
+        for values in (x, np.cos(3 * x) * 0.6):
+            for found, expected in zip(_flat(jitted(values)), _flat(g(values)), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_a_table_of_numbers_is_kept_once() -> None:
+    cg.reset()
+    jitted = compiled(numbers_that_change, np.linspace(0.0, 1.0, 40))
+    assert loops_in(jitted) == 1
