@@ -19,6 +19,7 @@ from .refusals import RefusedError
 from .results import kept, require_like
 from .tracing import traced
 
+LONG = 3000  # operations of a trace that is not made twice to know whether nan may come of its short form
 FIRST = 2  # calls of a key that run as NumPy before a program is made
 VARIANTS, CHANGES, TRIES = 16, 8, 3
 # What a program raises for values that it was not written for: lengths that hang on values may misfit before they are checked.
@@ -187,7 +188,7 @@ class Programs:
     def _do(self, call: Call, captured: Captured, expected: Any) -> None:
         """Make a program, or note why none can be made."""
         try:
-            with worker.tracing:
+            with worker.tracing, worker.collecting_later():
                 variant = self._made(call, captured, expected)
         except RefusedError as error:
             self.refuse(error)
@@ -204,8 +205,8 @@ class Programs:
             raise RefusedError(f"{label} was changed before the call could be traced", is_lasting=False)
         begun = time.perf_counter()
         trace = traced(self.jitted.__wrapped__, call, captured, expected, self._careful)
-        watches_nan = False
-        if captured.derives and not self._careful:
+        watches_nan = captured.derives and not self._careful
+        if watches_nan and trace.size < LONG:
             careful = traced(self.jitted.__wrapped__, call, captured, expected, True)
             watches_nan = careful.size != trace.size
             del careful

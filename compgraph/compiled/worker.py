@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 
 from ..graph.context import renewed
@@ -37,6 +39,18 @@ def _work(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None]) ->
         context, job = found
         context.run(job)
         del context, job, found  # they hold arrays
+
+
+@contextmanager
+def collecting_later() -> Iterator[None]:
+    """Have Python look for garbage only afterwards: a trace makes many objects that live, and would be looked at each time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], thread: threading.Thread) -> None:
