@@ -92,15 +92,15 @@ class Table:
         self._numbers: dict[Buffer, int] = {}
         self._kinds: dict[Any, int] = {}
         single, kinds, made = frozenset(single), [], [0]
-        widest = 1
-        for step in steps:
-            kinds.append(self._kind(step, single))
+        is_row = [not isinstance(step, Call) and len(found) <= WIDEST for step, found in zip(steps, self.columns, strict=True)]
+        for step, found, is_possible in zip(steps, self.columns, is_row, strict=True):
+            kinds.append(self._kind(step, found, single) if is_possible else self._only(step, found))
             made.append(len(self.buffers))
-            widest = max(widest, 0 if _is_single(step) else len(columns(step)))
         self.kinds, self.made = np.array(kinds, np.int64), np.array(made, np.int64)
+        widest = max((len(found) for found, is_possible in zip(self.columns, is_row, strict=True) if is_possible), default=1)
         self.numbers = np.zeros((len(steps), 2 * widest), np.int64)
-        for row, (step, found) in enumerate(zip(steps, self.columns, strict=True)):
-            if not _is_single(step):
+        for row, found in enumerate(self.columns):
+            if is_row[row]:
                 flat = [x for c in found for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, Place) else (0, 0))]
                 self.numbers[row, : len(flat)] = flat
         self.may_change = np.ones(self.numbers.shape, bool)
@@ -110,29 +110,29 @@ class Table:
         """The number of a buffer; below 0 for one that no step makes."""
         return self._numbers[buffer]
 
-    def _kind(self, step: Step, single: frozenset[Buffer]) -> int:
+    def _kind(self, step: Step, found: Sequence[Any], single: frozenset[Buffer]) -> int:
         """Enter the buffers of a step, and give the number of what it is like."""
         before = len(self.buffers)
+        self._enter(step, found)
+        made = self.buffers[before:]
+        if made and not single.isdisjoint(made):
+            return self._kinds.setdefault(id(step), len(self._kinds))
+        kind = (_described(step, found, {}), *[column.buffer in made for column in found if isinstance(column, Place)])
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def _only(self, step: Step, found: Sequence[Any]) -> int:
+        """As `_kind`, of a step that is no turn of any loop."""
+        self._enter(step, found)
+        return self._kinds.setdefault(id(step), len(self._kinds))
+
+    def _enter(self, step: Step, found: Sequence[Any]) -> None:
         for place in _written(step):
             if place.buffer not in self._numbers:
                 self._numbers[place.buffer] = len(self.buffers)
                 self.buffers.append(place.buffer)
-        for column in columns(step):
+        for column in found:
             if isinstance(column, Place) and column.buffer not in self._numbers:
                 self._numbers[column.buffer] = -1 - len(self._numbers)
-        made = self.buffers[before:]
-        is_single = _is_single(step) or not single.isdisjoint(made)
-        kind: Any = id(step) if is_single else (_described(step, {}), *[m in made for m in _buffers(step)])
-        return self._kinds.setdefault(kind, len(self._kinds))
-
-
-def _is_single(step: Step) -> bool:
-    """Whether a step is no turn of any loop."""
-    return isinstance(step, Call) or (isinstance(step, Loop) and len(columns(step)) > WIDEST)
-
-
-def _buffers(step: Step) -> list[Buffer]:
-    return [column.buffer for column in columns(step) if isinstance(column, Place)]
 
 
 def _written(step: Step) -> list[Place]:
@@ -141,17 +141,17 @@ def _written(step: Step) -> list[Place]:
     return [step.out] if step.out is not None else []
 
 
-def _described(step: Any, counters: dict[Counter, int]) -> tuple[Any, ...]:
+def _described(step: Any, given: Sequence[Any], counters: dict[Counter, int]) -> tuple[Any, ...]:
     """What is the same in all turns; counters of loops within by their depth and order."""
     if isinstance(step, Loop):
         counters[step.counter] = len(counters)
-        return ("loop", step.counter.length, *[_described(inner, counters) for inner in step.steps])
+        return ("loop", step.counter.length, *[_described(inner, columns(inner), counters) for inner in step.steps])
     found: list[Any] = [type(step).__name__]
     if isinstance(step, Map):
         found += [step.operation, step.computed_in.str, step.is_write]
     elif isinstance(step, Reduce):
         found += [step.operation, step.axes]
-    for column in columns(step):
+    for column in given:
         if isinstance(column, Place):
             moves = tuple([(counters.get(counter, -1), by) for counter, by in column.moves])
             found.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, moves))
