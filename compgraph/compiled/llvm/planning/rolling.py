@@ -8,13 +8,14 @@ step in the next search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..steps import Buffer, Counter, Loop, Place, Step
-from .columns import Table, dtypes, with_columns
+from .columns import Table, columns, dtypes, with_columns
+from .distribution import for_all_turns
 from .periods import runs_of
 from .turns import Turns, Within, moving
 
@@ -57,7 +58,7 @@ def _rolled(table: Table, least: int) -> list[Step] | None:
     for turns in within.all:
         steps += [_moved(table, row, within) for row in range(place, turns.run.start)]
         steps += turns.before(within)
-        steps.append(_loop(table, turns, within))
+        steps += _pieces(table, turns, within)
         place = turns.run.stop
     return steps + [_moved(table, row, within) for row in range(place, len(table.steps))]
 
@@ -68,20 +69,29 @@ def _moved(table: Table, row: int, within: Within) -> Step:
     return with_columns(table.steps[row], found)
 
 
-def _loop(table: Table, turns: Turns, within: Within) -> Loop:
-    counter, run = Counter(turns.run.turns), turns.run
-    steps: list[Step] = []
-    for row in range(run.start, run.start + run.period):
-        wanted = dtypes(table.steps[row])
-        values: list[Any] = []
-        for number, column in enumerate(table.columns[row]):
-            if isinstance(column, Place):
-                values.append(turns.in_loop(within, counter, row, number))
-            else:
-                numbers = [table.columns[r][number] for r in range(row, run.stop, run.period)]
-                values.append(_number(numbers, wanted[number], counter))
-        steps.append(with_columns(table.steps[row], values))
-    return Loop(counter, steps + turns.after())
+def _pieces(table: Table, turns: Turns, within: Within) -> Iterator[Step]:
+    """The steps that take the place of some turns."""
+    done = turns.after()
+    for piece in turns.pieces:
+        counter = Counter(turns.run.turns)
+        steps = [_turn(table, turns, within, row, counter) for row in piece.rows]
+        if piece.is_vector:
+            yield for_all_turns(steps[0], counter)
+        else:
+            made = {column.buffer for step in steps for column in columns(step) if isinstance(column, Place)}
+            yield Loop(counter, steps + [copy for copy in done if copy.out.buffer in made])
+
+
+def _turn(table: Table, turns: Turns, within: Within, row: int, counter: Counter) -> Step:
+    """A step as it is done in each turn."""
+    wanted, values = dtypes(table.steps[row]), list[Any]()
+    for number, column in enumerate(table.columns[row]):
+        if isinstance(column, Place):
+            values.append(turns.in_loop(within, counter, row, number))
+        else:
+            numbers = [table.columns[r][number] for r in range(row, turns.run.stop, turns.run.period)]
+            values.append(_number(numbers, wanted[number], counter))
+    return with_columns(table.steps[row], values)
 
 
 def _number(numbers: list[Any], dtype: Any, counter: Counter) -> Any:

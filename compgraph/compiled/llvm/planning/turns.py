@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..steps import Buffer, Counter, Map, Place, Step
 from .columns import Table, writes
+from .distribution import Access, Piece, access, can_be_distributed, pieces_of
 from .periods import LEAST_TURNS, Run
 
 BACK = 8  # turns from which a turn may read what they made, but for loops that are over
@@ -83,7 +85,11 @@ class Turns:
         The number of the first buffer that the first turn makes, and how many each makes.
     slots : list of Slot
         What each turn makes.
+    pieces : list of Piece
+        What is done for all turns before what.
     """
+
+    pieces: list[Piece]
 
     def __init__(self, table: Table, run: Run) -> None:
         self.table, self.run = table, run
@@ -103,6 +109,38 @@ class Turns:
                     found.append((row, column, number, change, written[column]))
         return found
 
+    def distribute(self) -> None:
+        """Find the pieces, and the values that one piece makes and another reads."""
+        steps = self.table.steps[self.run.start : self.run.start + self.run.period]
+        rows = range(self.run.start, self.run.start + self.run.period)
+        if not can_be_distributed(steps):
+            self.pieces = [Piece(list(rows), is_vector=False)]
+            return
+        touched: dict[Any, list[Access]] = defaultdict(list)
+        for row, column, number, change, is_written in self.reads():
+            place, by = self.table.columns[row][column], self._growth(row, column)
+            if number >= self.first - BACK * self.many and (change == self.many or (not change and self.makes(number))):
+                slot, turn = self.where(number)
+                size, position = slot.like.size, (number - self.first) % self.many
+                touched[position, "made"].append(access(row, place, turn * size, by + size * bool(change), is_written))
+            elif not change and number >= 0:
+                touched[number].append(access(row, place, 0, by, is_written))
+        self.pieces = pieces_of(rows, touched, self.run.turns)
+        home = {row: piece for piece in self.pieces for row in piece.rows}
+        for key, accesses in touched.items():
+            if isinstance(key, tuple):
+                homes = [home[a.row] for a in accesses]
+                self.slots[key[0]].is_stacked |= any(h.is_vector or h is not homes[0] for h in homes)
+
+    def makes(self, number: int) -> bool:
+        """Whether a turn makes a buffer."""
+        return self.first <= number < self.first + self.many * self.run.turns
+
+    def _growth(self, row: int, column: int) -> int:
+        """By how much the offset of a place grows with each turn."""
+        numbers, later = self.table.numbers[row], self.table.numbers[row + self.run.period]
+        return int(later[2 * column + 1] - numbers[2 * column + 1])
+
     def back(self, number: int, change: int) -> int | None:
         """From how many turns before a value comes that this run makes; None if it does not make it, or long before."""
         if not change or change != self.many or not self.first - BACK * self.many <= number < self.first + self.many:
@@ -118,8 +156,7 @@ class Turns:
         """A place of a turn, within the loop."""
         numbers, later = self.table.numbers[row], self.table.numbers[row + self.run.period]
         number, change = int(numbers[2 * column]), int(later[2 * column] - numbers[2 * column])
-        by = int(later[2 * column + 1] - numbers[2 * column + 1])
-        place = moving(self.table.columns[row][column], counter, by)
+        place = moving(self.table.columns[row][column], counter, self._growth(row, column))
         back = self.back(number, change)
         if back is not None:
             slot = self.slots[(number - self.first) % self.many]
@@ -143,7 +180,7 @@ class Turns:
                 steps.append(_copy(source, _whole(slot.before) if slot.before is not None else slot.at(_whole(slot.like), -back)))
         return steps
 
-    def after(self) -> list[Step]:
+    def after(self) -> list[Map]:
         """What must be copied at the end of a turn, for the next."""
         return [_copy(_whole(slot.now), _whole(slot.before)) for slot in self.slots if slot.before is not None]
 
@@ -169,24 +206,35 @@ class Within:
 
     def enter(self, run: Run) -> None:
         """Take a run, or the longest part of it of which all turns read from places that move evenly."""
-        turns = Turns(self.table, run)
-        fitting = np.ones(run.turns, bool)
-        for _, _, number, change, is_written in turns.reads():
+        while run.turns >= LEAST_TURNS:
+            turns = Turns(self.table, run)
+            fitting = self._fitting(turns)
+            if fitting.all():
+                self._owner[turns.first : turns.first + turns.many * run.turns] = len(self.all)
+                self.all.append(turns)
+                turns.distribute()
+                return
+            edges = np.flatnonzero(np.diff(np.concatenate(([0], fitting.view(np.int8), [0]))))
+            parts = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+            start, stop = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
+            run = Run(run.start + start * run.period, run.period, stop - start)
+
+    def _fitting(self, turns: Turns) -> Any:
+        """Which turns of a run may be turns of a loop."""
+        count, reads = turns.run.turns, turns.reads()
+        fitting = np.ones(count, bool)
+        written = {number for _, _, number, change, is_written in reads if is_written and not change}
+        for _, _, number, change, is_written in reads:
             if number < 0 or not change:
                 continue
             back = turns.back(number, change)
+            if is_written and back != 0:
+                return np.zeros(count, bool)
             if back is None:
-                fitting &= self._evenly(number + change * np.arange(run.turns))
-            elif back and is_written:
-                return
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], fitting.view(np.int8), [0]))))
-        parts = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-        start, stop = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
-        if stop - start < LEAST_TURNS:
-            return
-        turns = Turns(self.table, Run(run.start + start * run.period, run.period, stop - start))
-        self._owner[turns.first : turns.first + turns.many * turns.run.turns] = len(self.all)
-        self.all.append(turns)
+                fitting &= self._evenly(number + change * np.arange(count))
+            elif not written.isdisjoint(range(number, number + change * back, change)):  # what is copied beforehand is written
+                fitting[:back] = False
+        return fitting
 
     def _evenly(self, numbers: Any) -> Any:
         """Which of some buffers are one value of turns of one loop."""
