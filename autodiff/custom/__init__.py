@@ -1,5 +1,6 @@
 """Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
 
+from . import compiled as compiled  # answers for compiled functions that are called on nodes
 from . import scipy as scipy  # names who answers for functions of SciPy's
 from .call import Opaque as Opaque
 from .call import has_node as has_node

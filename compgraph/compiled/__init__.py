@@ -6,8 +6,9 @@ import importlib
 from typing import Any
 
 from .jit import jit
+from .outer import record_by
 
-__all__ = ["Bound", "Jitted", "backend", "jit"]
+__all__ = ["Bound", "Jitted", "backend", "jit", "record_by"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from ..executor import fastest_backend
 from ..graph.hollow import bodies
 from . import worker
 from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, parts_of, quick_key
+from .outer import recorded
 from .refusals import RefusedError
 from .report import report
 from .variants import Programs
@@ -54,8 +55,8 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function gives: by a program if one holds for these arguments, else by NumPy."""
-        if bodies() is not None:  # within a function that is differentiated its operations are recorded
-            return self.__wrapped__(*args, **kwargs)
+        if bodies() is not None:  # within a function that is differentiated
+            return recorded(self, args, kwargs)
         key: list[Any] = []
         values: Any = args
         if kwargs:
@@ -86,7 +87,7 @@ class Jitted:
             leaves, structure = parts_of(args, kwargs, self.names)
             key = key_of(leaves, structure)
         except OutsideError:
-            return self.__wrapped__(*args, **kwargs)
+            return recorded(self, args, kwargs)
         except RefusedError as error:
             self._note(str(error))
             return self.__wrapped__(*args, **kwargs)
@@ -102,6 +103,26 @@ class Jitted:
         if programs is None:
             return self.__wrapped__(*args, **kwargs)
         return programs.missed(call, args, kwargs)
+
+    def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """What a program gives for plain arrays, in a list; None if none holds yet, and one is made if it is time for it."""
+        try:
+            call = called_with(args, kwargs, self.names)
+        except (OutsideError, RefusedError):
+            return None
+        programs = self._programs(call)
+        if programs is None:
+            return None
+        found = programs.found(programs.values(call.leaves))
+        if found is None:
+            programs.prepared_for(call, args, kwargs)
+            return None
+        return [found[0].build(found[1])]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether some arguments run as NumPy for ever."""
+        return any(programs.refusal is not None for programs in list(self._entries.values()))
 
     def _programs(self, call: Call) -> Programs | None:
         """What is known of the key of a call; None if there are too many keys already."""

@@ -121,9 +121,21 @@ class Programs:
 
     def missed(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function gives by NumPy, where no program holds; one is made, or will be, if it is time for it."""
-        self.calls += 1
-        if self.refusal is not None or self._pending == worker.generation or not (self.is_eager or self.calls > FIRST):
+        if not self._is_due():
             return self.jitted.__wrapped__(*args, **kwargs)
+        return self._begun(call, args, kwargs)
+
+    def prepared_for(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Have a program made if it is time for it, though nobody asks for what the function gives."""
+        if self._is_due():
+            self._begun(call, args, kwargs)
+
+    def _is_due(self) -> bool:
+        self.calls += 1
+        return self.refusal is None and self._pending != worker.generation and (self.is_eager or self.calls > FIRST)
+
+    def _begun(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function gives by NumPy, from which a program is made at once or in the background."""
         try:
             self._require_few()
             prepared = self.prepare(call)

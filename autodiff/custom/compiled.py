@@ -1,0 +1,154 @@
+"""Compiled functions called on nodes: one operation, which runs by a program, as does its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import compgraph as cg
+from compgraph.compiled import record_by
+from compgraph.graph import INERT, Node, Promotable, attach, to_plain
+from compgraph.graph.context import NoGraph, is_recording, recording_on
+from compgraph.graph.hollow import is_traced
+
+from ..arguments import flatten, unflatten
+from ..batching import levels_around
+from ..operators import vjp
+from .call import Opaque, has_node, require_same, zeros_for
+
+_PULLS = 64  # derivatives of a compiled function, by how its arguments nest and which of them are nodes
+_jit = Opaque("jit")
+
+
+def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a compiled function gives of nodes: by a program if there is one, else each of its operations is recorded."""
+    leaves, structure = flatten((args, kwargs))
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
+    is_outermost = is_recording() and not is_traced() and not levels_around()
+    if not positions or not is_outermost or any(leaves[i].level for i in positions):
+        return jitted.__wrapped__(*args, **kwargs)
+    plain = list(map(_numbers, leaves))
+    call = _made(jitted, plain, structure, positions)
+    found = None if call is None else call.by_program()
+    if call is None or found is None:
+        return jitted.__wrapped__(*args, **kwargs)
+    values, how = flatten(found[0])
+    if not values or not all(isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind == "f" for v in values):
+        return jitted.__wrapped__(*args, **kwargs)
+    operands = tuple([leaves[i] for i in positions])
+    made = attach(tuple(values) if len(values) > 1 else values[0], _jit, operands, {"call": call})
+    return unflatten(how, list(made) if len(values) > 1 else [made])
+
+
+record_by(_called)
+
+
+def _numbers(leaf: Any) -> Any:
+    """The plain value of a leaf, which nobody changes later."""
+    if isinstance(leaf, Node):
+        return to_plain(leaf)
+    return leaf.numbers_now() if isinstance(leaf, Promotable) else leaf
+
+
+def _made(jitted: Any, plain: list[Any], structure: Any, positions: list[int]) -> Compiled | None:
+    """A call, with the derivative that all calls alike have; None if its derivative is known not to be compiled."""
+    arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
+    statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
+    pulls = jitted.__dict__.setdefault("_pulls", {})
+    key = structure, tuple(positions), tuple([(i, type(x), repr(x)) for i, x in statics])
+    if key not in pulls:
+        if len(pulls) >= _PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
+            return None
+        pulls[key] = cg.jit(_pull_of(jitted.__wrapped__, structure, positions, arrays, dict(statics)), **_options(jitted))
+    return None if pulls[key].is_refused else Compiled(jitted, plain, structure, positions, arrays, pulls[key])
+
+
+def _options(jitted: Any) -> dict[str, Any]:
+    return {name: jitted.options[name] for name in ("threads", "exact", "cache")}
+
+
+def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:
+    """The function of operands, other arrays and adjoints that gives the results, and the adjoints of the operands."""
+
+    def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
+        def results(*given: Any) -> Any:
+            leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, given, strict=True))}
+            args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
+            found = flatten(f(*args, **kwargs))[0]
+            return tuple([x if isinstance(x, Node) else cg.constant(x) for x in found])  # some may not depend on any operand
+
+        found, pulled = vjp(results, *operands)
+        return found, pulled(tuple(adjoints))
+
+    return pull
+
+
+class Compiled:
+    """One call of a compiled function.
+
+    Parameters
+    ----------
+    jitted : Jitted
+        The function.
+    plain : list
+        The leaves of its arguments, as plain arrays.
+    structure : PyTreeSpec
+        How they nest.
+    positions, arrays : list of int
+        Which leaves are operands, and which of the others are arrays.
+    pulled : Jitted
+        What gives the results and the adjoints of the operands.
+    """
+
+    def __init__(
+        self, jitted: Any, plain: list[Any], structure: Any, positions: list[int], arrays: list[int], pulled: Any
+    ) -> None:
+        self.jitted, self.structure, self.positions, self.pulled = jitted, structure, positions, pulled
+        self.leaves = [None if i in positions else x for i, x in enumerate(plain)]
+        self.others = tuple([plain[i] for i in arrays])
+        self._given = tuple([plain[i] for i in positions])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_given": None}
+
+    def by_program(self) -> list[Any] | None:
+        """What a program gives, in a list; None if there is none."""
+        args, kwargs = self._arguments(self._given)
+        self._given = ()
+        with NoGraph():
+            found: list[Any] | None = self.jitted.by_program(args, kwargs)
+        return found
+
+    def _arguments(self, operands: Sequence[Any]) -> Any:
+        leaves = list(self.leaves)
+        for i, operand in zip(self.positions, operands, strict=True):
+            leaves[i] = operand
+        return unflatten(self.structure, leaves)
+
+    def compute(self, *operands: Any) -> Any:
+        """The values of the results."""
+        args, kwargs = self._arguments(operands)
+        with NoGraph():
+            values = tuple(map(to_plain, flatten(self.jitted(*args, **kwargs))[0]))
+        return values if len(values) > 1 else values[0]
+
+    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+        """The adjoints of the operands."""
+        outs = out if isinstance(out, tuple) else (out,)
+        adjoints = tuple(map(_scalar, zeros_for(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
+        if has_node(adjoints, *operands):
+            with recording_on():
+                values, found = self.pulled(operands, self.others, adjoints)
+        else:
+            with NoGraph():
+                values, found = self.pulled(operands, self.others, adjoints)
+        for now, before in zip(values, outs, strict=True):
+            require_same("jit", before, now)
+        return list(found)
+
+
+def _scalar(adjoint: Any) -> Any:
+    """A 0-d array as NumPy's scalar, so that there is one program for both."""
+    return adjoint[()] if adjoint.__class__ is np.ndarray else adjoint

@@ -1,0 +1,168 @@
+"""Compiled functions called on nodes: one operation once there is a program, with compiled derivatives of every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradient
+
+Array = np.ndarray[Any, Any]
+X = np.linspace(0.1, 0.9, 5)
+
+
+def settled(jitted: Any) -> None:
+    """Wait for the programs of a function and of its derivatives."""
+    assert jitted.wait()
+    for pull in jitted.__dict__.get("_pulls", {}).values():
+        settled(pull)
+
+
+def repeated(jitted: Any, derivative: Callable[..., Any], *args: Any) -> list[Any]:
+    """What a derivative gives while programs are being made of what it calls, and afterwards."""
+    found = []
+    for _ in range(8):
+        found.append(derivative(*args))
+        settled(jitted)
+    return found
+
+
+def energy(x: Any, scale: Any = 2.0) -> Any:
+    y = np.tanh(x * scale)
+    for _ in range(3):
+        y = np.sin(y) + x
+    return np.sum(y * y)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [ad.grad, ad.value_and_grad, ad.jacobian, ad.hessian, ad.jacfwd, lambda f: ad.grad(lambda x: np.sum(ad.grad(f)(x) ** 2))],
+    ids=["grad", "value_and_grad", "jacobian", "hessian", "jacfwd", "grad-of-grad"],
+)
+def test_derivatives_are_those_of_the_function(operator: Any) -> None:
+    jitted = cg.jit(energy)
+    expected = operator(energy)(X)
+    for found in repeated(jitted, operator(jitted), X):
+        for a, e in (
+            zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True)
+            if not isinstance(found, tuple)
+            else zip(found, expected, strict=True)
+        ):
+            np.testing.assert_allclose(a, e, rtol=1e-10)
+
+
+def test_the_call_is_one_operation_and_its_derivative_is_compiled() -> None:
+    jitted = cg.jit(energy)
+    jitted.compile(X)
+    x = cg.variable(X, "x")
+    for _ in range(6):
+        y = jitted(x) * 2.0
+        assert y.args[0].opname == "jit"
+        np.testing.assert_allclose(gradient(y)["x"], 2 * ad.grad(energy)(X), rtol=1e-10)
+        settled(jitted)
+    (pull,) = jitted._pulls.values()
+    assert "program 1" in pull.report()
+    assert " 0 runs" not in pull.report()
+
+
+def test_directions_and_products() -> None:
+    jitted, v = cg.jit(energy), np.cos(X)
+    for found in repeated(jitted, lambda x: ad.jvp(jitted, (x,), (v,)), X):
+        np.testing.assert_allclose(found, ad.jvp(energy, (X,), (v,)), rtol=1e-10)
+    for found in repeated(jitted, lambda x: ad.hvp(jitted)(x, v), X):
+        np.testing.assert_allclose(found, ad.hvp(energy)(X, v), rtol=1e-10)
+
+
+def test_nested_arguments_and_several_results() -> None:
+    def layers(p: Any, x: Any, steps: int = 2) -> Any:
+        h = x @ p["w"] + p["b"]
+        for _ in range(steps):
+            h = np.tanh(h)
+        return {"out": h, "size": np.sum(h * h)}
+
+    rng = np.random.default_rng(0)
+    p, x = {"w": rng.normal(size=(4, 3)), "b": np.ones(3)}, rng.normal(size=(6, 4))
+    jitted = cg.jit(layers)
+
+    def loss(f: Any) -> Any:
+        return lambda p: f(p, x, steps=3)["size"] + np.sum(f(p, x)["out"] ** 3)
+
+    expected = ad.grad(loss(layers))(p)
+    for found in repeated(jitted, ad.grad(loss(jitted)), p):
+        for name in p:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-10)
+
+
+def test_decisions_by_values_are_made_anew() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(x * x) if x[0] > 0.5 else np.sum(np.sin(x))
+
+    jitted = cg.jit(f)
+    for _ in range(6):
+        for x in (X, X + 1.0):
+            np.testing.assert_allclose(ad.grad(jitted)(x), ad.grad(f)(x), rtol=1e-12)
+        settled(jitted)
+
+
+def test_what_it_reaches_may_change() -> None:
+    scale = np.array([2.0])
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x * scale))
+
+    jitted = cg.jit(f)
+    for k in range(10):
+        scale[0] = 2.0 + k // 5
+        np.testing.assert_allclose(ad.grad(jitted)(X), scale * np.cos(X * scale), rtol=1e-12)
+        settled(jitted)
+
+
+def test_variables_that_it_reaches_have_their_gradients() -> None:
+    w = cg.variable(3.0, "w")
+
+    @cg.jit
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x * w))
+
+    x = cg.variable(X, "x")
+    for _ in range(6):
+        found = gradient(f(x))
+        np.testing.assert_allclose(found["w"], np.sum(X * np.cos(3 * X)), rtol=1e-12)
+        np.testing.assert_allclose(found["x"], 3 * np.cos(3 * X), rtol=1e-12)
+        settled(f)
+
+
+def test_another_argument_that_is_written_into_before_the_sweep_is_told() -> None:
+    jitted = cg.jit(lambda x, a: np.sum(np.sin(x * a)))
+    a = np.full(5, 2.0)
+    jitted.compile(X, a)
+    x = cg.variable(X, "x")
+    y = jitted(x, a)
+    assert y.opname == "jit"
+    a[:] = 3.0
+    with pytest.raises(ValueError, match="written into"):
+        gradient(y)
+
+
+def test_within_vmap_and_within_compiled_functions_it_is_recorded_as_it_is() -> None:
+    jitted = cg.jit(energy)
+    rows = np.stack([X, X * 0.5, X + 0.2])
+    for _ in range(5):
+        np.testing.assert_allclose(ad.vmap(ad.grad(jitted))(rows), ad.vmap(ad.grad(energy))(rows), rtol=1e-10)
+        settled(jitted)
+    outer = cg.jit(ad.grad(lambda x: jitted(x) * 2.0)).compile(X)
+    assert "program 1" in outer.report()
+    np.testing.assert_allclose(outer(X), 2 * ad.grad(energy)(X), rtol=1e-10)
+
+
+def test_a_graph_with_such_an_operation_runs_again() -> None:
+    jitted = cg.jit(energy).compile(X)
+    x = cg.placeholder((5,), example=X)
+    y = jitted(x) + np.sum(x)
+    executor = cg.Executor([y])
+    np.testing.assert_allclose(executor.run({x: X * 0.3})[0], energy(X * 0.3) + np.sum(X * 0.3), rtol=1e-12)
