@@ -57,8 +57,8 @@ def jit(
     asked again in each run; another answer calls for another program, and both are kept. So it is with globals, closures and
     attributes that the function reaches by name, which are compared before each run. A function that prints, draws random
     numbers, writes into its arguments or changes what it reaches runs as NumPy. Results are plain arrays that share memory with
-    nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each of its operations is recorded at first; once there
-    is a program the call is one operation, whose derivative is compiled as well.
+    nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each of its operations is recorded at first; once
+    there is a program the call is one operation, whose derivative is compiled as well.
 
     Examples
     --------
