@@ -21,6 +21,7 @@ from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
 from .planning import LINE, LoopUnit, Nest, Plan, Unit, grouped, rolled, used
+from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place, Product
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
@@ -114,7 +115,7 @@ class Program:
             self._loaded = Loaded(object_code(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
         return [part if isinstance(part, Call) else self._callable(f"part{n}", part) for n, part in enumerate(made)]
 
-    def _emitted(self, module: Module, name: str, units: list[Nest | Product]) -> list[Any]:
+    def _emitted(self, module: Module, name: str, units: list[Unit]) -> list[Any]:
         """Write a function; returns what it is given: constant arrays, buffers of objects."""
         buffers = dict.fromkeys(b for unit in units for b in used(unit) if b in self._plan.kept)
         outside = [b for b in buffers if b not in self._plan.offsets]
@@ -138,7 +139,7 @@ class Program:
             module.declare(function, INT, [INT])
         code.call("feclearexcept", INT, mask)
         emit_units(code, units, bases.__getitem__, self._plan.kept, processor()[2])
-        code.give(code.call("fetestexcept", INT, mask))
+        code.give(told(code, code.call("fetestexcept", INT, mask)))
         return outside
 
     def _callable(self, name: str, outside: list[Buffer]) -> tuple[Any, list[Any]]:
@@ -183,6 +184,8 @@ class Program:
             else:
                 function, outside = step
                 raised |= function(start, *[b if b.__class__ is int else id(arrays[b]) for b in outside])
+                if raised & REFUSED:
+                    raise OtherProgramError("an index is out of range, or a number does not fit")
         self._works.append(work)
         found = [np.array(called[item])[()] if place is None else arrays[place.buffer][()] for place, item in self._results]
         return tuple(found), raised
@@ -285,4 +288,6 @@ def _described(unit: Unit) -> list[str]:
         return [f"repeat {unit.loop.counter.length} times:", *[f"    {line}" for line in inside]]
     if isinstance(unit, Product):
         return [f"product {unit.a.shape} @ {unit.b.shape}"]
-    return [f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)]
+    if isinstance(unit, Nest):
+        return [f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)]
+    return [f"{type(unit).__name__.lower()} {unit.out.shape}"]

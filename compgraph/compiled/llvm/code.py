@@ -136,10 +136,9 @@ class Code:
         self.module, self.name, self.result = module, name, result
         self.operands = [Value(f"%a{k}", t) for k, t in enumerate(operands)]
         self.attributes = attributes
-        self._lines: list[str] = []
-        self._variables: list[str] = []
-        self._count = 0
-        self._block = "entry"
+        self._lines, self._variables = list[str](), list[str]()
+        self.refused: Value | None = None  # see `refusal`
+        self._count, self._block = 0, "entry"
 
     @property
     def text(self) -> str:
@@ -255,10 +254,12 @@ class Code:
         where = f"i64 {offset}" if isinstance(offset, int) else str(offset)
         return base if where == "i64 0" else self.write(f"getelementptr {of.of}, {base}, {where}", POINTER)
 
-    def variable(self, type: Type) -> Value:
-        """The address of memory for one value, which LLVM keeps in a register if it can."""
+    def variable(self, type: Type, start: int | None = None) -> Value:
+        """The address of memory for one value, which LLVM keeps in a register if it can; of an integer that it holds at first."""
         name = f"%m{len(self._variables)}"
         self._variables.append(f"{name} = alloca {type}, align 8")
+        if start is not None:
+            self._variables.append(f"store {type} {start}, ptr {name}")
         return Value(name, POINTER)
 
     def load(self, address: Value, type: Type, align: int) -> Value:

@@ -1,8 +1,9 @@
 """A program between the graph and the processor: steps over buffers, in order.
 
 A value lies in a `Buffer`; a `Place` says where in it, by an offset and a stride for each axis, so that views cost nothing. A
-step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), or is left to NumPy
-(`Call`). Steps that come again and again stand in a `Loop`.
+step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), moves elements that arrays
+of integers choose (`Gather`, `Scatter`), goes along an axis in order (`Scan`, `Search`), or is left to NumPy (`Call`). Steps that
+come again and again stand in a `Loop`.
 """
 
 from __future__ import annotations
@@ -179,6 +180,93 @@ class Product:
 
 
 @dataclass(eq=False, slots=True)
+class Gather:
+    """``out = source[..., index, ...]``, of indices that are arrays of integers.
+
+    Attributes
+    ----------
+    operands : tuple of Place
+        What is read, with the shape of `out`, as it lies if all indices are 0; then the indices, each with the shape of `out`.
+    out : Place
+        Where it goes.
+    lengths, strides : tuple of int
+        For each index, the length of the axis along which it chooses, and by how many elements that is passed through.
+    """
+
+    operands: tuple[Place, ...]
+    out: Place
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Scatter:
+    """``out[..., index, ...] = value``, or ``+= value``, in order, of indices that are arrays of integers.
+
+    Attributes
+    ----------
+    operation : str
+        ``"copy"`` or ``"add"``.
+    operands : tuple of Place or number
+        The value, with the shape of `out`; then the indices, each with the shape of `out`.
+    out : Place
+        What is written, as it lies if all indices are 0.
+    lengths, strides : tuple of int
+        As of `Gather`.
+    """
+
+    operation: str
+    operands: tuple[Any, ...]
+    out: Place
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Scan:
+    """The sums or products of what comes before, along an axis: each is the last one, and one operand more.
+
+    Attributes
+    ----------
+    operation : str
+        As of `Map`, of two operands.
+    operands : tuple of Place
+        One: what is gone through.
+    axis : int
+        Along which.
+    out : Place
+        Of the same shape.
+    """
+
+    operation: str
+    operands: tuple[Place]
+    axis: int
+    out: Place
+
+
+@dataclass(eq=False, slots=True)
+class Search:
+    """Where the first of the greatest, or least, elements along axes is, counted in C order; nan is beyond all.
+
+    Attributes
+    ----------
+    operation : str
+        ``"greater"`` or ``"less"``.
+    operands : tuple of Place
+        One: what is gone through.
+    axes : frozenset of int
+        Those of the operand that go.
+    out : Place
+        The result, with the shape of the operand and strides of 0 along `axes`.
+    """
+
+    operation: str
+    operands: tuple[Place]
+    axes: frozenset[int]
+    out: Place
+
+
+@dataclass(eq=False, slots=True)
 class Call:
     """An item of the graph that is left to NumPy.
 
@@ -209,7 +297,7 @@ class Loop:
     ----------
     counter : Counter
         The turns.
-    steps : list of Map, Reduce, Product and Loop
+    steps : list of Step
         What is done in each turn, in order.
     """
 
@@ -217,5 +305,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | Product | Call
+Single = Map | Reduce | Product | Gather | Scatter | Scan | Search | Call
 Step = Single | Loop

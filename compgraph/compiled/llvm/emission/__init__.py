@@ -1,4 +1,4 @@
-"""From nests, products and loops to code: loops, vectors, calls."""
+"""From nests, loops, and steps that stand alone, to code: loops, vectors, calls."""
 
 from .units import emit_units
 

@@ -22,7 +22,7 @@ from ..steps import Buffer, Place, Reduce
 from .addresses import Base, Turns, address_of
 
 BLOCK = 64
-_IDENTITY = {"add": 0.0, "mean": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
+_IDENTITY = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "logical_or": 0, "logical_and": 1}
 _COMBINED = {"mean": "add"}
 
 
@@ -176,7 +176,7 @@ class _Writer:
     def _identities(self, lanes: int) -> list[Value]:
         code = self.code
         return [
-            code.number(_IDENTITY[r.operation], elementwise.type_of(r.out.buffer.dtype).with_lanes(lanes))
+            code.number(_identity(r.operation, r.out.buffer.dtype), elementwise.type_of(r.out.buffer.dtype).with_lanes(lanes))
             for r in self.reductions
         ]
 
@@ -269,6 +269,14 @@ class _Writer:
             return
         for k in range(lanes):
             code.store(code.lane(value, k), code.at(address, k * stride, memory), size)
+
+
+def _identity(operation: str, dtype: Any) -> Any:
+    """What a reduction begins with."""
+    found = _IDENTITY[operation]
+    if dtype.kind in "iu" and operation in ("maximum", "minimum"):
+        return np.iinfo(dtype).min if operation == "maximum" else np.iinfo(dtype).max
+    return found
 
 
 def _exactly(number: Any, dtype: Any) -> Any:

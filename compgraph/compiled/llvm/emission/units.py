@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..code import Code
 from ..planning import LoopUnit, Nest, Unit
-from ..steps import Buffer, Product
+from ..steps import Buffer, Gather, Product, Scan, Scatter, Search
 from .addresses import Base, Turns
+from .gathers import emit_gather, emit_scatter
 from .nests import emit_nest
 from .products import emit_product
+from .scans import emit_scan, emit_search
+
+_ALONE: dict[type, Callable[..., None]] = {  # the steps that stand outside of nests
+    Product: emit_product,
+    Gather: emit_gather,
+    Scatter: emit_scatter,
+    Scan: emit_scan,
+    Search: emit_search,
+}
 
 
 def emit_units(code: Code, units: Iterable[Unit], base: Base, kept: set[Buffer], width: int, turns: Turns | None = None) -> None:
@@ -21,5 +31,5 @@ def emit_units(code: Code, units: Iterable[Unit], base: Base, kept: set[Buffer],
                 emit_units(code, unit.units, base, kept, width, {**turns, unit.loop.counter: loop.index})
         elif isinstance(unit, Nest):
             emit_nest(code, unit, base, turns, kept, width)
-        elif isinstance(unit, Product):
-            emit_product(code, unit, base, turns)
+        else:
+            _ALONE[type(unit)](code, unit, base, turns)

@@ -15,17 +15,14 @@ from ....executor import Schedule, require_shape
 from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
 from ....guards import Guard
 from .. import elementwise
-from ..steps import Buffer, Call, Place, Product, Reduce, c_strides, dense
+from ..steps import Buffer, Call, Place, Product, c_strides, dense
+from . import indexing, kinds
 from .placing import Placing
 from .views import VIEWS, part_of, view_of
 
 _NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
 _NAMES.update({np.where: "where", operations.power: "power"})
 _NAMES.update({f: name for name in ("sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
-_REDUCTIONS = {
-    np.sum: "add", np.add.reduce: "add", np.prod: "multiply", np.multiply.reduce: "multiply", np.max: "maximum", np.mean: "mean",
-    np.maximum.reduce: "maximum", np.min: "minimum", np.minimum.reduce: "minimum", np.amax: "maximum", np.amin: "minimum",
-}  # fmt: skip
 _SAME = {"conjugate": "copy", "fabs": "absolute"}  # of real numbers
 _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
 
@@ -62,8 +59,8 @@ class Lowered(Placing):
     """
 
     def __init__(self, schedule: Schedule, is_exact: bool = False) -> None:
-        super().__init__(schedule.inputs)
-        self._schedule, self._is_exact = schedule, is_exact
+        super().__init__(schedule.inputs, is_exact)
+        self._schedule = schedule
         self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
         for item in schedule.items:
             self._lower(item)
@@ -132,17 +129,14 @@ class Lowered(Placing):
             return self._product(item, [self.place(a) for a in item.args])
         if function in _NAMES or function is operations.astype:
             return self._elementwise(item, [self.operand(a) for a in item.args])
-        if function in _REDUCTIONS:
-            return self._reduction(item, self.place(item.args[0]))
         if function in (operations.copy, np.copy, operations.input_of, operations.copy_as_laid, operations.flatten):
             return self._copy(item, self.place(item.args[0]))
         if function in (np.zeros_like, np.ones_like):
             self.places[item] = place = dense(plain.dtype, plain.shape, item)
             self.map("copy", (function is np.ones_like,), place)
             return ""
-        if getattr(function, "__name__", "") == "scatter":
-            return self._scatter(item)
-        return "NumPy's own code is called"
+        make = kinds.maker(function)
+        return "NumPy's own code is called" if make is None else make(self, item)
 
     # ------------------------------------------------------------------------------------------ kinds of items
 
@@ -157,7 +151,7 @@ class Lowered(Placing):
                     self.places[item] = own = dense(found.buffer.dtype, found.shape, item)
                     self.map("copy", (found,), own)
                 return ""
-        return "it is a view, or an index, that only NumPy makes"
+        return indexing.getitem(self, item) if item.function is operations.getitem else "it is a view that only NumPy makes"
 
     def _copy(self, item: Any, source: Any) -> str:
         if not isinstance(source, Place):
@@ -193,7 +187,7 @@ class Lowered(Placing):
             return f"{name} of {computed} is not compiled"
         if not all(elementwise.can_convert(d, computed) for d in given) or not elementwise.can_convert(computed, dtype):
             return "floating numbers become integers"
-        if self._is_exact and name not in elementwise.EXACT:
+        if self.is_exact and name not in elementwise.EXACT:
             return "exact=True asks for NumPy's bits"
         self.places[item] = out = dense(dtype, np.shape(item.plain), item)
         self.map(name, operands, out, computed)
@@ -213,36 +207,12 @@ class Lowered(Placing):
             return np.dtype(bool) if name.startswith("logical_") and found.kind != "f" else found
         return dtype
 
-    def _reduction(self, item: Any, operand: Any) -> str:
-        plain, options = np.asarray(item.plain), item.options
-        if not isinstance(operand, Place) or not {"axis", "keepdims"}.issuperset(options):
-            return "an operand or an option is not known to the compiler"
-        if plain.dtype.kind != "f" or operand.buffer.dtype != plain.dtype or len(item.args) > 1:
-            return f"reductions of {operand.buffer.dtype} are not compiled"
-        if 0 in operand.shape or not operand.shape:
-            return "there is nothing to reduce"
-        if self._is_exact and _REDUCTIONS[item.function] not in ("maximum", "minimum"):
-            return "exact=True asks for NumPy's bits"
-        count = len(operand.shape)
-        default = None if item.function in (np.sum, np.prod, np.max, np.min, np.mean, np.amax, np.amin) else 0
-        axis = options.get("axis", default)
-        axes = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        gone = frozenset(int(a) % count for a in axes)
-        kept = tuple(n for k, n in enumerate(operand.shape) if k not in gone)
-        whole = dense(plain.dtype, kept)
-        strides = iter(whole.strides)
-        spread = Place(whole.buffer, 0, operand.shape, tuple(0 if k in gone else next(strides) for k in range(count)))
-        whole.buffer.node = item
-        self.places[item] = Place(whole.buffer, 0, plain.shape, dense(plain.dtype, plain.shape).strides)
-        self.steps.append(Reduce(_REDUCTIONS[item.function], operand, gone, spread))
-        return ""
-
     def _product(self, item: Any, operands: list[Any]) -> str:
         """A product of matrices, or a stack of them."""
         dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
         if not all(isinstance(o, Place) and o.shape for o in operands) or item.options:
             return "an operand or an option is not known to the compiler"
-        if dtype.kind != "f" or self._is_exact or (max(len(o.shape) for o in operands) > 2 and item.function is np.dot):
+        if dtype.kind != "f" or self.is_exact or (max(len(o.shape) for o in operands) > 2 and item.function is np.dot):
             return f"{item.opname} of {dtype} is not compiled"
         if not all(elementwise.can_convert(o.buffer.dtype, dtype) for o in operands):
             return f"{item.opname} of {dtype} is not compiled"
@@ -267,30 +237,13 @@ class Lowered(Placing):
             return place
         return self.copied(place, place.buffer.dtype)
 
-    def _scatter(self, item: Any) -> str:
-        """Zeros with pieces added at indices."""
-        pieces, start, args = [], 1, item.args
-        own = dense(item.plain.dtype, item.plain.shape, item)
-        for count in item.options["layout"]:
-            index = args[start + 1 : start + 1 + count]
-            target = part_of(own, index) if not any(isinstance(i, (Node, np.ndarray)) for i in index) else None
-            value = self.operand(args[start])
-            if target is None or value is None:
-                return "elements are chosen by arrays"
-            pieces.append((target, value))
-            start += 1 + count
-        self.places[item] = own
-        self.map("copy", (0.0,), own, is_write=True)
-        for target, value in pieces:
-            if 0 not in target.shape:
-                self.map("add", (target, value), target, is_write=True)
-        return ""
-
     def _write(self, item: Write) -> None:
         root = self._roots[id(item.memory)]
         value, whole = self.operand(item.args[0]), self._written_place(item, root)
         target = part_of(whole, item.index if isinstance(item.index, tuple) else (item.index,))
         given = value.buffer.dtype if isinstance(value, Place) else np.asarray(value).dtype
+        if target is None and indexing.written(self, whole, item.index, value):
+            return
         if target is None or value is None or not elementwise.can_convert(given, whole.buffer.dtype):
             places = {a: self.places[a] for a in item.args if isinstance(a, Node) and a in self.places}
             self.steps.append(Call(item, places, whole, "it writes at an index of arrays"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ class Placing:
     ----------
     inputs : iterable of Node
         What is given from outside.
+    is_exact : bool
+        Whether only operations are compiled that have NumPy's bits.
 
     Attributes
     ----------
-    steps : list of Map, Reduce, Product and Call
+    steps : list of Step
         What is done, in order.
     places : dict
         For each node that is an array of numbers, where it lies.
@@ -30,7 +33,8 @@ class Placing:
         For each input that is needed, where it lies.
     """
 
-    def __init__(self, inputs: Iterable[Any]) -> None:
+    def __init__(self, inputs: Iterable[Any], is_exact: bool = False) -> None:
+        self.is_exact = is_exact
         self.steps: list[Step] = []
         self.places: dict[Any, Place] = {}
         self.given: dict[Any, Place] = {}
@@ -95,3 +99,8 @@ class Placing:
         own = dense(dtype, place.shape)
         self.map("copy", (place,), own, place.buffer.dtype)
         return own
+
+    def raveled(self, place: Place) -> Place:
+        """An array as one axis; a copy if it does not lie in C order."""
+        place = place if place.is_dense else self.copied(place, place.buffer.dtype)
+        return Place(place.buffer, place.offset, (prod(place.shape),), (1,))

@@ -7,12 +7,14 @@ to turn, and so have the values of earlier turns that it reads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from ..steps import Buffer, Call, Counter, Loop, Map, Place, Product, Reduce, Step
+from ..steps import Buffer, Call, Counter, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Step
 
+_ALONE = (Gather, Scatter, Scan, Search)
 WIDEST = 600  # columns of a loop that may be a step of others
 
 
@@ -40,6 +42,8 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
         return Reduce(step.operation, values[0], step.axes, values[1])
     if isinstance(step, Product):
         return Product(*values)
+    if isinstance(step, _ALONE):
+        return replace(step, operands=tuple(values[:-1]), out=values[-1])
     out = values[-1] if step.out is not None else None
     return Call(step.item, dict(zip(step.places, values, strict=False)), out, step.why, step.checks)
 
@@ -56,6 +60,8 @@ def dtypes(step: Step) -> tuple[Any, ...]:
     """What the numbers among the columns of a step are converted to."""
     if isinstance(step, Loop):
         return tuple([dtype for inner in step.steps for dtype in dtypes(inner)])
+    if isinstance(step, Scatter):
+        return (step.out.buffer.dtype, *[None] * len(step.operands))
     if not isinstance(step, Map):
         return (None,) * len(columns(step))
     return (*[step.operand_dtype(k) for k in range(len(step.operands))], None)
@@ -151,6 +157,8 @@ def _described(step: Any, given: Sequence[Any], counters: dict[Counter, int]) ->
         found += [step.operation, step.computed_in.str, step.is_write]
     elif isinstance(step, Reduce):
         found += [step.operation, step.axes]
+    elif isinstance(step, _ALONE):
+        found += [getattr(step, name.name) for name in fields(step) if name.name not in ("operands", "out")]
     for column in given:
         if isinstance(column, Place):
             moves = tuple([(counters.get(counter, -1), by) for counter, by in column.moves])

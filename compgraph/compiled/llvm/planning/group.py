@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ..steps import Buffer, Call, Loop, Map, Place, Product, Reduce, Single, Step
+from ..steps import Buffer, Call, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Single, Step
 
 LARGEST = 1500  # steps of one nest: what a compiler does with one function is more than linear in its length
 REACH = 16  # nests of a shape that are looked at
@@ -54,7 +54,7 @@ class LoopUnit:
     ----------
     loop : Loop
         What it was made of.
-    units : list of Nest, Product and LoopUnit
+    units : list of Unit
         What is done in each turn, in order.
     """
 
@@ -63,11 +63,11 @@ class LoopUnit:
         self.units = grouped(loop.steps)
 
 
-Unit = Nest | Product | Call | LoopUnit
+Unit = Nest | Product | Gather | Scatter | Scan | Search | Call | LoopUnit
 
 
 def grouped(steps: Iterable[Step]) -> list[Unit]:
-    """Nests, products and calls, in order."""
+    """Nests, and the steps that stand alone, in order."""
     found = _Grouping()
     for step in steps:
         found.enter(step)
@@ -89,7 +89,7 @@ class _Grouping:
             self._open.clear()
             self.units.append(LoopUnit(step))
             return
-        if isinstance(step, (Call, Product)):
+        if not isinstance(step, (Map, Reduce)):
             if isinstance(step, Call):
                 self._open.clear()
             place = len(self.units)
@@ -119,9 +119,7 @@ class _Grouping:
             if isinstance(operand, Place) and operand.buffer in self._written:
                 place, maker = self._written[operand.buffer]
                 is_there = isinstance(maker, Map) and maker.out == operand
-                first = max(
-                    first, place if is_there or (in_order and not isinstance(maker, (Call, Reduce, Product))) else place + 1
-                )
+                first = max(first, place if is_there or (in_order and isinstance(maker, Map)) else place + 1)
         out = step.out
         if isinstance(step, Map) and step.is_write:
             if out.buffer in self._written:
