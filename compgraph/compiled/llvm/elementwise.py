@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import mathematics
+from . import mathematics, whole
 from .code import BIT, BYTE, DOUBLE, FLOAT, Code, Type, Value
 
 # NumPy's ufuncs with one instruction each, for floating numbers, integers, and booleans.
@@ -32,11 +32,20 @@ _OF_FLOATING = frozenset(
         "isnan",
         "isinf",
     }
-    | {"isfinite"}
+    | {"isfinite", "copysign", "signbit", "heaviside", "rad2deg", "degrees", "deg2rad", "radians", *whole.FLOATING}
 )
-_OF_INTEGERS = frozenset({*_INTEGER, "negative", "square", "maximum", "minimum", "invert"})
-_OF_BOOLEANS = frozenset({*_BOOLEAN, "logical_not", "invert", "equal"})
+_WHOLE = frozenset({"floor", "ceil", "trunc"})  # nothing to do, of integers
+_DIVIDED = frozenset({"floor_divide", "remainder", "fmod"})
+_OF_INTEGERS = frozenset({*_INTEGER, "negative", "square", "maximum", "minimum", "invert", "absolute", "sign", "left_shift"})
+_OF_INTEGERS |= _WHOLE | _DIVIDED | {"right_shift", "isnan", "isinf", "isfinite"}
+_OF_BOOLEANS = frozenset({*_BOOLEAN, *_ORDERED, "logical_not", "invert", "maximum", "minimum", "absolute"})
 _OF_ALL = frozenset({"copy", "positive", "where"})
+_SCALED: dict[str, tuple[float, float]] = {
+    "rad2deg": (180, np.pi),
+    "degrees": (180, np.pi),
+    "deg2rad": (np.pi, 180),
+    "radians": (np.pi, 180),
+}
 # Those that have NumPy's bits: one instruction of the processor's, or none.
 EXACT = frozenset({*_OF_FLOATING, *_OF_ALL, *_ORDERED, "sqrt", "absolute", "floor", "ceil", "rint", "trunc"})
 _KINDS = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
@@ -94,9 +103,13 @@ def _compared(code: Code, name: str, kind: str, a: Value, b: Value) -> Value:
 def _of_booleans(code: Code, name: str, a: Value, b: Value | None = None) -> Value:
     if name in ("logical_not", "invert"):
         return code.binary("xor", a, code.number(1, a.type))
+    if name == "absolute":
+        return a
     assert b is not None
-    if name == "equal":
-        return code.binary("xor", code.binary("xor", a, b), code.number(1, a.type))
+    if name in ("maximum", "minimum"):
+        return code.binary("or" if name == "maximum" else "and", a, b)
+    if name in _ORDERED:
+        return _compared(code, name, "u", a, b)
     return code.binary(_BOOLEAN[name], a, b)
 
 
@@ -107,10 +120,29 @@ def _of_integers(code: Code, name: str, kind: str, a: Value, b: Value | None = N
         return code.binary("xor", a, code.number(-1, a.type))
     if name == "square":
         return code.binary("mul", a, a)
+    if name in _WHOLE:
+        return a
+    if name in ("isnan", "isinf", "isfinite"):
+        return code.compare("eq" if name == "isfinite" else "ne", a, a)
+    if name in ("absolute", "sign"):
+        return _of_signed(code, name, kind, a)
     assert b is not None
     if name in ("maximum", "minimum"):
         return code.intrinsic({"i": "s", "u": "u"}[kind] + name[:3], a, b)
+    if name in _DIVIDED:
+        return whole.divided(code, name, kind, a, b)
+    if name in ("left_shift", "right_shift"):
+        return whole.shifted(code, name, kind, a, b)
     return code.binary(_INTEGER[name], a, b)
+
+
+def _of_signed(code: Code, name: str, kind: str, a: Value) -> Value:
+    zero, one = code.number(0, a.type), code.number(1, a.type)
+    if name == "absolute":
+        negative = code.binary("sub", zero, a)
+        return a if kind == "u" else code.select(code.compare("slt", a, zero), negative, a)
+    above = code.select(code.compare("ne", a, zero), one, zero)
+    return above if kind == "u" else code.select(code.compare("slt", a, zero), code.number(-1, a.type), above)
 
 
 def _of_floating(code: Code, name: str, *operands: Value) -> Value:
@@ -138,6 +170,18 @@ def _of_floating(code: Code, name: str, *operands: Value) -> Value:
         return code.compare("oeq", a, zero)
     if name == "isnan":
         return code.compare("uno", a, a)
+    if name == "copysign":
+        return code.intrinsic("copysign", a, b)
+    if name == "signbit":
+        return code.compare("olt", code.intrinsic("copysign", one, a), zero)
+    if name == "heaviside":
+        found = code.select(code.compare("oeq", a, zero), b, code.select(code.compare("olt", a, zero), zero, one))
+        return code.select(code.compare("uno", a, a), a, found)
+    if name in _SCALED:
+        over, under = np.array(_SCALED[name], np.float64 if a.type.of == "double" else np.float32)
+        return code.binary("fmul", a, code.number(over / under, a.type))
+    if name in whole.FLOATING:
+        return whole.FLOATING[name](code, a, b)
     infinite = code.number(np.inf, a.type)
     if name == "isinf":
         return code.compare("oeq", code.intrinsic("fabs", a), infinite)
@@ -154,6 +198,8 @@ def converted(code: Code, value: Value, given: Any, wanted: Any) -> Value:
     if wanted.kind == "b":
         zero = code.number(0, value.type)
         return code.compare("une" if given.kind == "f" else "ne", value, zero)
+    if given.kind == "f" and wanted.kind in "iu":
+        return whole.truncated(code, value, wanted, to)
     if given.kind == "f":
         return code.cast("fpext" if to == DOUBLE else "fptrunc", value, to)
     if wanted.kind == "f":
@@ -163,8 +209,3 @@ def converted(code: Code, value: Value, given: Any, wanted: Any) -> Value:
     if given.kind == "b" or given.itemsize < wanted.itemsize:
         return code.cast("sext" if given.kind == "i" else "zext", value, to)
     return code.cast("trunc", value, to)
-
-
-def can_convert(given: Any, wanted: Any) -> bool:
-    """Whether `converted` does as NumPy: not from floating numbers to integers, which may not fit."""
-    return wanted.kind in "fb" or given.kind in "biu"

@@ -51,8 +51,8 @@ def _folded(operation: str) -> Any:
         if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims", "dtype"}):
             return _OPTION
         dtype = plain.dtype
-        if not elementwise.can_convert(operand.buffer.dtype, dtype) or (name == "mean" and dtype.kind != "f"):
-            return "floating numbers become integers"
+        if name == "mean" and dtype.kind != "f":
+            return f"means of {dtype} are not compiled"
         if lowered.is_exact and dtype.kind == "f" and name not in ("maximum", "minimum"):
             return _BITS
         if dtype.kind == "b":
@@ -153,7 +153,7 @@ def _variance(is_root: bool) -> Any:
         count = prod(operand.shape[k] for k in gone)
         if not gone or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
             return "there is nothing to reduce"
-        if not elementwise.can_convert(operand.buffer.dtype, dtype) or dtype.kind != "f":
+        if dtype.kind != "f":
             return f"variances of {operand.buffer.dtype} are not compiled"
         operand = operand if operand.buffer.dtype == dtype else lowered.copied(operand, dtype)
         mean, apart, square = reduced(lowered, "mean", operand, gone), dense(dtype, operand.shape), dense(dtype, operand.shape)
@@ -194,7 +194,7 @@ def _scan(operation: str, default: Any) -> Any:
         operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
         if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "dtype"}):
             return _OPTION
-        if not elementwise.can_convert(operand.buffer.dtype, dtype) or not elementwise.can_compute(operation, dtype):
+        if not elementwise.can_compute(operation, dtype):
             return f"{operation} of {dtype} in order is not compiled"
         axis = item.options.get("axis", default)
         if axis is None:

@@ -9,9 +9,8 @@ import numpy as np
 
 from .... import operations
 from ....graph import Node
-from .. import elementwise
 from ..steps import Gather, Place, Scatter, c_strides, dense
-from .placing import Placing
+from .placing import Placing, fits
 from .views import part_of
 
 CHOSEN = "elements are chosen by arrays"
@@ -198,7 +197,7 @@ def _scatter(lowered: Placing, item: Any) -> str:
         target: Place | Chosen | None = part_of(own, index)
         if target is None:
             target = chosen(lowered, own, index)
-        if target is None or value is None or not _fits(value, own):
+        if target is None or value is None or not fits(value, own.buffer.dtype):
             return CHOSEN
         pieces.append((target, value))
         start += 1 + count
@@ -212,11 +211,6 @@ def _scatter(lowered: Placing, item: Any) -> str:
     return ""
 
 
-def _fits(value: Any, target: Place) -> bool:
-    given = value.buffer.dtype if isinstance(value, Place) else np.asarray(value).dtype
-    return elementwise.can_convert(given, target.buffer.dtype)
-
-
 def _put(lowered: Placing, operation: str, target: Chosen, value: Any) -> None:
     value = value.broadcast(target.place.shape) if isinstance(value, Place) else value
     lowered.steps.append(Scatter(operation, (value, *target.indices), target.place, target.lengths, target.strides))
@@ -225,7 +219,7 @@ def _put(lowered: Placing, operation: str, target: Chosen, value: Any) -> None:
 def written(lowered: Placing, whole: Place, index: Any, value: Any) -> bool:
     """Append ``whole[index] = value`` at an index with arrays, which is known; False if NumPy has to do it."""
     target = chosen(lowered, whole, index if isinstance(index, tuple) else (index,))
-    if target is None or value is None or not _fits(value, whole) or not _has_an_order(whole, index):
+    if target is None or value is None or not fits(value, whole.buffer.dtype) or not _has_an_order(whole, index):
         return False
     if isinstance(value, Place):
         extra = max(len(value.shape) - len(target.place.shape), 0)
@@ -252,7 +246,7 @@ def _added_at(lowered: Placing, item: Any) -> str:
     """What `operations.added_at` gives: values added to a region, in which some elements are one."""
     region, value = lowered.place(item.args[0]), lowered.place(item.args[1])
     places = lowered.place(np.ascontiguousarray(item.options["places"], np.intp))
-    if region is None or value is None or places is None or value.shape != places.shape or not _fits(value, region):
+    if region is None or value is None or places is None or value.shape != places.shape or not fits(value, region.buffer.dtype):
         return CHOSEN
     if 0 in places.shape or 0 in region.shape:
         return CHOSEN

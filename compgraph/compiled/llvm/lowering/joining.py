@@ -14,7 +14,7 @@ from .. import elementwise
 from ..steps import Place, c_strides, dense
 from . import indexing
 from .folding import reduced
-from .placing import Placing
+from .placing import Placing, fits
 
 _OPTION = "an operand or an option is not known to the compiler"
 
@@ -38,10 +38,9 @@ def _own(lowered: Placing, item: Any) -> Place:
 def _parts(lowered: Placing, item: Any) -> list[Place] | None:
     """The operands of an item that are joined; None if one of them is not known."""
     found = [lowered.place(a if isinstance(a, (Node, np.ndarray)) else np.asarray(a)) for a in item.args]
-    dtype = np.asarray(item.plain).dtype
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    known = [p for p in found if p is not None and elementwise.can_convert(p.buffer.dtype, dtype)]
+    known = [p for p in found if p is not None]
     return known if len(known) == len(found) else None
 
 
@@ -86,7 +85,7 @@ def _padded(lowered: Placing, item: Any) -> str:
         or filled.dtype.kind not in "biuf"
     ):
         return _OPTION
-    if not elementwise.can_convert(filled.dtype, source.buffer.dtype):
+    if not fits(filled, source.buffer.dtype):
         return _OPTION
     own = _own(lowered, item)
     inner = own
@@ -195,7 +194,7 @@ def _diagonal(lowered: Placing, item: Any) -> str:
 def _trace(lowered: Placing, item: Any) -> str:
     source, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
     shown = None if source is None else _diagonal_named(item, source)
-    if shown is None or 0 in shown.shape or not elementwise.can_convert(shown.buffer.dtype, dtype):
+    if shown is None or 0 in shown.shape:
         return _OPTION
     if lowered.is_exact and dtype.kind == "f":
         return "exact=True asks for NumPy's bits"
@@ -235,7 +234,7 @@ def _outer(lowered: Placing, item: Any) -> str:
 def _multiplied(lowered: Placing, item: Any, a: Place, b: Place) -> str:
     """Every element of one array by every one of another."""
     dtype = np.asarray(item.plain).dtype
-    if not all(elementwise.can_convert(p.buffer.dtype, dtype) for p in (a, b)) or not elementwise.can_compute("multiply", dtype):
+    if not elementwise.can_compute("multiply", dtype):
         return f"products of {dtype} are not compiled"
     behind = (1,) * len(b.shape)
     spread = Place(a.buffer, a.offset, a.shape + behind, a.strides + (0,) * len(behind))
@@ -248,7 +247,7 @@ def _filled_like(lowered: Placing, item: Any) -> str:
     value, dtype = lowered.operand(item.args[-1]), np.asarray(item.plain).dtype
     if len(item.args) != 2 or value is None or not {"dtype", "order", "subok", "shape"}.issuperset(item.options):
         return _OPTION
-    if not elementwise.can_convert(value.buffer.dtype if isinstance(value, Place) else np.asarray(value).dtype, dtype):
+    if not fits(value, dtype):
         return "floating numbers become integers"
     _copy_into(lowered, value, _own(lowered, item))
     return ""

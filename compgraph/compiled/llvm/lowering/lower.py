@@ -17,13 +17,13 @@ from ....guards import Guard
 from .. import elementwise
 from ..steps import Buffer, Call, Place, Product, c_strides, dense
 from . import indexing, kinds
-from .placing import Placing
+from .placing import Placing, fits
 from .views import VIEWS, part_of, view_of
 
 _NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
 _NAMES.update({np.where: "where", operations.power: "power"})
 _NAMES.update({f: name for name in ("sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
-_SAME = {"conjugate": "copy", "fabs": "absolute"}  # of real numbers
+_SAME = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # of real numbers
 _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
 
 
@@ -178,15 +178,11 @@ class Lowered(Placing):
             name == "power"
             and not isinstance(operands[1], Place)
             and float(operands[1]) in _OF_A_CONSTANT
-            and computed.kind == "f"
+            and (computed.kind == "f" or (computed.kind in "iu" and operands[1] > 0))
         ):
             name, operands = _OF_A_CONSTANT[float(operands[1])], operands[:1]
-        given = [o.buffer.dtype for o in operands if isinstance(o, Place)]
-        given = list(given[name == "where" :])
         if not elementwise.is_known(computed) or not elementwise.can_compute(name, computed):
             return f"{name} of {computed} is not compiled"
-        if not all(elementwise.can_convert(d, computed) for d in given) or not elementwise.can_convert(computed, dtype):
-            return "floating numbers become integers"
         if self.is_exact and name not in elementwise.EXACT:
             return "exact=True asks for NumPy's bits"
         self.places[item] = out = dense(dtype, np.shape(item.plain), item)
@@ -204,7 +200,7 @@ class Lowered(Placing):
             return dtype
         if dtype.kind == "b":
             found = np.result_type(*kinds)
-            return np.dtype(bool) if name.startswith("logical_") and found.kind != "f" else found
+            return np.dtype(bool) if name.startswith("logical_") else found
         return dtype
 
     def _product(self, item: Any, operands: list[Any]) -> str:
@@ -213,8 +209,6 @@ class Lowered(Placing):
         if not all(isinstance(o, Place) and o.shape for o in operands) or item.options:
             return "an operand or an option is not known to the compiler"
         if dtype.kind != "f" or self.is_exact or (max(len(o.shape) for o in operands) > 2 and item.function is np.dot):
-            return f"{item.opname} of {dtype} is not compiled"
-        if not all(elementwise.can_convert(o.buffer.dtype, dtype) for o in operands):
             return f"{item.opname} of {dtype} is not compiled"
         a, b = (o if o.buffer.dtype == dtype else self.copied(o, dtype) for o in operands)
         a = a if len(a.shape) > 1 else Place(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))
@@ -244,7 +238,7 @@ class Lowered(Placing):
         given = value.buffer.dtype if isinstance(value, Place) else np.asarray(value).dtype
         if target is None and indexing.written(self, whole, item.index, value):
             return
-        if target is None or value is None or not elementwise.can_convert(given, whole.buffer.dtype):
+        if target is None or value is None or not fits(value, whole.buffer.dtype):
             places = {a: self.places[a] for a in item.args if isinstance(a, Node) and a in self.places}
             self.steps.append(Call(item, places, whole, "it writes at an index of arrays"))
         elif 0 not in target.shape:

@@ -13,6 +13,14 @@ from .. import elementwise
 from ..steps import Buffer, Map, Place, Step, dense
 
 
+def fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a place, or a number, becomes one of a dtype as by NumPy; of floating numbers as integers, only code tells."""
+    if isinstance(value, Place):
+        return True
+    kind = np.asarray(value).dtype.kind
+    return kind in "biu" or (kind == "f" and dtype.kind in "bf")
+
+
 class Placing:
     """Steps so far, and the places of their results.
 

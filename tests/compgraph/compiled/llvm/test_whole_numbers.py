@@ -1,0 +1,169 @@
+"""Quotients, remainders, shifts, and conversions as machine code: NumPy's bits, and its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.executor import passes
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.0, 0.1, -7.25, 1e17, 5e-324, 1.7e308, -3e-310, np.inf, -np.inf, np.nan]
+
+
+@pytest.fixture(autouse=True)
+def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    cg.reset()
+    monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
+
+
+def compiled(nodes: Any) -> cg.Executor:
+    """An executor that makes machine code."""
+    executor = cg.Executor(nodes)
+    executor._backend = "llvm"
+    return executor
+
+
+def found_by(function: Callable[..., Any], *values: Any) -> Any:
+    """What machine code gives, recorded at ones; nothing of it is called."""
+    holders = [cg.placeholder(v.shape, v.dtype, example=np.ones(v.shape, v.dtype)) for v in values]
+    executor = compiled(function(*holders))
+    found = executor.run(dict(zip(holders, values, strict=True)))
+    assert next(iter(executor._programs.values())).report == []
+    return found
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Same dtypes, numbers and signs of zeros."""
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    if expected.dtype.kind == "f":
+        is_number = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found) & is_number, np.signbit(expected) & is_number)
+
+
+OF_TWO = [np.fmod, np.remainder, np.floor_divide, np.copysign, np.heaviside]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("function", OF_TWO, ids=lambda f: f.__name__)
+def test_floating_numbers_of_each_kind(function: Any, dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        special = np.array(SPECIAL).astype(dtype)
+        a, b = (x.ravel().copy() for x in np.meshgrid(special, special))
+        assert_same(found_by(function, a, b), function(a, b))
+        rng = np.random.default_rng(0)
+        a, b = (rng.standard_normal(1001).astype(dtype) * 10 for _ in "ab")
+        assert_same(found_by(function, a, b), function(a, b))
+        assert_same(found_by(lambda x: function(x, 0.75), a), function(a, 0.75))
+
+
+@pytest.mark.parametrize("function", [np.fmod, np.remainder, np.floor_divide])
+def test_a_floating_division_by_zero_warns_as_numpy(function: Any) -> None:
+    x, y = cg.placeholder((3,), name="x"), cg.placeholder((3,), name="y", example=np.ones(3))
+    executor = compiled(function(x, y))
+    executor.run({"x": np.ones(3), "y": np.ones(3)})
+    with pytest.warns(RuntimeWarning, match="invalid" if function is not np.floor_divide else "divide by zero"):
+        executor.run({"x": np.ones(3), "y": np.array([1.0, 0.0, 2.0])})
+
+
+INTEGERS = [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]
+OF_TWO_INTEGERS = [np.floor_divide, np.remainder, np.fmod, np.left_shift, np.right_shift]
+
+
+def integers(dtype: Any, count: int) -> Any:
+    """Integers of all sizes, the extreme ones among them."""
+    limits = np.iinfo(dtype)
+    found = np.random.default_rng(1).integers(limits.min, limits.max, count, dtype, endpoint=True)
+    found[:3] = limits.min, limits.max, 0
+    found[3::3] %= 11
+    return found
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("function", OF_TWO_INTEGERS, ids=lambda f: f.__name__)
+def test_integers_of_each_size(function: Any, dtype: Any) -> None:
+    a = integers(dtype, 200)
+    b = integers(dtype, 200)[::-1].copy()
+    b[b == 0] = 3
+    if np.dtype(dtype).kind == "i":
+        b[b == -1] = 5
+    assert_same(found_by(function, a, b), function(a, b))
+    b = np.arange(200).astype(dtype) % 70
+    if function in (np.left_shift, np.right_shift):
+        assert_same(found_by(function, a, b), function(a, b))
+    assert_same(found_by(lambda x: function(x, 3), a), function(a, np.array(3, dtype)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("function", [np.floor_divide, np.remainder, np.fmod], ids=lambda f: f.__name__)
+def test_an_integer_division_by_zero_is_numpys(function: Any, dtype: Any) -> None:
+    a, b = np.array([7, 3, 5], dtype), np.array([2, 0, 1], dtype)
+    with np.errstate(all="ignore"):
+        assert_same(found_by(function, a, b), function(a, b))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        found_by(function, a, b)
+    if np.dtype(dtype).kind == "i":
+        least, less = np.array([np.iinfo(dtype).min]), np.array([-1], dtype)
+        with np.errstate(all="ignore"):
+            assert_same(found_by(function, least, less), function(least, less))
+
+
+OF_ONE: list[Callable[[Any], Any]] = [
+    np.absolute, np.sign, np.floor, np.ceil, np.trunc, np.isnan, np.isinf, np.isfinite, np.logical_not,
+    lambda x: np.logical_and(x, x - 1), lambda x: np.logical_xor(x, x - x), lambda x: x**2, lambda x: x**1,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, np.float64, np.float32])
+@pytest.mark.parametrize("number", range(len(OF_ONE)))
+def test_functions_of_one(number: int, dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        a = np.array(SPECIAL * 3).astype(dtype) if np.dtype(dtype).kind == "f" else integers(dtype, 50)
+        assert_same(found_by(OF_ONE[number], a), OF_ONE[number](a))
+
+
+@pytest.mark.parametrize("function", [np.rad2deg, np.deg2rad, np.degrees, np.radians, np.signbit])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_functions_of_floating_numbers(function: Any, dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        a = np.array(SPECIAL).astype(dtype)
+        assert_same(found_by(function, a), function(a))
+
+
+@pytest.mark.parametrize("function", [np.maximum, np.minimum, np.less, np.greater_equal, np.equal])
+def test_booleans(function: Any) -> None:
+    a, b = np.array([True, True, False, False] * 9), np.array([True, False] * 18)
+    assert_same(found_by(function, a, b), function(a, b))
+    assert_same(found_by(np.absolute, a), np.absolute(a))
+
+
+@pytest.mark.parametrize("given", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_floating_numbers_become_integers(given: Any, dtype: Any) -> None:
+    limits = np.iinfo(dtype)
+    a = np.array([0.0, -0.0, 0.99, -0.99, 1.5, 100.7, 5.0] * 9, given)
+    if limits.min < 0:
+        a[::5] *= -1
+
+    def function(x: Any) -> Any:
+        return x.astype(dtype)
+
+    assert_same(found_by(function, a), function(a))
+    near = [np.nextafter(given(limits.max) + given(1), given(0)), given(limits.min)]
+    near = np.array([x for x in near if limits.min <= int(x) <= limits.max], given)
+    assert_same(found_by(function, near), function(near))
+    x = cg.placeholder((2,), given, name="x", example=np.ones(2, given))
+    executor = compiled(function(x))
+    for bad in ([np.nan, 1.0], [1e30, 1.0], [1.0, -np.inf]):
+        with np.errstate(all="ignore"):
+            expected = np.array(bad, given).astype(dtype)
+            assert_same(executor.run({"x": np.array(bad, given)}), expected)
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        executor.run({"x": np.array([np.nan, 1.0], given)})
