@@ -42,15 +42,15 @@ def emit_search(code: Code, step: Search, base: Base, turns: Turns) -> None:
         zero = code.number(0, LONG)
         state = [load(code, memory.address(operand, outside), dtype), zero, zero]
 
-        def turns(axes: Sequence[int], indices: list[Value | None], state: list[Value]) -> list[Value]:
+        def gone(axes: Sequence[int], indices: list[Value | None], state: list[Value]) -> list[Value]:
             if not axes:
                 return _better(code, step.operation, load(code, memory.address(operand, indices), dtype), state, dtype.kind)
             with code.loop(0, shape[axes[0]], 1, state) as loop:
                 inside = [loop.index if k == axes[0] else index for k, index in enumerate(indices)]
-                loop.then = turns(axes[1:], inside, loop.now)
+                loop.then = gone(axes[1:], inside, loop.now)
             return loop.then
 
-        found = turns(sorted(step.axes), outside, state)[1]
+        found = gone(sorted(step.axes), outside, state)[1]
         store(code, found, memory.address(step.out, outside), step.out.buffer.dtype)
 
 
