@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..executor import checked_threads
+
 
 def jit(
     f: Callable[..., Any] | None = None,
@@ -28,8 +30,8 @@ def jit(
         A function of arrays, and lists, tuples, dictionaries, named tuples and dataclasses of arrays, that returns such; also
         what `autodiff.grad` and other operators return. If it is left out, a decorator is returned.
     threads : int, optional
-        How many threads a program may use; by default as many as the process has processors. Programs run in one thread
-        as yet, so results do not hang on it.
+        How many threads a program may use; by default as many as the process has processors. What takes less than a fifth of a
+        millisecond, products of matrices and NumPy's own code run in one. The results have the same bits with any number.
     exact : bool
         Whether results have the bits that NumPy gives, which takes longer.
     static_argnames : str or tuple of str
@@ -94,12 +96,8 @@ def jit(
 
 def _options(threads: Any, exact: Any, cache: Any) -> dict[str, Any]:
     """The options of the backend, checked."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer))):
-        raise TypeError(f"jit: threads is how many threads a program may use, or None, not {threads!r}")
-    if threads is not None and threads < 1:
-        raise ValueError(f"jit: threads is at least 1, not {threads}")
+    number = checked_threads("jit", threads)
     for name, value in (("exact", exact), ("cache", cache)):
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"jit: {name} is True or False, not {value!r}")
-    number = None if threads is None else int(threads)
     return {"simplify": True, "fuse": False, "exact": bool(exact), "threads": number, "cache": bool(cache)}

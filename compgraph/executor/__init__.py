@@ -8,9 +8,9 @@ from .cutting import between, cut, cut_items
 from .executor import Executor, as_fed
 from .passes import compiled, fastest_backend
 from .retrace import replay
-from .schedule import Program, Schedule, needed, origin_of, origins_of, sources_of
+from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "Executor", "GuardError", "NumPyBackend", "Program", "Schedule", "as_fed", "between", "compiled", "cut", "cut_items",
-    "fastest_backend", "needed", "origin_of", "origins_of", "replay", "require_shape", "simplified", "sources_of",
+    "Executor", "GuardError", "NumPyBackend", "Program", "Schedule", "as_fed", "between", "checked_threads", "compiled", "cut",
+    "cut_items", "fastest_backend", "needed", "origin_of", "origins_of", "replay", "require_shape", "simplified", "sources_of",
 ]  # fmt: skip

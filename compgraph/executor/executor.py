@@ -25,7 +25,7 @@ from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
 from ..serialization import SentGuards
 from .passes import compiled, fastest_backend
 from .retrace import replay
-from .schedule import Program, Schedule, needed, origin_of, origins_of
+from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
 
 PROGRAMS = 32  # how many programs an executor keeps at most; each has buffers of its own
 # What a program raises for values that it was not written for: lengths that hang on values may misfit before they are checked.
@@ -47,6 +47,9 @@ class Executor:
     jit : bool
         Whether programs are compiled to machine code, where that is possible (see `compgraph.jit`), instead of being functions
         of NumPy calls.
+    threads : int, optional
+        How many threads such a program may use; by default as many as the process has processors. The results have the same
+        bits with any number.
     strict : bool
         Whether numbers that left the graph while it was recorded (`escapes`) raise a GuardError instead of giving a warning.
 
@@ -61,9 +64,9 @@ class Executor:
     Raises
     ------
     ValueError
-        If `nodes` is empty.
+        If `nodes` is empty, or `threads` is not positive.
     TypeError
-        If `nodes` holds something that is no node, or a node that carries a tangent.
+        If `nodes` holds something that is no node, or a node that carries a tangent; if `threads` is no integer.
     GuardError
         If `strict`, and numbers left the graph.
 
@@ -89,7 +92,16 @@ class Executor:
     [array([5.]), np.float64(1.0)]
     """
 
-    def __init__(self, nodes: Any, *, simplify: bool = True, fuse: bool = False, jit: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: Any,
+        *,
+        simplify: bool = True,
+        fuse: bool = False,
+        jit: bool = False,
+        threads: int | None = None,
+        strict: bool = False,
+    ) -> None:
         self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
         self.nodes: list[Any] = [nodes] if self._single else list(nodes)
         if not self.nodes:
@@ -101,7 +113,7 @@ class Executor:
             require_single("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
-        self._options = {"simplify": simplify, "fuse": fuse}
+        self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
         self.escapes = self._prepare()
         tell_escaped(self.escapes, strict)

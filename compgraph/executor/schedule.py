@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..graph import Node, Origin, walk
 from ..guards import Guard
 
@@ -113,3 +115,14 @@ def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sour
 
 def _moment(item: Any) -> float:
     return float(item.tick) if item.args else -inf
+
+
+def checked_threads(who: str, threads: Any) -> int | None:
+    """How many threads a program may use, as given to a function or class; None, for as many as there are processors, stays."""
+    if threads is None:
+        return None
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
+        raise TypeError(f"{who}: threads is how many threads a program may use, or None, not {threads!r}")
+    if threads < 1:
+        raise ValueError(f"{who}: threads is at least 1, not {threads}")
+    return int(threads)

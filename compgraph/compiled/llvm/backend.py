@@ -15,12 +15,13 @@ from ... import operations
 from ...executor import NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
-from .code import DOUBLE, INT, POINTER, Module, Value
+from . import threads
+from .code import DOUBLE, INT, LONG, POINTER, Module, Value
 from .elementwise import in_memory
 from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
-from .planning import LINE, LoopUnit, Nest, Plan, Unit, grouped, rolled, used
+from .planning import LINE, LoopUnit, Nest, Plan, Unit, grouped, rolled, split, used
 from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place, Product
 
@@ -31,7 +32,7 @@ PART = 3000  # steps of one function
 
 
 class LLVMBackend:
-    """Makes machine code; a `Backend` of the executor's. Of the options it knows ``exact`` and ``cache``; see `compgraph.jit`."""
+    """Makes machine code; a `Backend` of the executor's. Of the options it knows those of `compgraph.jit`."""
 
     left_out = frozenset({"fuse", "allocate"})  # nests are fused, and their buffers planned, otherwise
 
@@ -82,8 +83,9 @@ class Program:
         lowered = Lowered(schedule, is_exact=bool(schedule.options.get("exact", False)))
         self._results = lowered.results()
         outputs = [place for place, _ in self._results if place is not None]
-        units = grouped(rolled(lowered.steps, outputs))
+        units = split(grouped(rolled(lowered.steps, outputs)), outputs, processor()[2])
         self._plan = Plan(units, outputs)
+        self._threads = schedule.options.get("threads")
         self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
         self.report = sorted({f"{_named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
         self.source = "\n".join(line for unit in units for line in _described(unit))
@@ -100,7 +102,7 @@ class Program:
             if isinstance(unit, Call):
                 parts.append(unit)
                 continue
-            if not parts or isinstance(parts[-1], Call) or size > PART:
+            if not parts or isinstance(parts[-1], Call) or size > PART or _is_cut(unit) or _is_cut(parts[-1][-1]):
                 parts.append([])
                 size = 0
             parts[-1].append(unit)
@@ -113,7 +115,7 @@ class Program:
         self.llvm = module.text
         if any(not isinstance(part, Call) for part in parts):
             self._loaded = Loaded(object_code(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
-        return [part if isinstance(part, Call) else self._callable(f"part{n}", part) for n, part in enumerate(made)]
+        return [part if isinstance(part, Call) else self._callable(f"part{n}", part, parts[n][-1]) for n, part in enumerate(made)]
 
     def _emitted(self, module: Module, name: str, units: list[Unit]) -> list[Any]:
         """Write a function; returns what it is given: constant arrays, buffers of objects."""
@@ -121,9 +123,10 @@ class Program:
         outside = [b for b in buffers if b not in self._plan.offsets]
         if len(outside) > ARGUMENTS:
             raise NotImplementedError(f"it has {len(outside)} arrays outside")
-        code = module.function(name, INT, [POINTER] * (1 + len(outside)))
+        pieces = [LONG] if _is_cut(units[-1]) else []  # which one is to be done
+        code = module.function(name, INT, [POINTER] * (1 + len(outside)) + pieces)
         bases: dict[Buffer, Value] = {}
-        for buffer, given in zip(outside, code.operands[1:], strict=True):
+        for buffer, given in zip(outside, code.operands[1 : 1 + len(outside)], strict=True):
             bases[buffer] = (
                 given
                 if isinstance(buffer.node, np.ndarray) and not isinstance(buffer.node, Node)
@@ -138,16 +141,20 @@ class Program:
         for function in ("feclearexcept", "fetestexcept"):
             module.declare(function, INT, [INT])
         code.call("feclearexcept", INT, mask)
-        emit_units(code, units, bases.__getitem__, self._plan.kept, processor()[2])
+        piece = code.operands[-1] if pieces else None
+        emit_units(code, units, bases.__getitem__, self._plan.kept, processor()[2], piece=piece)
         code.give(told(code, code.call("fetestexcept", INT, mask)))
         return outside
 
-    def _callable(self, name: str, outside: list[Buffer]) -> tuple[Any, list[Any]]:
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (1 + len(outside)))
+    def _callable(self, name: str, outside: list[Buffer], last: Unit) -> tuple[Any, list[Any], int]:
+        """A function, what it is given, and how many pieces it has; 0 where its last unit, then its only one, is not cut."""
+        pieces = last.pieces.count if isinstance(last, Nest) and last.pieces is not None else 0
+        types = [ctypes.c_void_p] * (1 + len(outside)) + [ctypes.c_int64] * (pieces > 0)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
         constants = [
             b.node.ctypes.data if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in outside
         ]
-        return prototype(self._loaded.address(name)), constants
+        return prototype(self._loaded.address(name)), constants, pieces
 
     # ------------------------------------------------------------------------------------------ run
 
@@ -182,8 +189,13 @@ class Program:
             if isinstance(step, Call):
                 self._call(step, arrays, called, work)
             else:
-                function, outside = step
-                raised |= function(start, *[b if b.__class__ is int else id(arrays[b]) for b in outside])
+                function, outside, pieces = step
+                given = [b if b.__class__ is int else id(arrays[b]) for b in outside]
+                if pieces:
+                    number = self._threads or threads.processors()
+                    raised |= threads.run(function, (start, *given), pieces, number, (self._loaded, work, arrays))
+                else:
+                    raised |= function(start, *given)
                 if raised & REFUSED:
                     raise OtherProgramError("an index is out of range, or a number does not fit")
         self._works.append(work)
@@ -252,6 +264,10 @@ def _require_layout() -> None:
     is_known = sys.implementation.name == "cpython"
     if not is_known or ctypes.c_void_p.from_address(id(array) + DATA).value != array.ctypes.data:
         raise NoCompilerError("this Python's arrays lie otherwise in memory than those of CPython")
+
+
+def _is_cut(unit: Unit) -> bool:
+    return isinstance(unit, Nest) and unit.pieces is not None
 
 
 def _apart(result: Any, work: Any) -> Any:

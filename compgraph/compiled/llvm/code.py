@@ -291,17 +291,18 @@ class Code:
         self._lines.append(f"br {condition}, label %{then}, label %{other}")
 
     @contextmanager
-    def loop(self, start: int, stop: int, step: int = 1, carried: Sequence[Value] = ()) -> Iterator[Loop]:
+    def loop(self, start: Value | int, stop: Value | int, step: int = 1, carried: Sequence[Value] = ()) -> Iterator[Loop]:
         """A loop that runs at least once; its body is written within the ``with`` statement.
 
         Parameters
         ----------
-        start, stop, step : int
+        start, stop, step : Value or int
             What the counter `index` of the loop goes through.
         carried : sequence of Value
             What goes from one run of the body to the next, as it is before the first. `Loop.now` has them at the beginning of the
             body; the body sets `Loop.then`. After the loop `Loop.then` is what the last run left.
         """
+        first, last = (self.number(x, LONG) if isinstance(x, int) else x for x in (start, stop))
         before, head = self._block, self.label()
         self.jump(head)
         self.begin(head)
@@ -310,29 +311,37 @@ class Code:
         yield made
         following = self.binary("add", made.index, self.number(step, LONG))
         end, done = self._block, self.label()
-        pairs = [(made.index, self.number(start, LONG), following), *zip(made.now, carried, made.then, strict=True)]
-        for k, (now, first, then) in enumerate(pairs):
-            self._lines[place + k] = f"{now.text} = phi {now.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]"
-        self.branch(self.compare("slt", following, self.number(stop, LONG)), head, done)
+        pairs = [(made.index, first, following), *zip(made.now, carried, made.then, strict=True)]
+        for k, (now, given, then) in enumerate(pairs):
+            self._lines[place + k] = f"{now.text} = phi {now.type} [ {given.text}, %{before} ], [ {then.text}, %{end} ]"
+        self.branch(self.compare("slt", following, last), head, done)
         self.begin(done)
 
     @contextmanager
-    def unlikely(self, condition: Value, value: Value) -> Iterator[list[Value]]:
-        """A block that runs only where a bit is set, which seldom happens.
+    def where(self, condition: Value, values: Sequence[Value]) -> Iterator[list[Value]]:
+        """A block that runs only where a bit is set.
 
-        It yields a list of one: `value`; the body may put another in its place. After it the list holds `value`, or what the body
+        It yields a list of `values`; the body may put others in their places. After it the list holds `values`, or what the body
         has put there if it was run.
         """
         before, inside, after = self._block, self.label(), self.label()
         self.branch(condition, inside, after)
-        self._lines[-1] += ', !prof !{!"branch_weights", i32 1, i32 100000}'
         self.begin(inside)
-        found = [value]
+        found = list(values)
         yield found
         end = self._block
         self.jump(after)
         self.begin(after)
-        found[0] = self.write(f"phi {value.type} [ {value.text}, %{before} ], [ {found[0].text}, %{end} ]", value.type)
+        for k, (first, then) in enumerate(zip(values, found, strict=True)):
+            found[k] = self.write(f"phi {first.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]", first.type)
+
+    @contextmanager
+    def unlikely(self, condition: Value, value: Value) -> Iterator[list[Value]]:
+        """As `where`, of one value, for what seldom happens."""
+        with self.where(condition, [value]) as found:
+            branch = len(self._lines) - 2
+            self._lines[branch] += ', !prof !{!"branch_weights", i32 1, i32 100000}'
+            yield found
 
     def give(self, value: Value | None = None) -> None:
         """Return from the function."""

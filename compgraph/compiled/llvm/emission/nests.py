@@ -1,23 +1,22 @@
 """Nests become code: loops over their axes, in vectors along one of them (a pass).
 
-The axes are put in the order in which memory is passed through, those that lie behind each other as one. Along the axis where
-most values follow each other, as many elements are computed at once as the processor's vectors hold; what is left over at its end
-is computed one by one. Reductions have an accumulator in every loop that they go along, and long ones loops of `BLOCK` turns, so
-that their rounding errors grow as those of a sum by pairs do (Higham, Accuracy and Stability of Numerical Algorithms, section
-4.2).
+Along one axis as many elements are computed at once as the processor's vectors hold; what is left over at its end is computed one
+by one. Reductions have an accumulator in every loop that they go along, and long ones loops of `BLOCK` turns, so that their
+rounding errors grow as those of a sum by pairs do (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
+
+The code of a nest that is cut does one piece, whose number it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import elementwise
-from ..code import Code, Value
-from ..planning import Nest
+from ..code import LONG, Code, Value
+from ..planning import Loops, Nest
 from ..steps import Buffer, Place, Reduce
 from .addresses import Base, Turns, address_of
 
@@ -26,30 +25,9 @@ _IDENTITY = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": 
 _COMBINED = {"mean": "add"}
 
 
-@dataclass
-class Axis:
-    """One loop, or several axes of an array as one.
-
-    Attributes
-    ----------
-    length : int
-        Its turns.
-    numbers : tuple of int
-        Which axes of the nest it is, the outermost first.
-    is_reduced : bool
-        Whether the reductions of the nest go along it.
-    """
-
-    length: int
-    numbers: tuple[int, ...]
-    is_reduced: bool
-
-    def stride(self, place: Place) -> int:
-        """By how many elements a place is passed through with each turn."""
-        return place.strides[self.numbers[-1]]
-
-
-def emit_nest(code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int) -> None:
+def emit_nest(
+    code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int, piece: Value | None = None
+) -> None:
     """Write the code of a nest.
 
     Parameters
@@ -66,39 +44,21 @@ def emit_nest(code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer
         Those whose values go to memory.
     width : int
         The bytes of a vector.
+    piece : Value, optional
+        The number of the piece that is done, of a nest that is cut.
     """
-    _Writer(code, nest, base, turns, kept, width).write()
+    _Writer(code, nest, base, turns, kept, width, piece).write()
 
 
 class _Writer:
-    def __init__(self, code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int) -> None:
-        self.code, self.nest, self.base, self.turns, self.kept = code, nest, base, turns, kept
-        self.places = list(_places(nest, kept))
-        self.axes = _merged(nest, self.places)
+    def __init__(
+        self, code: Code, nest: Nest, base: Base, turns: Turns, kept: set[Buffer], width: int, piece: Value | None
+    ) -> None:
+        self.code, self.nest, self.base, self.turns, self.kept, self.piece = code, nest, base, turns, kept, piece
+        self.loops = Loops(nest, kept, width)
+        self.axes, self.vector, self.lanes = self.loops.axes, self.loops.vector, self.loops.lanes
         self.reductions = [step for step in nest.steps if isinstance(step, Reduce)]
-        sizes = [p.buffer.dtype.itemsize for p in self.places] or [8]
-        self.lanes = max(width // max(sizes), 1)
-        self.vector = self._vector_axis()
-        if self.vector is not None:  # innermost among its like
-            axis = self.axes[self.vector]
-            rest = [a for a in self.axes if a is not axis]
-            last = len(rest) if axis.is_reduced else sum(not a.is_reduced for a in rest)
-            self.axes = [*rest[:last], axis, *rest[last:]]
-            self.vector = last
-
-    def _vector_axis(self) -> int | None:
-        """Along which axis vectors lie: where most values follow each other; None if no axis is long enough."""
-        best, most = None, 0
-        for k, axis in enumerate(self.axes):
-            if axis.length >= self.lanes > 1:
-                strides = [axis.stride(p) for p in self.places]
-                score = (
-                    4 * sum(s == 1 for s in strides) + sum(s == 0 for s in strides) - 4 * sum(s not in (0, 1) for s in strides)
-                )
-                score = score * 1000 + 2 * min(axis.length, 400) + (not axis.is_reduced)
-                if score > most:
-                    best, most = k, score
-        return best
+        self.parts = () if nest.pieces is None else nest.pieces.parts
 
     # ------------------------------------------------------------------------------------------ loops
 
@@ -112,63 +72,77 @@ class _Writer:
         """Write the loops from one depth on; returns what the reductions have gathered in them."""
         if depth == len(self.axes):
             return self._body(indices, lanes)
-        axis = self.axes[depth]
+        axis, whole = self.axes[depth], self.loops.whole(depth)
+        pieces = self.nest.pieces
+        is_cut = pieces is not None and pieces.depth == depth
+        start, stop = self._bounds(whole) if is_cut else (0, whole)
         if depth != self.vector:
-            return self._loop(depth, 0, axis.length, 1, indices, lanes)
-        full = axis.length - axis.length % self.lanes
-        found = self._loop(depth, 0, full, self.lanes, indices, self.lanes)
+            return self._loop(depth, start, stop, 1, indices, lanes)
+        found = self._loop(depth, start, stop, self.lanes, indices, self.lanes)
         if axis.is_reduced:
             found = [self._across(step, value) for step, value in zip(self.reductions, found, strict=True)]
-        if full < axis.length:
-            rest = self._loop(depth, full, axis.length, 1, indices, lanes)
-            if axis.is_reduced:
-                found = self._combined(found, rest)
-        return found
+        if whole == axis.length:
+            return found
+        if not is_cut:
+            return self._with_rest(found, depth, indices, lanes)
+        with self.code.where(self._is_last(), found) as with_rest:
+            with_rest[:] = self._with_rest(found, depth, indices, lanes)
+        return with_rest
 
-    def _loop(self, depth: int, start: int, stop: int, step: int, indices: dict[int, Value], lanes: int) -> list[Value]:
+    def _bounds(self, whole: int) -> tuple[Value, Value]:
+        """The first turn of the loop that is cut, and the one after the last, in the piece that is done."""
+        pieces, code = self.nest.pieces, self.code
+        assert pieces is not None
+        assert self.piece is not None
+        start = code.binary("mul", self.piece, code.number(pieces.length, LONG))
+        return start, self._end(start, pieces.length, code.number(whole, LONG))
+
+    def _is_last(self) -> Value:
+        """Whether the piece that is done is the last."""
+        assert self.nest.pieces is not None
+        assert self.piece is not None
+        return self.code.compare("eq", self.piece, self.code.number(self.nest.pieces.count - 1, LONG))
+
+    def _end(self, start: Value, turns: int, most: Value) -> Value:
+        return self.code.intrinsic("smin", self.code.binary("add", start, self.code.number(turns, LONG)), most)
+
+    def _with_rest(self, found: list[Value], depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
+        """What is left over of the axis along which vectors lie, one by one."""
         axis = self.axes[depth]
-        if not axis.is_reduced:
-            with self.code.loop(start, stop, step) as loop:
-                inside = {**indices, depth: loop.index}
-                found = self._loops(depth + 1, inside, lanes)
-                if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
-                    self._finish(found, inside, lanes)
-            return []
-        return self._gathered(depth, start, stop, step, indices, lanes)
+        rest = self._loop(depth, self.loops.whole(depth), axis.length, 1, indices, lanes)
+        return self._combined(found, rest) if axis.is_reduced else found
 
-    def _gathered(self, depth: int, start: int, stop: int, step: int, indices: dict[int, Value], lanes: int) -> list[Value]:
-        """A loop along a reduced axis; a long one in blocks."""
-        turns = (stop - start) // step
-        total = self._identities(lanes)
-        block = BLOCK
-        while turns > block * BLOCK:
-            block *= BLOCK
-        if turns <= BLOCK:
-            return self._turns(depth, start, stop, step, indices, lanes, None)
-        whole = turns - turns % block
-        with self.code.loop(start, start + whole * step, block * step, total) as loop:
-            loop.then = self._combined(loop.now, self._block(depth, block, step, indices, lanes, loop.index))
-        total = loop.then
-        if whole < turns:
-            total = self._combined(total, self._gathered(depth, start + whole * step, stop, step, indices, lanes))
-        return total
-
-    def _block(self, depth: int, block: int, step: int, indices: dict[int, Value], lanes: int, origin: Value) -> list[Value]:
-        """`block` turns from an index on, in blocks of blocks."""
-        if block <= BLOCK:
-            return self._turns(depth, 0, block * step, step, indices, lanes, origin)
-        inner = block // BLOCK
-        with self.code.loop(0, block * step, inner * step, self._identities(lanes)) as loop:
-            place = self.code.binary("add", origin, loop.index)
-            loop.then = self._combined(loop.now, self._block(depth, inner, step, indices, lanes, place))
-        return loop.then
-
-    def _turns(
-        self, depth: int, start: int, stop: int, step: int, indices: dict[int, Value], lanes: int, origin: Value | None
+    def _loop(
+        self, depth: int, start: Value | int, stop: Value | int, step: int, indices: dict[int, Value], lanes: int
     ) -> list[Value]:
-        with self.code.loop(start, stop, step, self._identities(lanes)) as loop:
-            index = loop.index if origin is None else self.code.binary("add", origin, loop.index)
-            loop.then = self._combined(loop.now, self._loops(depth + 1, {**indices, depth: index}, lanes))
+        axis = self.axes[depth]
+        if axis.is_reduced:
+            pieces = self.nest.pieces
+            most = stop - start if isinstance(stop, int) and isinstance(start, int) else pieces.length if pieces else 0
+            return self._gathered(depth, start, stop, step, indices, lanes, most // step)
+        with self.code.loop(start, stop, step) as loop:
+            inside = {**indices, depth: loop.index}
+            found = self._loops(depth + 1, inside, lanes)
+            if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
+                self._finish(found, inside, lanes)
+        return []
+
+    def _gathered(
+        self, depth: int, start: Value | int, stop: Value | int, step: int, indices: dict[int, Value], lanes: int, most: int
+    ) -> list[Value]:
+        """A loop of at most so many turns along a reduced axis; a long one as a loop of shorter ones."""
+        code = self.code
+        if most <= BLOCK:
+            with code.loop(start, stop, step, self._identities(lanes)) as loop:
+                loop.then = self._combined(loop.now, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
+            return loop.then
+        block = BLOCK
+        while most > block * BLOCK:
+            block *= BLOCK
+        last = code.number(stop, LONG) if isinstance(stop, int) else stop
+        with code.loop(start, stop, block * step, self._identities(lanes)) as loop:
+            end = self._end(loop.index, block * step, last)
+            loop.then = self._combined(loop.now, self._gathered(depth, loop.index, end, step, indices, lanes, block))
         return loop.then
 
     # ------------------------------------------------------------------------------------------ reductions
@@ -197,7 +171,11 @@ class _Writer:
 
     def _finish(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
         """Store what the reductions gave."""
-        for step, total in zip(self.reductions, totals, strict=True):
+        for number, (step, total) in enumerate(zip(self.reductions, totals, strict=True)):
+            if self.parts:
+                own = Place(self.parts[number].buffer, 0, step.shape, step.out.strides)  # of each piece
+                self._store(own, total, indices, lanes)
+                continue
             if step.operation == "mean":
                 count = 1
                 for k in step.axes:
@@ -240,6 +218,10 @@ class _Writer:
 
     def _address(self, place: Place, indices: dict[int, Value]) -> Value:
         strides = [(self.axes[depth].stride(place), index) for depth, index in indices.items()]
+        for part in self.parts:
+            if part.buffer is place.buffer:
+                assert self.piece is not None
+                strides.append((part.strides[0], self.piece))
         return address_of(self.code, place, self.base, self.turns, strides)
 
     def _load(self, place: Place, indices: dict[int, Value], lanes: int) -> Value:
@@ -288,39 +270,3 @@ def _exactly(number: Any, dtype: Any) -> Any:
 def _are_apart(a: Place, b: Place) -> bool:
     """Whether two single elements of a buffer are two."""
     return not a.shape and not b.shape and a.offset != b.offset and a.moves == b.moves
-
-
-def _places(nest: Nest, kept: set[Buffer]) -> Iterator[Place]:
-    """All places that are read from, or written to, memory."""
-    there: set[Place] = set()
-    for step in nest.steps:
-        for operand in step.operands:
-            if isinstance(operand, Place) and operand not in there:
-                yield operand
-                there.add(operand)
-        if isinstance(step, Reduce) or step.out.buffer in kept:
-            yield step.out
-        there.add(step.out)
-
-
-def _merged(nest: Nest, places: list[Place]) -> list[Axis]:
-    """The axes of a nest, those that go outermost first; of several that can be passed through as one, one."""
-    gone = nest.axes or frozenset()
-    order = [k for k in range(len(nest.shape)) if nest.shape[k] != 1]
-    order = sorted(order, key=lambda k: (k in gone, -_mean_stride(places, k)))
-    axes: list[Axis] = []
-    for k in order:
-        last = axes[-1] if axes else None
-        if (
-            last is not None
-            and last.is_reduced == (k in gone)
-            and all(p.strides[last.numbers[-1]] == p.strides[k] * nest.shape[k] for p in places)
-        ):
-            axes[-1] = Axis(last.length * nest.shape[k], (*last.numbers, k), last.is_reduced)
-        else:
-            axes.append(Axis(nest.shape[k], (k,), k in gone))
-    return axes
-
-
-def _mean_stride(places: list[Place], axis: int) -> float:
-    return sum(abs(p.strides[axis]) for p in places)

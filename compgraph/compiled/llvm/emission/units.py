@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..code import Code
+from ..code import Code, Value
 from ..planning import LoopUnit, Nest, Unit
 from ..steps import Buffer, Gather, Product, Scan, Scatter, Search
 from .addresses import Base, Turns
@@ -22,7 +22,15 @@ _ALONE: dict[type, Callable[..., None]] = {  # the steps that stand outside of n
 }
 
 
-def emit_units(code: Code, units: Iterable[Unit], base: Base, kept: set[Buffer], width: int, turns: Turns | None = None) -> None:
+def emit_units(
+    code: Code,
+    units: Iterable[Unit],
+    base: Base,
+    kept: set[Buffer],
+    width: int,
+    turns: Turns | None = None,
+    piece: Value | None = None,
+) -> None:
     """Write the code of units that are no calls; the parameters are those of `emit_nest`."""
     turns = turns or {}
     for unit in units:
@@ -30,6 +38,6 @@ def emit_units(code: Code, units: Iterable[Unit], base: Base, kept: set[Buffer],
             with code.loop(0, unit.loop.counter.length) as loop:
                 emit_units(code, unit.units, base, kept, width, {**turns, unit.loop.counter: loop.index})
         elif isinstance(unit, Nest):
-            emit_nest(code, unit, base, turns, kept, width)
+            emit_nest(code, unit, base, turns, kept, width, piece)
         else:
             _ALONE[type(unit)](code, unit, base, turns)

@@ -27,7 +27,7 @@ class Plan:
     def __init__(self, units: Sequence[Unit], outputs: Iterable[Place]) -> None:
         self.offsets: dict[Buffer, int] = {}
         self.size = 0
-        self.kept = _needing_memory(units)
+        self.kept = needing_memory(units)
         self._own = {place.buffer for place in outputs}
         self.kept |= self._own
         first, last = self._lives(units)
@@ -72,6 +72,8 @@ def used(unit: Unit) -> Iterable[Buffer]:
         yield from (place.buffer for place in _read(step))
         if step.out is not None:
             yield step.out.buffer
+    if isinstance(unit, Nest) and unit.pieces is not None:
+        yield from (part.buffer for part in unit.pieces.parts)
 
 
 def _steps(unit: Unit) -> Sequence[Single]:
@@ -94,7 +96,7 @@ def _read(step: Single) -> Iterable[Place]:
     return (operand for operand in operands if isinstance(operand, Place))
 
 
-def _needing_memory(units: Sequence[Unit]) -> set[Buffer]:
+def needing_memory(units: Sequence[Unit]) -> set[Buffer]:
     """Buffers that are read elsewhere than where each element is computed, or are written in parts."""
     made: dict[Buffer, tuple[int, Place]] = {}
     found: set[Buffer] = set()

@@ -9,11 +9,35 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ..steps import Buffer, Call, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Single, Step
 
 LARGEST = 1500  # steps of one nest: what a compiler does with one function is more than linear in its length
 REACH = 16  # nests of a shape that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How a nest is cut.
+
+    Attributes
+    ----------
+    depth : int
+        Which of its loops is cut, counted from the outermost.
+    length : int
+        The turns of a piece; the last piece has those that are left.
+    count : int
+        How many pieces there are.
+    parts : tuple of Place
+        Where each reduction leaves what it gathered, for each piece, where the loop that is cut goes along a reduced axis: of the
+        shape of the result with an axis of `count` before it. Otherwise empty.
+    """
+
+    depth: int
+    length: int
+    count: int
+    parts: tuple[Place, ...] = ()
 
 
 class Nest:
@@ -27,12 +51,15 @@ class Nest:
         What is done for each index, in order.
     axes : frozenset of int or None
         Along which its reductions go; None if it has none.
+    pieces : Pieces or None
+        How it is cut; None if it is done as one.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.steps: list[Map | Reduce] = []
         self.axes: frozenset[int] | None = None
+        self.pieces: Pieces | None = None
 
     def takes(self, step: Map | Reduce) -> bool:
         """Whether a step can be done in the same loops."""
