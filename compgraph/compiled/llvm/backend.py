@@ -21,7 +21,7 @@ from .elementwise import in_memory
 from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
-from .planning import LINE, LoopUnit, Nest, Plan, Unit, grouped, rolled, split, used
+from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, grouped, rolled, split, used
 from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place, Product
 
@@ -83,7 +83,9 @@ class Program:
         lowered = Lowered(schedule, is_exact=bool(schedule.options.get("exact", False)))
         self._results = lowered.results()
         outputs = [place for place, _ in self._results if place is not None]
-        units = split(grouped(rolled(lowered.steps, outputs)), outputs, processor()[2])
+        units = grouped(rolled(lowered.steps, outputs))
+        computed_again(units, outputs)
+        units = split(units, outputs, processor()[2])
         self._plan = Plan(units, outputs)
         self._threads = schedule.options.get("threads")
         self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]

@@ -234,6 +234,12 @@ class Code:
         where = f"i32 {k}" if isinstance(k, int) else str(k)
         return number if a.type.lanes == 1 else self.write(f"insertelement {a}, {number}, {where}", a.type)
 
+    def chosen(self, a: Value, lanes: Sequence[int]) -> Value:
+        """Some lanes of a value, in an order."""
+        type = a.type.with_lanes(len(lanes))
+        mask = ", ".join(f"i32 {k}" for k in lanes)
+        return self.write(f"shufflevector {a}, {a.type} poison, <{len(lanes)} x i32> <{mask}>", type)
+
     def all(self, bits: Value) -> Value:
         """Whether a condition holds in every lane."""
         return bits if bits.type.lanes == 1 else self._across("and", bits)

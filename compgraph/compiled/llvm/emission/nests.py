@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import elementwise
 from ..code import LONG, Code, Value
-from ..planning import Loops, Nest
+from ..planning import NEAR, Loops, Nest
 from ..steps import Buffer, Place, Reduce
 from .addresses import Base, Turns, address_of
 
@@ -232,6 +232,10 @@ class _Writer:
             value = code.splat(code.load(address, memory, size), lanes)
         elif stride == 1:
             value = code.load(address, memory.with_lanes(lanes), size)
+        elif abs(stride) <= NEAR:  # all that lies between is loaded too
+            first = address if stride > 0 else code.at(address, stride * (lanes - 1), memory)
+            all_of_it = code.load(first, memory.with_lanes(abs(stride) * (lanes - 1) + 1), size)
+            value = code.chosen(all_of_it, [abs(stride) * (k if stride > 0 else lanes - 1 - k) for k in range(lanes)])
         else:
             value = code.number(0, memory.with_lanes(lanes))
             for k in range(lanes):
@@ -246,7 +250,9 @@ class _Writer:
             value = code.cast("zext", value, memory)
         address = self._address(place, indices)
         stride = self.axes[self.vector].stride(place) if value.type.lanes > 1 and self.vector is not None else 1
-        if value.type.lanes == 1 or stride == 1:
+        if stride == -1:
+            value, address = code.chosen(value, range(lanes)[::-1]), code.at(address, 1 - lanes, memory)
+        if value.type.lanes == 1 or abs(stride) == 1:
             code.store(value, address, size)
             return
         for k in range(lanes):

@@ -1,9 +1,13 @@
 """Which steps are done again and again, and which together, and where their results lie."""
 
-from .axes import Axis, Loops
+from .again import computed_again
+from .axes import NEAR, Axis, Loops
 from .buffers import LINE, Plan, used
 from .group import LoopUnit, Nest, Pieces, Unit, grouped
 from .pieces import split
 from .rolling import rolled
 
-__all__ = ["LINE", "Axis", "LoopUnit", "Loops", "Nest", "Pieces", "Plan", "Unit", "grouped", "rolled", "split", "used"]
+__all__ = [
+    "LINE", "NEAR", "Axis", "LoopUnit", "Loops", "Nest", "Pieces", "Plan", "Unit", "computed_again", "grouped", "rolled", "split",
+    "used",
+]  # fmt: skip

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from .. import mathematics
 from ..steps import Buffer, Place, Reduce
 from .group import Nest
+
+NEAR = 4  # elements of which each second, third or fourth is read are loaded all
+SLOW = 10  # instructions of a function of mathematics
 
 
 @dataclass
@@ -65,7 +69,7 @@ class Loops:
         self.axes = _merged(nest, self.places)
         sizes = [p.buffer.dtype.itemsize for p in self.places] or [8]
         self.lanes = max(width // max(sizes), 1)
-        self.vector = self._vector_axis()
+        self.vector = self._vector_axis(nest)
         if self.vector is not None:  # innermost among its like
             axis = self.axes[self.vector]
             rest = [a for a in self.axes if a is not axis]
@@ -82,18 +86,30 @@ class Loops:
         """By how many turns a loop goes on at once."""
         return self.lanes if depth == self.vector else 1
 
-    def _vector_axis(self) -> int | None:
-        best, most = None, 0
+    def _vector_axis(self, nest: Nest) -> int | None:
+        """Along which axis vectors lie: that which takes least time; None if none takes less than elements one by one."""
+        work = sum(SLOW if step.operation in mathematics.NAMES else 1 for step in nest.steps)
+        results = {step.out for step in nest.steps}
+        alone = work + len(self.places)
+        best, least = None, float(alone)
         for k, axis in enumerate(self.axes):
-            if axis.length >= self.lanes > 1:
-                strides = [axis.stride(p) for p in self.places]
-                score = (
-                    4 * sum(s == 1 for s in strides) + sum(s == 0 for s in strides) - 4 * sum(s not in (0, 1) for s in strides)
-                )
-                score = score * 1000 + 2 * min(axis.length, 400) + (not axis.is_reduced)
-                if score > most:
-                    best, most = k, score
+            if axis.length < self.lanes or self.lanes == 1:
+                continue
+            vector = work + sum(self._moving(axis.stride(place), place in results) for place in self.places)
+            turns, rest = divmod(axis.length, self.lanes)
+            across = 2 * self.lanes if axis.is_reduced else 0  # to put the lanes together
+            time = (turns * vector + rest * alone + across) / axis.length
+            if time < least:
+                best, least = k, time
         return best
+
+    def _moving(self, stride: int, is_result: bool) -> float:
+        """How long a vector of elements that lie so takes to load or store, in loads."""
+        if stride in (0, 1):
+            return 0.5 + 0.5 * stride
+        if stride == -1 or (abs(stride) <= NEAR and not is_result):
+            return 1.0 + abs(stride)
+        return 2.0 * self.lanes
 
 
 def _places(nest: Nest, kept: Collection[Buffer]) -> Iterator[Place]:

@@ -68,17 +68,18 @@ class Plan:
 
 def used(unit: Unit) -> Iterable[Buffer]:
     """The buffers that a unit reads or writes."""
-    for step in _steps(unit):
-        yield from (place.buffer for place in _read(step))
+    for step in steps_of(unit):
+        yield from (place.buffer for place in read_by(step))
         if step.out is not None:
             yield step.out.buffer
     if isinstance(unit, Nest) and unit.pieces is not None:
         yield from (part.buffer for part in unit.pieces.parts)
 
 
-def _steps(unit: Unit) -> Sequence[Single]:
+def steps_of(unit: Unit) -> Sequence[Single]:
+    """What a unit does, in order."""
     if isinstance(unit, LoopUnit):
-        return [step for inner in unit.units for step in _steps(inner)]
+        return [step for inner in unit.units for step in steps_of(inner)]
     return unit.steps if isinstance(unit, Nest) else (unit,)
 
 
@@ -91,7 +92,8 @@ def _inner(units: Iterable[Unit]) -> Iterator[Unit]:
             yield unit
 
 
-def _read(step: Single) -> Iterable[Place]:
+def read_by(step: Single) -> Iterable[Place]:
+    """The places that a step reads."""
     operands = step.places.values() if isinstance(step, Call) else step.operands
     return (operand for operand in operands if isinstance(operand, Place))
 
@@ -101,8 +103,8 @@ def needing_memory(units: Sequence[Unit]) -> set[Buffer]:
     made: dict[Buffer, tuple[int, Place]] = {}
     found: set[Buffer] = set()
     for number, unit in enumerate(_inner(units)):
-        for step in _steps(unit):
-            for place in _read(step):
+        for step in steps_of(unit):
+            for place in read_by(step):
                 if made.get(place.buffer) != (number, place):
                     found.add(place.buffer)
             if isinstance(step, Map) and not step.is_write:

@@ -1,0 +1,134 @@
+"""How steps become nests: what is computed again instead of being kept, along which axes vectors lie, elements that lie apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff.reverse import gradients
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.executor import passes
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True)
+def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    cg.reset()
+    monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
+
+
+def both(nodes: list[Any], at: Array, rtol: float = 1e-12) -> Any:
+    """The program of some nodes, whose results were compared with NumPy's."""
+    machine = cg.Executor(nodes)
+    machine._backend = "llvm"
+    for found, expected in zip(machine.run({"x": at}), cg.Executor(nodes).run({"x": at}), strict=True):
+        assert np.shape(found) == np.shape(expected)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+    return next(iter(machine._programs.values()))
+
+
+def variable(shape: tuple[int, ...], dtype: Any = np.float64) -> tuple[Any, Array]:
+    rng = np.random.default_rng(7)
+    x = cg.placeholder(shape, dtype, name="x", example=rng.standard_normal(shape))
+    return x, rng.standard_normal(shape).astype(dtype)
+
+
+# --------------------------------------------------------------------------------------------- computed again
+
+
+def test_differences_of_pairs_need_no_memory() -> None:
+    x, at = variable((60, 3))
+    d = x[:, None] - x[None]
+    out = np.sum(np.sqrt(np.sum(d * d, axis=-1) + 0.01))
+    program = both([out, *gradients(out, [x])], at)
+    assert program._plan.size < 60 * 60 * 3 * 8
+
+
+def test_a_value_that_is_read_as_a_view_too_stays_right() -> None:
+    x, at = variable((31, 3))
+    d = x[:, None] - x[None]
+    e = -(d * 2.0)
+    nodes = [np.sum(d * d, -1), np.sum(d, 0), np.sum(np.transpose(d, (1, 0, 2)) * e, 1), np.sum(e, 0), np.sum(e[::-1] * d, -1)]
+    both(nodes, at)
+
+
+def test_a_value_that_is_a_result_too_is_kept() -> None:
+    x, at = variable((20, 3))
+    d = x[:, None] - x[None]
+    both([d, np.sum(d * d, -1), np.sum(d, 0)], at)
+
+
+def test_a_value_of_what_is_written_later_is_not_computed_from_it() -> None:
+    x, at = variable((24, 3))
+    y = x * 1.5
+    d = y[:, None] - y[None]
+    first = np.sum(d * d, axis=-1)
+    y[3:] *= 2.0
+    second = np.sum(d * np.sqrt(first + 1.0)[..., None], axis=0)
+    out = np.sum(second * y)
+    both([first, second, out, *gradients(out, [x])], at)
+
+
+def test_differences_read_by_products_and_calls_are_kept() -> None:
+    x, at = variable((16, 3))
+    d = x[:, None] - x[None]
+    both([np.sum(d * d, -1), d @ np.ones((3, 2)), np.sort(d, axis=0), np.sum(d, 1)], at)
+
+
+# --------------------------------------------------------------------------------------------- vectors
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.bool_])
+@pytest.mark.parametrize("step", [1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
+def test_elements_that_lie_apart_are_read_and_written(step: int, dtype: Any) -> None:
+    kind = np.dtype(dtype)
+    rng = np.random.default_rng(1)
+    x = cg.placeholder((260,), kind, name="x", example=np.ones(260, kind))
+    at = rng.integers(0, 2, 260).astype(kind) if kind.kind in "bi" else rng.standard_normal(260).astype(kind)
+    nodes = [x[::step] == x[::-step][: len(x[::step])], x[::step] | x[5] if kind.kind in "bi" else x[::step] + 1]
+    if kind.kind == "f":
+        y, z = np.zeros_like(x), np.zeros_like(x)
+        y[::step] = x[::step]
+        z[: len(x[::step])] = x[::step]
+        nodes += [y, z]
+    program = both(nodes, at)
+    assert program.report == []
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "shape", [(50, 3), (3, 50), (50, 2, 2), (9, 9, 3), (2, 2, 40), (17, 1), (1, 17), (8, 8), (100, 7)], ids=str
+)
+def test_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
+    x, at = variable(shape, dtype)
+    nodes = [
+        np.sum(np.exp(x * 0.5), -1),
+        np.sum(x * x, 0),
+        np.max(x, -1),
+        np.mean(x.T, 0),
+        x.T * 2,
+        np.sum(x[::-1, ..., ::-1] * x),
+    ]
+    nodes += gradients(np.sum(nodes[0] ** 2) + np.sum(nodes[1]), [x])
+    both(nodes, at, 1e-12 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])
+def test_inputs_are_read_as_they_lie(order: str) -> None:
+    whole = np.random.default_rng(0).standard_normal((60, 90))
+    at = {
+        "C": whole[:20, :30].copy(),
+        "F": np.asfortranarray(whole[:20, :30]),
+        "strided": whole[::3, ::3],
+        "reversed": whole[:20, :30][::-1, ::-1],
+        "broadcast": np.broadcast_to(whole[0, :30], (20, 30)),
+    }[order]
+    x = cg.placeholder((20, 30), name="x", example=np.ones((20, 30)))
+    both([np.exp(x) * 2, np.sum(x, 0), np.sum(x * x, 1), x.T + 1, np.sum(x[:, None] - x[None], 0)], at)
