@@ -155,13 +155,16 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
     node: Any
-    if bodies() is not None and value.__class__ in operations.SAME_BITS:
+    is_number = value.__class__ in operations.SAME_BITS
+    if bodies() is None:
+        array = np.asarray(value)
+        node = new_view(array, kind)
+    elif is_number:
         node = new_view(OF_SCALARS[value.__class__], kind)
-        node.plain = value
-        return node
-    array = np.asarray(value)
-    node = new_view(body_of(array), kind)
-    node.plain = value if value.__class__ in operations.SAME_BITS else array
+    else:
+        array = np.asarray(value)
+        node = new_view(hollow_body(array), kind)
+    node.plain = value if is_number else array
     return node
 
 
