@@ -2,9 +2,13 @@
 
 import gc
 import os
+import tempfile
 
 for library in ("OMP", "OPENBLAS", "MKL"):  # one BLAS thread, so that a run beside other load is not slowed a hundredfold
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Programs that tests compile are kept apart from the user's.
+os.environ.setdefault("COMPGRAPH_CACHE", os.path.join(tempfile.gettempdir(), f"compgraph-tests-{getattr(os, 'getuid', int)()}"))
 
 from pathlib import Path  # noqa: E402  (after the threads are set, since the rest imports NumPy)
 from typing import Any  # noqa: E402

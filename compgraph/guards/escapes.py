@@ -10,10 +10,11 @@ that the message for a missing gradient can name the lines where numbers escaped
 from __future__ import annotations
 
 import cmath
+import functools
 import math
 import operator
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -297,9 +298,23 @@ def _buffer(self: Node, flags: int) -> memoryview:
     return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
 
 
+def shown(name: str, by_node: Callable[..., str]) -> Any:
+    """A conversion to text: its answer, unlike that of ``bool``, is not asked for again when a graph is run again."""
+
+    @functools.wraps(by_node)
+    def show(self: Node, *options: Any) -> str:
+        if is_traced() and not source_lines.is_ours(frame_up(1).f_code.co_filename):
+            _remember(name, source_lines.users_frame(2), False)
+        return by_node(self, *options)
+
+    return show
+
+
 def methods() -> dict[str, Any]:
     """What is installed on `Node`."""
     return {
+        "__repr__": shown("repr()", vars(Node)["__repr__"]),
+        "__str__": shown("str()", vars(Node)["__str__"]),
         **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},

@@ -283,7 +283,7 @@ def _install_methods() -> None:
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_strides),
         "flags": guarded_flags(_flags),
-        "__format__": _format,
+        "__format__": escapes.shown("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.

@@ -325,3 +325,9 @@ def test_draws_elsewhere_do_not_matter() -> None:
         RNG.normal()
     assert jitted.wait(30)
     assert is_compiled(jitted), jitted.report()
+
+
+def test_numbers_that_become_text() -> None:
+    refused(lambda x: x * len(str(np.round(x))), X, words="str()")
+    refused(lambda x: x * len(repr(x)), X, words="repr()")
+    refused(lambda x: x * len(f"{np.argsort(x)}"), X, words="format()")
