@@ -32,6 +32,7 @@ _SINGLE: dict[str, Callable[..., Value]] = {
     name: getattr(single, name) for name in ("exp", "expm1", "tanh", "sigmoid", "softplus", "log", "log1p", "sin", "cos", "power")
 }
 
+WRITTEN = frozenset(_WRITTEN)  # of many instructions
 NAMES = frozenset({*_INTRINSIC, *_WRITTEN})
 """The names that `emit` knows."""
 

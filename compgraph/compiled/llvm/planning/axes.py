@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from .. import mathematics
-from ..steps import Buffer, Place, Reduce
+from ..steps import Buffer, Map, Place, Reduce
 from .group import Nest
 
 NEAR = 4  # elements of which each second, third or fourth is read are loaded all
 SLOW = 10  # instructions of a function of mathematics
+PAIR = 1.3  # how long two vectors at a time take, in the time of one
 
 
 @dataclass
@@ -76,6 +77,8 @@ class Loops:
             last = len(rest) if axis.is_reduced else sum(not a.is_reduced for a in rest)
             self.axes = [*rest[:last], axis, *rest[last:]]
             self.vector = last
+            if max(sizes) == 8 and self._gains_by_two(nest, axis.length):
+                self.lanes *= 2
 
     def whole(self, depth: int) -> int:
         """How many turns of a loop are done in vectors; all where no vectors lie along it."""
@@ -88,7 +91,7 @@ class Loops:
 
     def _vector_axis(self, nest: Nest) -> int | None:
         """Along which axis vectors lie: that which takes least time; None if none takes less than elements one by one."""
-        work = sum(SLOW if step.operation in mathematics.NAMES else 1 for step in nest.steps)
+        work = sum(SLOW if step.operation in mathematics.WRITTEN else 1 for step in nest.steps)
         results = {step.out for step in nest.steps}
         alone = work + len(self.places)
         best, least = None, float(alone)
@@ -102,6 +105,17 @@ class Loops:
             if time < least:
                 best, least = k, time
         return best
+
+    def _gains_by_two(self, nest: Nest, length: int) -> bool:
+        """Whether two vectors at a time take less time: functions of mathematics wait for what they compute themselves."""
+        if not any(
+            step.operation in mathematics.WRITTEN and step.computed_in.itemsize == 8
+            for step in nest.steps
+            if isinstance(step, Map)
+        ):
+            return False
+        one, two = divmod(length, self.lanes), divmod(length, 2 * self.lanes)
+        return two[0] * PAIR + two[1] < sum(one)
 
     def _moving(self, stride: int, is_result: bool) -> float:
         """How long a vector of elements that lie so takes to load or store, in loads."""

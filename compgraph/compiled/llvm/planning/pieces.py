@@ -18,12 +18,11 @@ from .group import Nest, Pieces, Unit
 
 # Work is measured by what a processor does in about 0.025 nanoseconds: one operation on an element, where vectors are computed.
 SLOW, MEMORY = 30, 2  # such operations, for a function of mathematics or a quotient, and for an element that is read or written
-QUICK = frozenset({"absolute", "floor", "ceil", "rint", "trunc"})  # of mathematics
 LEAST = 8_000_000  # operations of a nest that is cut, in 200 microseconds: a thread that sleeps needs 20 to 60 until it helps
 PIECE = 2_000_000  # operations of a piece, of which taking it is a small part
 MOST = 256  # pieces of a nest
 ENOUGH = 32  # turns of an axis that is cut though others are longer
-_SLOW = (mathematics.NAMES - QUICK) | {"divide", "reciprocal"}
+_SLOW = mathematics.WRITTEN | {"sqrt", "divide", "reciprocal"}
 
 
 def split(units: Sequence[Unit], outputs: Collection[Place], width: int) -> list[Unit]:
