@@ -305,7 +305,8 @@ def _described(unit: Unit) -> list[str]:
         inside = [line for inner in unit.units for line in _described(inner)]
         return [f"repeat {unit.loop.counter.length} times:", *[f"    {line}" for line in inside]]
     if isinstance(unit, Product):
-        return [f"product {unit.a.shape} @ {unit.b.shape}"]
+        a, b = unit.operands[:2]
+        return [f"product {a.shape} @ {b.shape}"]
     if isinstance(unit, Nest):
         return [f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)]
     return [f"{type(unit).__name__.lower()} {unit.out.shape}"]

@@ -2,8 +2,8 @@
 
 A value lies in a `Buffer`; a `Place` says where in it, by an offset and a stride for each axis, so that views cost nothing. A
 step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), moves elements that arrays
-of integers choose (`Gather`, `Scatter`), goes along an axis in order (`Scan`, `Search`), or is left to NumPy (`Call`). Steps that
-come again and again stand in a `Loop`.
+of integers choose (`Gather`, `Scatter`), goes along an axis in order (`Scan`, `Search`), multiplies matrices (`Product`), slides
+kernels over images (`Convolution`), or is left to NumPy (`Call`). Steps that come again and again stand in a `Loop`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
+from .geometry import Geometry
 
 
 @dataclass(eq=False, slots=True)
@@ -160,23 +162,45 @@ class Reduce:
 
 @dataclass(eq=False, slots=True)
 class Product:
-    """``out = a @ b``, of matrices or stacks of them, by BLAS.
+    """``out = a @ b``, of matrices or stacks of them.
 
     Attributes
     ----------
-    a, b, out : Place
-        Of as many axes each; the last two are those of matrices. Rows or columns of `a` and `b` lie without gaps; `out` is in
+    operands : tuple of Place
+        `a` and `b`; after them memory for a copy of `b`, where one is needed, whose numbers nobody else reads.
+    out : Place
+        Of as many axes as `a` and `b`; the last two are those of matrices. Rows or columns of these lie without gaps; `out` is in
         C order.
+    is_small : bool
+        Whether it is computed by code of its own; if not, by BLAS.
     """
 
-    a: Place
-    b: Place
+    operands: tuple[Place, ...]
     out: Place
+    is_small: bool = False
 
-    @property
-    def operands(self) -> tuple[Place, Place]:
-        """What is read."""
-        return self.a, self.b
+
+@dataclass(eq=False, slots=True)
+class Convolution:
+    """A cross-correlation of images, or the adjoint of one of its operands.
+
+    Attributes
+    ----------
+    kind : str
+        ``"forward"`` of images and a kernel, ``"back"`` of adjoints of results and a kernel, ``"kernel"`` of images and adjoints
+        of results.
+    operands : tuple of Place
+        These two; and memory for copies, whose numbers nobody else reads.
+    out : Place
+        The result. All lie in C order.
+    geometry : Geometry
+        How the windows lie.
+    """
+
+    kind: str
+    operands: tuple[Place, Place, Place]
+    out: Place
+    geometry: Geometry
 
 
 @dataclass(eq=False, slots=True)
@@ -305,5 +329,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | Product | Gather | Scatter | Scan | Search | Call
+Single = Map | Reduce | Product | Convolution | Gather | Scatter | Scan | Search | Call
 Step = Single | Loop

@@ -10,17 +10,17 @@ from ..steps import Place, Product
 from .addresses import Base, Turns, address_of
 
 
-def emit_product(code: Code, product: Product, base: Base, turns: Turns) -> None:
+def emit_blas(code: Code, product: Product, base: Base, turns: Turns) -> None:
     """Write the code of a product: a loop over the stack, and one call of ``gemm`` for each matrix.
 
     Fortran's matrices lie by columns. So what it sees is ``out.T = b.T @ a.T``, and a matrix that lies by rows is given as it is.
     """
-    m, k = product.a.shape[-2:]
-    n = product.b.shape[-1]
+    left, right = product.operands
+    (m, k), n = left.shape[-2:], right.shape[-1]
     constant = code.module.constant
     kind = elementwise.type_of(product.out.buffer.dtype)
     length = [constant(code.number(size, INT)) for size in (n, m, k)]
-    (trans_b, lead_b), (trans_a, lead_a) = (_as_laid(p) for p in (product.b, product.a))
+    (trans_b, lead_b), (trans_a, lead_a) = (_as_laid(p) for p in (right, left))
     letters = [constant(code.number(ord(letter), BYTE)) for letter in (trans_b, trans_a)]
     leads = [constant(code.number(size, INT)) for size in (lead_b, lead_a, n)]
     one, zero = (constant(code.number(x, kind)) for x in (1.0, 0.0))
@@ -30,7 +30,7 @@ def emit_product(code: Code, product: Product, base: Base, turns: Turns) -> None
         indices = [loops.enter_context(code.loop(0, size)).index for size in product.out.shape[:-2]]
         a, b, out = (
             address_of(code, place, base, turns, zip(place.strides, indices, strict=False))
-            for place in (product.a, product.b, product.out)
+            for place in (left, right, product.out)
         )
         code.run(name, *letters, *length, one, b, leads[0], a, leads[1], zero, out, leads[2])
 

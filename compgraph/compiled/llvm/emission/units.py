@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable
 
 from ..code import Code, Value
 from ..planning import LoopUnit, Nest, Unit
-from ..steps import Buffer, Gather, Product, Scan, Scatter, Search
+from ..steps import Buffer, Convolution, Gather, Product, Scan, Scatter, Search
 from .addresses import Base, Turns
 from .gathers import emit_gather, emit_scatter
+from .kernels import emit_convolution, emit_product
 from .nests import emit_nest
-from .products import emit_product
 from .scans import emit_scan, emit_search
 
 _ALONE: dict[type, Callable[..., None]] = {  # the steps that stand outside of nests
     Product: emit_product,
+    Convolution: emit_convolution,
     Gather: emit_gather,
     Scatter: emit_scatter,
     Scan: emit_scan,

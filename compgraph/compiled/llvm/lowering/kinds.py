@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import operations
-from . import folding, indexing, joining
+from . import folding, indexing, joining, neural
 from .placing import Placing
 
 Maker = Callable[[Placing, Any], str]
-KINDS: dict[Any, Maker] = {**indexing.KINDS, **joining.KINDS, **folding.KINDS}
+KINDS: dict[Any, Maker] = {**indexing.KINDS, **joining.KINDS, **folding.KINDS, **neural.KINDS}
 # Functions of derivatives, by the names under which they are recorded.
 NAMED: dict[str, Maker] = {**indexing.NAMED, **joining.NAMED}
 

@@ -15,9 +15,10 @@ from ....executor import Schedule, require_shape
 from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
 from ....guards import Guard
 from .. import elementwise
-from ..steps import Buffer, Call, Place, Product, c_strides, dense
+from ..steps import Buffer, Call, Place, c_strides, dense
 from . import indexing, kinds
 from .placing import Placing, fits
+from .products import append_product
 from .views import VIEWS, part_of, view_of
 
 _NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
@@ -220,16 +221,8 @@ class Lowered(Placing):
         if 0 in (*full, a.shape[-1]):
             self.map("copy", (0.0,), place)
             return ""
-        a, b = (self._laid_out(o) for o in (a, b))
-        self.steps.append(Product(a.broadcast((*stack, *a.shape[-2:])), b.broadcast((*stack, *b.shape[-2:])), out))
+        append_product(self, a, b, out)
         return ""
-
-    def _laid_out(self, place: Place) -> Place:
-        """A matrix, or a stack of them, whose rows or columns lie without gaps; a copy if it is not so itself."""
-        (m, n), (s, t) = place.shape[-2:], place.strides[-2:]
-        if ((t == 1 or n == 1) and (s >= n or m == 1)) or ((s == 1 or m == 1) and (t >= m or n == 1)):
-            return place
-        return self.copied(place, place.buffer.dtype)
 
     def _write(self, item: Write) -> None:
         root = self._roots[id(item.memory)]

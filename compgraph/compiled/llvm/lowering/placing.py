@@ -49,6 +49,7 @@ class Placing:
         self._given = frozenset(inputs)
         self._arrays: dict[int, Place] = {}
         self._kept: list[Any] = []  # so that their ids stay theirs
+        self._works: dict[Any, Place] = {}
 
     def outside(self, array: Any, item: Any = None) -> Place:
         """Where an array that is there already lies: an input, a constant, or a variable, which is read when the program runs."""
@@ -101,6 +102,13 @@ class Placing:
         seen = tuple([o.broadcast(out.shape) if isinstance(o, Place) else o for o in operands])
         if 0 not in out.shape:
             self.steps.append(Map(name, seen, out, computed, is_write))
+
+    def work(self, dtype: Any, size: int) -> Place:
+        """Memory for what one step alone needs; that of steps that are alike is the same, so that loops of them are found."""
+        key = np.dtype(dtype), size
+        if key not in self._works:
+            self._works[key] = dense(dtype, (size,))
+        return self._works[key]
 
     def copied(self, place: Place, dtype: Any) -> Place:
         """A copy of an array, of a dtype."""

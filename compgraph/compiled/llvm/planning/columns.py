@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..steps import Buffer, Call, Counter, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Step
+from ..steps import Buffer, Call, Convolution, Counter, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Step
 
-_ALONE = (Gather, Scatter, Scan, Search)
+_ALONE = (Product, Convolution, Gather, Scatter, Scan, Search)
 WIDEST = 600  # columns of a loop that may be a step of others
 
 
@@ -40,10 +40,9 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
         return Map(step.operation, tuple(values[:-1]), values[-1], step.computed_in, step.is_write)
     if isinstance(step, Reduce):
         return Reduce(step.operation, values[0], step.axes, values[1])
-    if isinstance(step, Product):
-        return Product(*values)
     if isinstance(step, _ALONE):
-        return replace(step, operands=tuple(values[:-1]), out=values[-1])
+        changed: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
+        return replace(step, **changed)
     out = values[-1] if step.out is not None else None
     return Call(step.item, dict(zip(step.places, values, strict=False)), out, step.why, step.checks)
 
