@@ -109,7 +109,7 @@ def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilatio
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
         raise TypeError(f"max_pool: numbers of dtype {x.dtype} have no largest one; pool their absolute values")
-    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
     lowest = {"f": -np.inf, "b": False}.get(x.dtype.kind)
     view = found.view(found.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
     return functools.reduce(np.maximum, [view[place] for place in _places(found)]).copy()
@@ -121,7 +121,7 @@ def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, paddi
 
     `g` may have more axes than `best`, in front.
     """
-    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
     winners = _winners(found, x, best)
     shares = g / np.maximum(sum(won.astype(g.dtype) for won in winners), 1)
     return _spread(found, shares, winners, g.dtype)
@@ -133,7 +133,7 @@ def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padd
 
     `t` may have more axes than `x`, in front.
     """
-    found = _windows("max_pool", x.shape, window, strides, padding, dilation)
+    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
     winners = _winners(found, x, best)
     view = found.view(found.pad(t))
     total = sum(np.where(won, view[place], 0) for place, won in zip(_places(found), winners, strict=True))
@@ -145,19 +145,19 @@ def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilati
     """`mean_pool`, with all options by keyword."""
     x = np.asarray(x)
     x = x.astype(float) if x.dtype.kind in "biu" else x
-    found = _windows("mean_pool", x.shape, window, strides, padding, dilation)
+    found = windows_of("mean_pool", x.shape, window, strides, padding, dilation)
     view = found.view(found.pad(x))
-    return functools.reduce(np.add, [view[place] for place in _places(found)]) / _sizes(found, x.dtype)
+    return functools.reduce(np.add, [view[place] for place in _places(found)]) / sizes(found, x.dtype)
 
 
 @primitive
 def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
     """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
-    found = _windows("mean_pool", like.shape, window, strides, padding, dilation)
-    return _spread(found, g / _sizes(found, g.dtype), [True] * len(_places(found)), g.dtype)
+    found = windows_of("mean_pool", like.shape, window, strides, padding, dilation)
+    return _spread(found, g / sizes(found, g.dtype), [True] * len(_places(found)), g.dtype)
 
 
-def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
+def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
     """The windows along the last axes of a shape; raises if one of them holds nothing but padding."""
     try:
         window = (
@@ -171,7 +171,7 @@ def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, pad
         raise ValueError(f'{opname}: padding="full" would make windows of padding alone; give "same", or numbers')
     lengths = shape[len(shape) - len(window) :]
     found = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
-    if any(count.min() < 1 for count in _covered(found)):
+    if any(count.min() < 1 for count in covered(found)):
         raise ValueError(
             f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding {found.pads}; "
             "give less padding"
@@ -179,7 +179,7 @@ def _windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, pad
     return found
 
 
-def _covered(found: Windows) -> list[Any]:
+def covered(found: Windows) -> list[Any]:
     """For each axis, how many elements of the array each window takes."""
     counts = []
     for axis, (left, _) in enumerate(found.pads):
@@ -189,9 +189,9 @@ def _covered(found: Windows) -> list[Any]:
     return counts
 
 
-def _sizes(found: Windows, dtype: Any) -> Any:
+def sizes(found: Windows, dtype: Any) -> Any:
     """How many elements of the array, padding not counted, are in each window."""
-    return functools.reduce(np.multiply.outer, _covered(found)).astype(dtype)
+    return functools.reduce(np.multiply.outer, covered(found)).astype(dtype)
 
 
 def _places(found: Windows) -> list[tuple[Any, ...]]:

@@ -156,8 +156,8 @@ def _of_floating(code: Code, name: str, *operands: Value) -> Value:
         return code.binary("fmul", a, a)
     if name == "reciprocal":
         return code.binary("fdiv", one, a)
-    if name in ("maximum", "minimum"):  # nan if one is
-        chosen = code.compare("oge" if name == "maximum" else "ole", a, b)
+    if name in ("maximum", "minimum"):  # nan if one is; of zeros the second, as the instruction that NumPy uses has it
+        chosen = code.compare("ogt" if name == "maximum" else "olt", a, b)
         return code.select(code.binary("or", chosen, code.compare("uno", a, a)), a, b)
     if name in ("fmax", "fmin"):  # the other if one is nan
         chosen = code.compare("oge" if name == "fmax" else "ole", a, b)

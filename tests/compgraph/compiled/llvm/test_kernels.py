@@ -1,0 +1,341 @@
+"""Kernels for known shapes against NumPy: convolutions with their adjoints, pooling, products of small matrices."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradients
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.executor import passes
+
+Array = np.ndarray[Any, Any]
+DTYPES = [np.float64, np.float32]
+
+
+@pytest.fixture(autouse=True)
+def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    cg.reset()
+    monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
+
+
+class Both:
+    """A function's value and gradients by machine code and by NumPy, for operands of some shapes."""
+
+    def __init__(self, function: Any, shapes: Any, dtype: Any, has_gradients: bool = True) -> None:
+        self.shapes, self.dtype = shapes, dtype
+        self.holders = [cg.placeholder(s, dtype, example=np.ones(s), name=f"x{k}") for k, s in enumerate(shapes)]
+        out = function(*self.holders)
+        weights = np.cos(np.arange(out.size)).reshape(out.shape).astype(dtype)
+        nodes = [out, *(gradients(np.sum(out * weights), self.holders, unused="zero") if has_gradients else [])]
+        self.numpy, self.machine = cg.Executor(nodes), cg.Executor(nodes)
+        self.machine._backend = "llvm"
+
+    def values(self, seed: int = 0) -> list[Array]:
+        rng = np.random.default_rng(seed)
+        return [rng.standard_normal(shape).astype(self.dtype) for shape in self.shapes]
+
+    def check(self, values: list[Array] | None = None) -> Any:
+        """Compare the two; gives the program."""
+        feed = dict(zip(self.holders, values or self.values(), strict=True))
+        expected, found = self.numpy.run(feed), self.machine.run(feed)
+        for f, e in zip(found, expected, strict=True):
+            assert np.shape(f) == np.shape(e)
+            assert np.asarray(f).dtype == np.asarray(e).dtype
+            size = max(np.max(np.abs(e[np.isfinite(e)]), initial=0), 1.0)
+            np.testing.assert_allclose(f, e, rtol=0, atol=(1e-13 if self.dtype == np.float64 else 1e-5) * size)
+        return next(iter(self.machine._programs.values()))
+
+
+# ------------------------------------------------------------------------------------------------------------- convolutions
+
+CONVOLUTIONS = [
+    ((2, 4, 6, 6), (4, 4, 3, 3), {"padding": 1}),
+    ((2, 16, 28, 28), (32, 16, 3, 3), {"padding": 1}),
+    ((1, 20, 14, 13), (33, 20, 3, 3), {"padding": "same", "strides": 2}),  # channels that are no multiples of a vector
+    ((2, 3, 14, 13), (70, 3, 5, 3), {"padding": ((2, 1), (0, 3)), "strides": (2, 1), "dilation": (2, 3)}),
+    ((2, 6, 7, 7), (9, 2, 3, 3), {"groups": 3, "padding": 1}),
+    ((2, 5, 7, 7), (5, 1, 3, 3), {"groups": 5, "padding": 1, "strides": 3}),
+    ((3, 17, 9, 9), (19, 17, 1, 1), {}),  # a matrix for every pixel
+    ((3, 1, 9, 9), (1, 1, 4, 4), {"strides": 4}),  # elements that no window takes
+    ((2, 2, 5, 9), (3, 2, 2, 3), {"strides": (3, 2), "dilation": (2, 2), "padding": 2}),  # steps with common factors
+    ((2, 3, 10, 11), (4, 3, 2, 2), {"strides": 3, "padding": 3}),  # windows within the padding
+    ((2, 3, 10, 11), (4, 3, 1, 1), {"strides": 3, "padding": 3}),
+    ((1, 2, 1, 1), (3, 2, 3, 3), {"padding": 1}),
+    ((1, 3, 40, 40), (90, 3, 11, 11), {"strides": 4}),
+    ((2, 24, 5, 5), (50, 24, 3, 3), {"padding": 1}),  # columns of several tiles
+    ((0, 3, 10, 11), (4, 3, 3, 2), {}),
+    ((2, 3, 30), (4, 3, 7), {"padding": "same", "strides": 2}),
+    ((30,), (7,), {"padding": "full"}),
+    ((90,), (80,), {"padding": "same"}),
+    ((70,), (6,), {"strides": 2, "padding": 3}),
+    ((2, 3, 21, 70), (2, 3, 5, 4), {"strides": (3, 1), "padding": (2, 1)}),  # few channels: vectors along lines
+    ((2, 3, 9, 41), (5, 3, 2, 4), {"strides": (2, 4), "dilation": (1, 3), "padding": 1}),
+    ((2, 8, 12, 33), (8, 1, 3, 3), {"groups": 8, "padding": "same"}),
+    ((1, 1, 50, 67), (1, 1, 7, 5), {"padding": "full"}),
+    ((2, 3, 24, 24), (20, 3, 8, 8), {"strides": 8}),  # windows next to each other
+    ((1, 1, 40, 40), (3, 1, 2, 2), {"strides": 3}),  # gaps between them
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("x", "kernel", "options"), CONVOLUTIONS)
+@pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
+def test_convolutions_and_their_adjoints(function: Any, x: Any, kernel: Any, options: Any, dtype: Any) -> None:
+    both = Both(lambda a, b: function(a, b, **options), [x, kernel], dtype)
+    assert both.check().report == []
+    both.check(both.values(1))
+
+
+@pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2}])
+def test_second_derivatives_of_convolutions(options: Any) -> None:
+    def squares(x: Any, kernel: Any) -> Any:
+        found = gradients(np.sum(cg.cross_correlate(x, kernel, **options) ** 2), [x, kernel])
+        return np.sum(found[0] ** 2) + np.sum(found[1] ** 2)
+
+    both = Both(squares, [(2, 3, 8, 7), (4, 3, 3, 3)], np.float64)
+    assert both.check([0.1 * v for v in both.values()]).report == []
+
+
+def test_operands_of_convolutions_are_read_as_they_lie() -> None:
+    def laid_otherwise(x: Any, kernel: Any) -> Any:
+        return cg.cross_correlate(np.transpose(x, (3, 2, 0, 1))[:, ::-1, ::2], np.broadcast_to(kernel, (5, 4, 3, 3)), padding=1)
+
+    both = Both(laid_otherwise, [(8, 9, 4, 2), (4, 3, 3)], np.float64)
+    both.check([np.asfortranarray(v) for v in both.values()])
+
+
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.int64, np.int64), (np.float64, np.complex128)])
+def test_convolutions_of_other_dtypes_are_left_to_numpy(dtypes: Any) -> None:
+    x, kernel = (np.ones(s, d) for s, d in zip([(1, 2, 5, 5), (3, 2, 2, 2)], dtypes, strict=True))
+    found = cg.jit(cg.cross_correlate)(x, kernel)
+    expected = cg.cross_correlate(x, kernel)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("operand", [0, 1])
+@pytest.mark.parametrize("results", [1, 20])
+@pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2, "padding": (1, 0)}, {}])
+def test_inf_and_nan_go_through_convolutions(options: Any, results: int, operand: int, bad: float) -> None:
+    both = Both(lambda a, b: cg.cross_correlate(a, b, **options), [(2, 3, 8, 8), (results, 3, 3, 3)], np.float32)
+    values = both.values()
+    values[operand][-1, 2, 1, 2] = bad
+    for how in ("ignore", "warn"):
+        with np.errstate(all=how), warnings.catch_warnings():  # type: ignore[call-overload]
+            warnings.simplefilter("ignore")
+            both.check(values)
+
+
+def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
+    both = Both(lambda a, b: cg.cross_correlate(a, b, padding=1), [(1, 3, 7, 7), (5, 3, 3, 3)], np.float64)
+    for a, b in ((1.0, 1.0), (1e300, 1e-300), (1e-5, 1e300)):  # what earlier calls left in the work space is not looked at
+        with np.errstate(all="raise"):
+            both.machine.run({both.holders[0]: np.full((1, 3, 7, 7), a), both.holders[1]: np.full((5, 3, 3, 3), b)})
+    assert next(iter(both.machine._programs.values()))._plain is None
+
+
+def test_an_overflow_in_a_convolution_is_told_as_numpy_tells_it() -> None:
+    both = Both(cg.cross_correlate, [(1, 3, 7, 7), (5, 3, 3, 3)], np.float64, has_gradients=False)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        both.machine.run(dict(zip(both.holders, [np.full((1, 3, 7, 7), 1e200), np.full((5, 3, 3, 3), 1e200)], strict=True)))
+
+
+def test_the_adjoint_of_long_steps_and_images_of_three_axes_are_left_to_numpy() -> None:
+    both = Both(lambda a, b: cg.cross_correlate(a, b, strides=17), [(1, 2, 34, 34), (3, 2, 17, 17)], np.float64)
+    assert "long steps" in both.check().report[0]
+    both = Both(lambda a, b: cg.cross_correlate(a, b), [(1, 2, 5, 5, 5), (3, 2, 2, 2, 2)], np.float64)
+    assert "more than two axes" in both.check().report[0]
+
+
+def test_equal_convolutions_share_their_code() -> None:
+    def twice(x: Any, kernel: Any) -> Any:
+        return cg.cross_correlate(np.tanh(cg.cross_correlate(x, kernel, padding=1)), kernel, padding=1)
+
+    both = Both(twice, [(2, 4, 6, 6), (4, 4, 3, 3)], np.float64)
+    assert both.check().llvm.count("define internal i32 @.convolution_forward") == 1
+
+
+@pytest.mark.parametrize("width", [16, 32])
+def test_convolutions_for_processors_of_shorter_vectors(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compgraph.compiled.llvm import backend
+    from compgraph.compiled.llvm.emission import kernels
+
+    name, features, widest = backend.processor()
+    for module in (backend, kernels):
+        monkeypatch.setattr(module, "processor", lambda: (name, features, min(width, widest)))
+    for x, kernel, options in [*CONVOLUTIONS[:6], *CONVOLUTIONS[-6:]]:
+        Both(lambda a, b, o=options: cg.cross_correlate(a, b, **o), [x, kernel], np.float64).check()
+
+
+# ---------------------------------------------------------------------------------------------------------------- products
+
+PRODUCTS = [
+    (1, 1, 1), (3, 3, 1), (1, 5, 7), (7, 5, 1), (2, 2, 2), (5, 8, 16), (16, 3, 15), (17, 9, 33), (31, 16, 10), (9, 1, 9),
+    (30, 7, 40), (40, 20, 65), (12, 70, 100), (3, 100, 50), (33, 40, 130),
+]  # fmt: skip
+LAID = {
+    "nn": lambda a, b: a @ b,
+    "tn": lambda a, b: np.swapaxes(np.swapaxes(a, -1, -2) * 1.0, -1, -2) @ b,
+    "nt": lambda a, b: a @ np.swapaxes(np.swapaxes(b, -1, -2) * 1.0, -1, -2),
+    "reversed": lambda a, b: a[..., ::-1, ::-1] @ b[..., ::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("laid", LAID)
+@pytest.mark.parametrize(("m", "k", "n"), PRODUCTS)
+def test_products_of_small_matrices(m: int, k: int, n: int, laid: str, dtype: Any) -> None:
+    both = Both(LAID[laid], [(m, k), (k, n)], dtype)
+    program = both.check()
+    assert program.report == []
+    assert "@.product_" in program.llvm
+    both.check(both.values(1))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(4, 5, 6), (6, 7)],
+        [(5, 6), (3, 4, 6, 7)],
+        [(2, 1, 5, 6), (3, 6, 1)],
+        [(6,), (3, 6, 4)],
+        [(3, 4, 6), (6,)],
+        [(6,), (6,)],
+        [(3, 0, 6), (6, 4)],
+        [(3, 0), (0, 4)],
+    ],
+)
+def test_stacks_of_products(shapes: Any) -> None:
+    Both(np.matmul, shapes, np.float64).check()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_inf_and_nan_go_through_products(bad: float) -> None:
+    both = Both(lambda a, b: a @ b, [(9, 5), (5, 21)], np.float64, has_gradients=False)
+    values = both.values()
+    values[0][2, 3] = bad
+    with np.errstate(all="raise"):  # and none of it is told
+        both.check(values)
+
+
+def test_products_have_the_same_bits_wherever_the_memory_lies() -> None:
+    both = Both(lambda a, b: a @ b.T, [(19, 37), (21, 37)], np.float32)
+    first = both.machine.run(dict(zip(both.holders, both.values(), strict=True)))
+    for start in range(1, 9):
+        moved = []
+        for value in both.values():
+            memory = np.zeros(value.size + start, value.dtype)
+            memory[start:] = value.ravel()
+            moved.append(memory[start:].reshape(value.shape))
+        found = both.machine.run(dict(zip(both.holders, moved, strict=True)))
+        for f, e in zip(found, first, strict=True):
+            np.testing.assert_array_equal(f, e)
+
+
+def test_large_products_are_left_to_blas() -> None:
+    both = Both(lambda a, b: a @ b, [(600, 600), (600, 40)], np.float64, has_gradients=False)
+    assert "blas_dgemm" in both.check().llvm
+
+
+# ----------------------------------------------------------------------------------------------------------------- pooling
+
+POOLS = [
+    ((2, 3, 8, 8), {"window": (2, 2)}),
+    ((2, 3, 9, 8), {"window": (3, 3), "strides": 2}),
+    ((2, 3, 9, 8), {"window": (3, 3), "strides": 2, "padding": 1}),
+    ((2, 3, 9, 8), {"window": (3, 2), "strides": 1, "padding": "same", "dilation": (1, 2)}),
+    ((1, 2, 33, 35), {"window": (3, 3), "strides": 3}),
+    ((1, 2, 40, 70), {"window": (2, 4)}),
+    ((0, 3, 9, 8), {"window": (3, 3)}),
+    ((11,), {"window": 3}),
+    ((4, 5, 6, 7), {"window": (2, 2, 2)}),
+    ((11, 4), {"window": 1}),
+]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    for f, e in zip(found, expected, strict=True):
+        assert np.asarray(f).dtype == np.asarray(e).dtype
+        np.testing.assert_array_equal(f, e)
+        numbers = ~np.isnan(e)
+        np.testing.assert_array_equal(np.signbit(f)[numbers], np.signbit(e)[numbers])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("x", "options"), POOLS)
+@pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])
+def test_pooling_has_the_bits_of_numpys(function: Any, x: Any, options: Any, dtype: Any) -> None:
+    both = Both(lambda a: function(a, **options), [x], dtype)
+    (values,) = both.values()
+    holes = np.where(values > 1, np.nan, np.where(values < -0.5, -np.inf, values)).astype(dtype)
+    for given in (values, np.round(values), holes):  # with several largest ones; zeros of either sign; inf and nan
+        with np.errstate(all="ignore"):
+            assert_same(both.machine.run({both.holders[0]: given}), both.numpy.run({both.holders[0]: given}))
+    program = next(iter(both.machine._programs.values()))
+    assert program.report == ([] if values.size else program.report)
+    assert program._plain is None
+
+
+@pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])
+def test_forward_derivatives_of_pooling(function: Any) -> None:
+    def tangents(x: Any) -> Any:
+        return ad.jvp(lambda a: function(a, (3, 2), strides=2, padding=1), (x,), (np.cos(x),))[1]
+
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 7)).round(1)
+    assert_same([cg.jit(tangents)(x)], [tangents(x)])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32, bool])
+def test_pooling_of_integers(dtype: Any) -> None:
+    x = np.arange(60).reshape(2, 5, 6).astype(dtype)
+    for function in (cg.max_pool, cg.mean_pool):
+        assert_same([cg.jit(lambda a, f=function: f(a, (2, 3), padding=1))(x)], [function(x, (2, 3), padding=1)])
+
+
+def test_a_network_of_convolutions_and_pooling_compiles_whole() -> None:
+    def network(x: Any, a: Any, b: Any, c: Any) -> Any:
+        h = cg.max_pool(np.maximum(cg.cross_correlate(x, a, padding="same"), 0.0), (2, 2))
+        h = cg.mean_pool(np.tanh(cg.cross_correlate(h, b, strides=2)), (2, 2), strides=1)
+        return np.sum(np.reshape(h, (len(x), -1)) @ c)
+
+    both = Both(network, [(4, 1, 14, 14), (8, 1, 3, 3), (12, 8, 3, 3), (48, 3)], np.float64)
+    assert both.check().report == []
+    both.check(both.values(1))
+
+
+# ------------------------------------------------------------------------------------------------------------ among others
+
+
+def test_loops_of_products_are_found_again() -> None:
+    def recurrent(h: Any, w: Any) -> Any:
+        for _ in range(150):
+            h = np.tanh(0.2 * (h @ w.T) + 0.1)
+        return h
+
+    both = Both(recurrent, [(9, 12), (12, 12)], np.float64, has_gradients=False)
+    program = both.check()
+    assert program.source.count("product") < 10
+    assert program.report == []
+
+
+@pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
+def test_kernels_see_what_was_written_in_place(function: Any) -> None:
+    def steps(x: Any, kernel: Any) -> Any:
+        y = x.copy()
+        for _ in range(3):
+            y[:, :, 1:-1] += 0.1 * function(y, kernel, padding=1)[:, :, :-2]
+            y[:, 0] = y[:, 1] * cg.max_pool(y, (3, 3), strides=1, padding=1)[:, 2]
+            y[0, 0] = y[0, 1] @ y[0, 0].T
+        return y
+
+    both = Both(steps, [(2, 3, 8, 8), (3, 3, 3, 3)], np.float64)
+    assert both.check([0.3 * v for v in both.values()]).report == []
