@@ -2,7 +2,7 @@
 
 A value lies in a `Buffer`; a `Place` says where in it, by an offset and a stride for each axis, so that views cost nothing. A
 step computes each element of a place from elements of others (`Map`), gathers along axes (`Reduce`), moves elements that arrays
-of integers choose (`Gather`, `Scatter`), goes along an axis in order (`Scan`, `Search`), multiplies matrices (`Product`), slides
+of integers choose (`Gather`, `Scatter`), goes along an axis in order (`Scan`), multiplies matrices (`Product`), slides
 kernels over images (`Convolution`), or is left to NumPy (`Call`). Steps that come again and again stand in a `Loop`.
 """
 
@@ -214,7 +214,8 @@ class Gather:
     out : Place
         Where it goes.
     lengths, strides : tuple of int
-        For each index, the length of the axis along which it chooses, and by how many elements that is passed through.
+        For each index, the length of the axis along which it chooses, 0 if it is known to be in range and not negative; and by
+        how many elements the axis is passed through.
     """
 
     operands: tuple[Place, ...]
@@ -269,28 +270,6 @@ class Scan:
 
 
 @dataclass(eq=False, slots=True)
-class Search:
-    """Where the first of the greatest, or least, elements along axes is, counted in C order; nan is beyond all.
-
-    Attributes
-    ----------
-    operation : str
-        ``"greater"`` or ``"less"``.
-    operands : tuple of Place
-        One: what is gone through.
-    axes : frozenset of int
-        Those of the operand that go.
-    out : Place
-        The result, with the shape of the operand and strides of 0 along `axes`.
-    """
-
-    operation: str
-    operands: tuple[Place]
-    axes: frozenset[int]
-    out: Place
-
-
-@dataclass(eq=False, slots=True)
 class Call:
     """An item of the graph that is left to NumPy.
 
@@ -329,5 +308,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | Product | Convolution | Gather | Scatter | Scan | Search | Call
+Single = Map | Reduce | Product | Convolution | Gather | Scatter | Scan | Call
 Step = Single | Loop

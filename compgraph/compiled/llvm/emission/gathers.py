@@ -111,10 +111,13 @@ class _Loops:
         index = load(code, self.memory.address(self.indices[k], counters), dtype)
         if dtype.itemsize < 8:
             index = code.cast("sext" if dtype.kind == "i" else "zext", index, LONG)
+        stride = code.number(self.step.strides[k], LONG)
+        if not self.step.lengths[k]:
+            return code.binary("mul", index, stride)
         length = code.number(self.step.lengths[k], LONG)
         negative = code.compare("slt", index, code.number(0, LONG))
         index = code.select(negative, code.binary("add", index, length), index)
         outside = code.compare("uge", index, length)
         refuse(code, outside)
         index = code.select(outside, code.number(0, LONG), index)
-        return code.binary("mul", index, code.number(self.step.strides[k], LONG))
+        return code.binary("mul", index, stride)

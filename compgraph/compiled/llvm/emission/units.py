@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 
 from ..code import Code, Value
 from ..planning import LoopUnit, Nest, Unit
-from ..steps import Buffer, Convolution, Gather, Product, Scan, Scatter, Search
+from ..steps import Buffer, Convolution, Gather, Product, Scan, Scatter
 from .addresses import Base, Turns
 from .gathers import emit_gather, emit_scatter
 from .kernels import emit_convolution, emit_product
 from .nests import emit_nest
-from .scans import emit_scan, emit_search
+from .scans import emit_scan
 
 _ALONE: dict[type, Callable[..., None]] = {  # the steps that stand outside of nests
     Product: emit_product,
@@ -19,7 +19,6 @@ _ALONE: dict[type, Callable[..., None]] = {  # the steps that stand outside of n
     Gather: emit_gather,
     Scatter: emit_scatter,
     Scan: emit_scan,
-    Search: emit_search,
 }
 
 

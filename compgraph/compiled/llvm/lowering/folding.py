@@ -10,13 +10,14 @@ import numpy as np
 
 from .... import operations
 from .. import elementwise
-from ..steps import Place, Reduce, Scan, Search, dense
+from ..steps import Place, Reduce, Scan, dense
 from .placing import Placing
 
 _OPTION = "an operand or an option is not known to the compiler"
 _BITS = "exact=True asks for NumPy's bits"
 _OF_BOOLEANS = {"maximum": "logical_or", "minimum": "logical_and"}
 _EMPTY: dict[str, Any] = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True}  # what is left if there is nothing
+MOST_NUMBERS = 2**22  # of elements that are searched at once, which are kept
 _BY_ROWS = frozenset({np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce})  # along the first axis
 
 
@@ -172,19 +173,32 @@ def _variance(is_root: bool) -> Any:
     return make
 
 
-def _search(order: str) -> Any:
+def _search(extreme: str) -> Any:
+    """Where the first of the greatest, or least, elements is: the least number of one that is as great, or is nan."""
+
     def make(lowered: Placing, item: Any) -> str:
         operand = lowered.place(item.args[0])
         if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims"}):
             return _OPTION
-        if 0 in operand.shape or np.asarray(item.plain).dtype != np.int64:
-            return "there is nothing to reduce"
-        gone = axes_of(item, len(operand.shape))
-        own = dense(np.int64, tuple(n for k, n in enumerate(operand.shape) if k not in gone), item)
-        strides = iter(own.strides)
-        spread = tuple(0 if k in gone else next(strides) for k in range(len(operand.shape)))
-        lowered.steps.append(Search(order, (operand,), gone, Place(own.buffer, 0, operand.shape, spread)))
-        return _settle(lowered, item, own)
+        gone, dtype = axes_of(item, len(operand.shape)), operand.buffer.dtype
+        count = prod(operand.shape[k] for k in gone)
+        if 0 in operand.shape or np.asarray(item.plain).dtype != np.int64 or count > MOST_NUMBERS:
+            return "there is nothing to search, or too much"
+        if not gone:
+            own = lowered.places[item] = dense(np.int64, np.shape(item.plain), item)
+            lowered.map("copy", (0,), own)
+            return ""
+        best = reduced(lowered, _OF_BOOLEANS[extreme] if dtype.kind == "b" else extreme, operand, gone)
+        is_found = dense(bool, operand.shape)
+        lowered.map("equal", (operand, best), is_found, dtype)
+        if dtype.kind == "f":
+            is_nan, is_equal, is_found = dense(bool, operand.shape), is_found, dense(bool, operand.shape)
+            lowered.map("isnan", (operand,), is_nan, dtype)
+            lowered.map("logical_or", (is_equal, is_nan), is_found)
+        numbers = np.arange(count).reshape([n if k in gone else 1 for k, n in enumerate(operand.shape)])
+        found = dense(np.int64, operand.shape)
+        lowered.map("where", (is_found, lowered.outside(numbers), count), found)
+        return _settle(lowered, item, reduced(lowered, "minimum", found, gone, item))
 
     return make
 
@@ -218,7 +232,7 @@ KINDS: dict[Any, Any] = {
     np.min: _folded("minimum"), np.minimum.reduce: _folded("minimum"), np.amin: _folded("minimum"), np.mean: _folded("mean"),
     np.any: _truth("logical_or"), np.all: _truth("logical_and"), np.ptp: _spread_of,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
-    np.argmax: _search("greater"), np.argmin: _search("less"),
+    np.argmax: _search("maximum"), np.argmin: _search("minimum"),
     np.cumsum: _scan("add", None), np.cumprod: _scan("multiply", None),
     **_accumulated(("add", "multiply", "maximum", "minimum")),
 }  # fmt: skip

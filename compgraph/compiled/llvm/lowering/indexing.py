@@ -40,8 +40,8 @@ def chosen(lowered: Placing, place: Place, index: Sequence[Any]) -> Chosen | Non
     parts = _parts(lowered, place, index)
     if parts is None or sum(p is not None and p is not Ellipsis for p in parts) > len(place.shape):
         return None
-    numbered = [k for k, p in enumerate(parts) if isinstance(p, (Place, int))]
-    arrays = [p for p in parts if isinstance(p, Place)]
+    numbered = [k for k, p in enumerate(parts) if isinstance(p, (Place, np.ndarray, int))]
+    arrays = [p for p in parts if isinstance(p, (Place, np.ndarray))]
     common = np.broadcast_shapes(*(p.shape for p in arrays))
     is_together = numbered[-1] - numbered[0] + 1 == len(numbered)  # if not, NumPy puts their axes first
     found, at = _free_axes(place, parts, numbered[0] if is_together else -1)
@@ -52,17 +52,21 @@ def chosen(lowered: Placing, place: Place, index: Sequence[Any]) -> Chosen | Non
     strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
     if 0 in shape or any(n == 0 for n, _ in chosen_axes):
         return None
-    behind = (0,) * (len(free) - at)
+    lengths = [n for n, _ in chosen_axes]
     spread = []
-    for p in arrays:
+    for k, p in enumerate(arrays):
+        if isinstance(p, np.ndarray):
+            if not ((p >= -lengths[k]) & (p < lengths[k])).all():
+                return None
+            p, lengths[k] = lowered.constant(np.array(p % lengths[k], order="C")), 0
         seen = p.broadcast(common)
-        spread.append(Place(seen.buffer, seen.offset, shape, ((0,) * at + seen.strides + behind)))
+        spread.append(Place(seen.buffer, seen.offset, shape, (0,) * at + seen.strides + (0,) * (len(free) - at)))
     whole = Place(place.buffer, offset, shape, strides)
-    return Chosen(whole, tuple(spread), tuple(n for n, _ in chosen_axes), tuple(s for _, s in chosen_axes))
+    return Chosen(whole, tuple(spread), tuple(lengths), tuple(s for _, s in chosen_axes))
 
 
 def _parts(lowered: Placing, place: Place, index: Sequence[Any]) -> list[Any] | None:
-    """The parts of an index: slices, numbers, None, places of arrays, and one Ellipsis, behind which stands what it is for."""
+    """The parts of an index: slices, numbers, None, arrays or their places, and one Ellipsis, behind which is what it is for."""
     index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else tuple(index)
     parts: list[Any] = []
     for i in index:
@@ -70,10 +74,10 @@ def _parts(lowered: Placing, place: Place, index: Sequence[Any]) -> list[Any] | 
         if found is None:
             return None
         parts += found
-    if not any(isinstance(p, Place) for p in parts):
+    if not any(isinstance(p, (Place, np.ndarray)) for p in parts):
         return None
     count = sum(p is not None and p is not Ellipsis for p in parts)
-    where = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    where = next((k for k, p in enumerate(parts) if p is Ellipsis), len(parts))
     return [*parts[:where], Ellipsis, *[slice(None)] * (len(place.shape) - count), *parts[where + 1 :]]
 
 
@@ -85,9 +89,11 @@ def _part(lowered: Placing, i: Any) -> list[Any] | None:
         return [int(i)]
     if isinstance(i, list):
         i = np.asarray(i)
-    if isinstance(i, np.ndarray) and not isinstance(i, Node) and i.dtype == bool and i.ndim:
-        return [p for array in np.nonzero(i) if (p := lowered.place(array)) is not None]
-    found = lowered.place(i) if isinstance(i, (Node, np.ndarray)) else None
+    if isinstance(i, np.ndarray) and not isinstance(i, Node):
+        if i.dtype == bool and i.ndim:
+            return list(np.nonzero(i))
+        return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
+    found = lowered.place(i) if isinstance(i, Node) else None
     if found is None or found.buffer.dtype.kind not in "iu" or found.buffer.dtype == np.uint64:
         return None
     return [found]
@@ -111,7 +117,7 @@ def _free_axes(place: Place, parts: list[Any], first: int) -> tuple[tuple[int, l
             continue
         length, stride = place.shape[axis], place.strides[axis]
         axis += 1
-        if isinstance(part, Place):
+        if isinstance(part, (Place, np.ndarray)):
             along.append((length, stride))
         elif isinstance(part, slice):
             taken = range(*part.indices(length))

@@ -277,6 +277,21 @@ def _over(lowered: Placing, item: Any) -> str:
     return ""
 
 
+def reshaped(lowered: Placing, item: Any) -> str:
+    """An array in another shape, where it does not lie so that a view would do: a copy."""
+    source, options = lowered.place(item.args[0]), item.options
+    if item.function not in (np.reshape, np.ravel) or source is None or len(item.args) > 1:
+        return "it is a view that only NumPy makes"
+    if not {"shape", "order", "axis"}.issuperset(options) or options.get("order", "C") not in ("C", None):
+        return "it is a view that only NumPy makes"
+    if lowered.is_mutable(source) and lowered.is_shared(item):
+        return "it is a view that only NumPy makes"
+    own = lowered.copied(source, source.buffer.dtype)
+    own.buffer.node = item
+    lowered.places[item] = Place(own.buffer, 0, np.shape(item.plain), c_strides(np.shape(item.plain)))
+    return ""
+
+
 PACKED = {np.concatenate: _concatenated, np.stack: _stacked}
 KINDS: dict[Any, Any] = {
     np.pad: _padded, np.tile: _tiled, np.repeat: _repeated, np.roll: _rolled, np.diagonal: _diagonal, np.trace: _trace,

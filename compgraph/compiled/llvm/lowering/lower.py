@@ -16,7 +16,7 @@ from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
 from ....guards import Guard
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
-from . import indexing, kinds
+from . import indexing, joining, kinds
 from .placing import Placing, fits
 from .products import append_product
 from .views import VIEWS, part_of, view_of
@@ -152,7 +152,7 @@ class Lowered(Placing):
                     self.places[item] = own = dense(found.buffer.dtype, found.shape, item)
                     self.map("copy", (found,), own)
                 return ""
-        return indexing.getitem(self, item) if item.function is operations.getitem else "it is a view that only NumPy makes"
+        return indexing.getitem(self, item) if item.function is operations.getitem else joining.reshaped(self, item)
 
     def _copy(self, item: Any, source: Any) -> str:
         if not isinstance(source, Place):

@@ -12,6 +12,8 @@ from ....graph import ConstantNode, Node, owner_of
 from .. import elementwise
 from ..steps import Buffer, Map, Place, Step, dense
 
+SMALL = 2048  # bytes of arrays that are looked at for equal ones
+
 
 def fits(value: Any, dtype: np.dtype[Any]) -> bool:
     """Whether a place, or a number, becomes one of a dtype as by NumPy; of floating numbers as integers, only code tells."""
@@ -48,6 +50,7 @@ class Placing:
         self.given: dict[Any, Place] = {}
         self._given = frozenset(inputs)
         self._arrays: dict[int, Place] = {}
+        self._constants: dict[Any, Place] = {}
         self._kept: list[Any] = []  # so that their ids stay theirs
         self._works: dict[Any, Place] = {}
 
@@ -66,8 +69,17 @@ class Placing:
         """Where an operand lies; None if it is no array of numbers that are compiled."""
         place = self.places.get(operand) if isinstance(operand, Node) else None
         if isinstance(operand, np.ndarray) and not isinstance(operand, Node):
-            place = self.outside(operand)
+            place = self.constant(operand)
         return None if place is None or not elementwise.is_known(place.buffer.dtype) else place
+
+    def constant(self, array: Any) -> Place:
+        """Where an array that belongs to the graph lies; small ones that are equal are one."""
+        if array.nbytes > SMALL:
+            return self.outside(array)
+        key = (array.dtype, array.shape, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self.outside(array)
+        return self._constants[key]
 
     def operand(self, operand: Any) -> Any:
         """Where an operand lies, or the number that it is in all its elements; None if neither is known."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..steps import Buffer, Call, Convolution, Counter, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Step
+from ..steps import Buffer, Call, Convolution, Counter, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Step
 
-_ALONE = (Product, Convolution, Gather, Scatter, Scan, Search)
+_ALONE = (Product, Convolution, Gather, Scatter, Scan)
 WIDEST = 600  # columns of a loop that may be a step of others
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..steps import Buffer, Call, Convolution, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Search, Single, Step
+from ..steps import Buffer, Call, Convolution, Gather, Loop, Map, Place, Product, Reduce, Scan, Scatter, Single, Step
 
 LARGEST = 1500  # steps of one nest: what a compiler does with one function is more than linear in its length
 REACH = 16  # nests of a shape that are looked at
@@ -90,7 +90,7 @@ class LoopUnit:
         self.units = grouped(loop.steps)
 
 
-Unit = Nest | Product | Convolution | Gather | Scatter | Scan | Search | Call | LoopUnit
+Unit = Nest | Product | Convolution | Gather | Scatter | Scan | Call | LoopUnit
 
 
 def grouped(steps: Iterable[Step]) -> list[Unit]:

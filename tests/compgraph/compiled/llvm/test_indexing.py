@@ -15,6 +15,7 @@ from autodiff.reverse import gradients
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.compiled.llvm.planning import rolling
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
@@ -384,3 +385,44 @@ def test_zeros_of_a_sum_are_numpys() -> None:
     with warnings.catch_warnings():
         for found, expected in zip(compiled(list(function(x))).run({"x": at}), function(at), strict=True):
             assert_same(found, expected)
+
+
+# --------------------------------------------------------------------------------------------- in loops
+
+
+def spread(x: Any) -> Any:
+    """Many turns, of each of which arrays choose what is read, and what is written."""
+    y = x * 1.0
+    for k in range(40):
+        z = np.cumsum(y[PLACES]) * 0.25
+        y[[1, 3, 0, 5]] = z + x[k % 2]
+        y[np.array([2, 2, 4, 1])] += 0.125
+        y = y * 0.5 + np.take(x, np.array([5, 4, 3, 2, 1, 0]))
+    return y
+
+
+def walk(x: Any) -> Any:
+    """Each turn reads where the last one says."""
+    total, i = x[0] * 0.0, np.argmax(x)
+    for _ in range(60):
+        total = total * 0.5 + x[i]
+        i = (i * 5 + 3) % 6
+    return total
+
+
+@pytest.mark.parametrize("function", [spread, walk])
+def test_arrays_choose_in_loops(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling, "FEWEST", 0)
+    monkeypatch.setattr(rolling, "LEAST", 8)
+    rng = np.random.default_rng(9)
+    values = [(rng.integers(-9, 9, 6) * 0.5,) for _ in range(3)]
+    x = cg.placeholder((6,), name="x", example=values[0][0])
+    out = function(x)
+    executor = compiled([out, *gradients(np.sum(out), [x])])
+    for (at,) in values:
+        found, gradient = executor.run({"x": at})
+        assert_same(found, function(at))
+        np.testing.assert_allclose(gradient, ad.grad(lambda x: np.sum(function(x)))(at), rtol=1e-12, atol=1e-14)
+    program = next(iter(executor._programs.values()))
+    assert program.report == []
+    assert "repeat " in program.source
