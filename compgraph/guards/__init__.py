@@ -19,11 +19,21 @@ from .guards import (
 )
 from .lineage import Lineage, gathered_up
 from .logs import Log, copied, enter, enter_lost, is_forgetful, noted, reset
-from .shapes import Shape, freezes_nothing, guarded_flags, guarded_strides, note_length, note_lengths, watch_shapes
+from .shapes import (
+    Shape,
+    freezes_nothing,
+    guarded_flags,
+    guarded_strides,
+    is_of_a_shape,
+    note_length,
+    note_lengths,
+    watch_shapes,
+)
 
 __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
     "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
-    "guarded_strides", "guards_of", "is_forgetful", "note", "note_copy", "note_layout", "note_length", "note_lengths",
-    "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told", "watch_shapes",
+    "guarded_strides", "guards_of", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length",
+    "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told",
+    "watch_shapes",
 ]  # fmt: skip

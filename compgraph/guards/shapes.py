@@ -101,6 +101,11 @@ def _length(axis: int, x: Any) -> int:
     return int(np.shape(x)[axis])
 
 
+def is_of_a_shape(guard: Guard) -> bool:
+    """Whether a guard asks for nothing but lengths."""
+    return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len)
+
+
 def _of_all(name: str) -> Callable[..., Any]:
     """A method of tuples for `Shape`: called on an ordinary tuple, with the guard widened."""
     method = getattr(tuple, name)

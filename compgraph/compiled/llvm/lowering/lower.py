@@ -13,7 +13,7 @@ import numpy as np
 from .... import operations
 from ....executor import Schedule, require_shape
 from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
-from ....guards import Guard
+from ....guards import Guard, is_of_a_shape
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
 from . import indexing, joining, kinds
@@ -89,6 +89,8 @@ class Lowered(Placing):
     def _lower(self, item: Any) -> None:
         if isinstance(item, Write):
             self._write(item)
+        elif isinstance(item, Guard) and self._is_settled(item):
+            pass
         elif isinstance(item, (Guard, Joint)):
             self._call(item, "" if isinstance(item, Guard) else "it has several results")
         elif item in self._given:
@@ -100,6 +102,12 @@ class Lowered(Placing):
             if why:
                 self._call(item, why)
             self._check(item)
+
+    def _is_settled(self, guard: Guard) -> bool:
+        """Whether a guard is about shapes, which are the same in all runs of the program, and holds."""
+        if guard.function is None or not is_of_a_shape(guard) or not all(a in self.places for a in guard.args):
+            return False
+        return bool(guard.function(*[np.broadcast_to(False, self.places[a].shape) for a in guard.args]) == guard.answer)
 
     def _leaf(self, item: Any, value: Any) -> None:
         if item.memory and not elementwise.is_known(np.asarray(value).dtype):

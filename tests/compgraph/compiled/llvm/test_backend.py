@@ -233,3 +233,11 @@ def test_long_sums_have_the_error_of_sums_by_pairs() -> None:
     exact = math.fsum(at)
     found = compiled(np.sum(x)).run({"x": at})
     assert abs(found - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))
+
+
+def test_nothing_is_asked_of_shapes_which_are_known() -> None:
+    x = cg.placeholder((5, 3), name="x")  # while it lives, all nodes note who asks for their shapes
+    executor = compiled(np.reshape(x * 2, (x.shape[0] * 3,)) * len(x) * x.size)
+    at = np.arange(15.0).reshape(5, 3)
+    np.testing.assert_array_equal(executor.run({"x": at}), np.ravel(at * 2) * 75)
+    assert "call" not in program_of(executor).source
