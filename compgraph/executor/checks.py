@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node
+from ..graph import Joint, Node, value_at
 from ..guards import OtherProgramError
 from .schedule import Schedule
 
@@ -38,7 +38,10 @@ def require_dtype(found: Any, dtype: Any) -> None:
 def require_same(found: Any, kept: Any) -> None:
     """Raise an OtherProgramError unless a result has the values that the rest of the program was written for."""
     if not np.array_equal(found, kept):
-        raise OtherProgramError
+        raise OtherProgramError(
+            "integers or booleans have other values than those that the graph was recorded with; it writes into arrays, and they "
+            "may be the indices, for which alone its derivatives hold. Record it again with these values"
+        )
 
 
 def check(schedule: Schedule) -> Schedule:
@@ -48,11 +51,16 @@ def check(schedule: Schedule) -> Schedule:
     if any(isinstance(item, Node) and item.memory for item in schedule.items):
         for item in computed:  # integers and booleans may be indices or masks of a write, whose derivative holds for these alone
             if isinstance(item, Node) and item.plain.dtype.kind in "biu":
-                schedule.checks.setdefault(item, []).append((require_same, np.array(item.plain)))
+                schedule.checks.setdefault(item, []).append((require_same, np.array(_as_made(item))))
     for item in computed:
         if item not in given and isinstance(item, Node):
             _check_kind(item, schedule.checks)
     return schedule
+
+
+def _as_made(item: Node) -> Any:
+    """The value of a node before anything is written into it."""
+    return value_at(item, item.tick) if item.memory else item.plain
 
 
 def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:

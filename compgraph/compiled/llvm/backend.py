@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import sys
 import warnings
 from collections import Counter
@@ -26,7 +27,8 @@ from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place, Product
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
-FLAGS = 13  # of the processor: invalid, division by zero, overflow (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW of C's fenv.h)
+# Of the processor: invalid, division by zero, overflow (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW of C's fenv.h).
+FLAGS = 7 if platform.machine().lower() in ("aarch64", "arm64") else 13
 ARGUMENTS = 500  # of one function: ctypes hands over 1024 at most
 PART = 3000  # steps of one function
 

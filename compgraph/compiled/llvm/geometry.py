@@ -101,3 +101,13 @@ class Geometry:
         reaches = [phase.reach for phase in self.phases(axis) if phase.taps]
         least, most = min((r[0] for r in reaches), default=0), max((r[1] for r in reaches), default=0)
         return max(0, -least), max(0, most - self.counts[axis] + 1)
+
+    def work_sizes(self, kind: str) -> tuple[int, int, int]:
+        """The elements of what is copied: the kernel, and two of the images, the result and their like; see `Convolution`."""
+        inputs, outputs = prod(self.padded) * self.channels, self.result
+        if kind == "back":
+            (top, bottom), (left, right) = self.margins(0), self.margins(1)
+            inputs = (self.counts[0] + top + bottom) * (self.counts[1] + left + right) * self.results
+            outputs = self.image
+        sizes = (self.depth * self.results, inputs, outputs)
+        return sizes[0] + -sizes[0] % 16, sizes[1] + -sizes[1] % 16, sizes[2]  # each begins with a line of the cache

@@ -7,9 +7,8 @@ from ..machine import processor
 from ..refusal import refuse
 from ..steps import Convolution, Product
 from .addresses import Base, Turns, address_of
-from .convolutions import convolution
 from .products import emit_blas
-from .small_products import small_product
+from .tiling import convolution, small_product
 
 
 def emit_product(code: Code, step: Product, base: Base, turns: Turns) -> None:

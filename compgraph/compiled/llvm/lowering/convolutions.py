@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn.convolutions import Correlation
-from ..emission.convolutions import work_sizes
+from ....nn import Correlation
 from ..geometry import Geometry
 from ..steps import Convolution, Place, dense
 from .placing import Placing
@@ -75,7 +74,7 @@ def _appended(program: Placing, item: Any, kind: str, found: Correlation, a: Pla
         program.map("copy", (0.0,), place)
         return ""
     a, b = (p if p.is_dense else program.copied(p, dtype) for p in (a, b))
-    sizes = work_sizes(kind, geometry)
+    sizes = geometry.work_sizes(kind)
     program.steps.append(Convolution(kind, (a, b, program.work(dtype, sum(sizes))), place, geometry))
     return ""
 

@@ -209,6 +209,8 @@ class Lowered(Placing):
             return dtype
         if dtype.kind == "b":
             found = np.result_type(*kinds)
+            if found.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in kinds):
+                return np.dtype(object)  # int64 with uint64, which NumPy compares exactly: not compiled
             return np.dtype(bool) if name.startswith("logical_") else found
         return dtype
 

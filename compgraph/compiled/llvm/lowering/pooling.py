@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn.pooling import covered, sizes, windows_of
-from ....nn.windows import Windows
+from ....nn import Windows, covered, sizes, windows_of
 from .. import elementwise
 from ..steps import Place, dense
 from .placing import Placing

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..code import LONG, Code, Type, Value
+from ...code import LONG, Code, Type, Value
 
 UNROLLED = 9  # turns of the innermost loops that are written out
 WIDEST = 4  # vectors of a tile

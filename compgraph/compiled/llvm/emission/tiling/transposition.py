@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..code import INT, LONG, POINTER, Code, Module, Type, Value
+from ...code import INT, LONG, POINTER, Code, Module, Type, Value
 from .tiles import behind, lanes_for
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from math import prod
 
-from .. import elementwise
-from ..code import INT, POINTER, Module
-from ..geometry import Geometry
-from ..steps import Convolution
+from ... import elementwise
+from ...code import INT, POINTER, Module
+from ...steps import Convolution
 from .channels import Channels
 from .lines import Lines
 from .tiles import lanes_for
@@ -27,7 +25,7 @@ def convolution(module: Module, step: Convolution, width: int) -> str:
     def write() -> None:
         code = module.function(name, INT, [POINTER] * 4, "noinline")
         made = Lines if _is_by_lines(step, width) else Channels
-        writer = made(code, step, work_sizes(step.kind, step.geometry), width)
+        writer = made(code, step, step.geometry.work_sizes(step.kind), width)
         code.give({"forward": writer.forward, "back": writer.back, "kernel": writer.kernel}[step.kind]())
 
     return module.made(name, write)
@@ -40,15 +38,3 @@ def _is_by_lines(step: Convolution, width: int) -> bool:
         return False
     channels, line = (g.results, g.counts[1]) if step.kind == "forward" else (g.channels, g.lengths[1] // g.strides[1])
     return lanes_for(max(line, 1), size, width) > lanes_for(channels, size, width)
-
-
-def work_sizes(kind: str, g: Geometry) -> tuple[int, int, int]:
-    """The elements of what is copied: the kernel, and two of the images, the result and their like."""
-    inputs = prod(g.padded) * g.channels
-    outputs = g.result
-    if kind == "back":
-        (top, bottom), (left, right) = g.margins(0), g.margins(1)
-        inputs = (g.counts[0] + top + bottom) * (g.counts[1] + left + right) * g.results
-        outputs = g.image
-    sizes = (g.depth * g.results, inputs, outputs)
-    return sizes[0] + -sizes[0] % 16, sizes[1] + -sizes[1] % 16, sizes[2]  # each begins with a line of the cache

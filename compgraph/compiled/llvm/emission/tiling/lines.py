@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from ..code import INT, Value
-from ..geometry import Pair, Phase
+from ...code import INT, Value
+from ...geometry import Pair, Phase
 from .channels import Channels
 from .tiles import Along, blocks, columns_by, lanes_for, most_rows, rows, stored, summed
 from .transposition import not_finite, transposition

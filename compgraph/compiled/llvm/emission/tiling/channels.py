@@ -15,10 +15,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from .. import elementwise
-from ..code import BIT, BYTE, INT, LONG, POINTER, Code, Type, Value
-from ..geometry import Pair, Phase
-from ..steps import Convolution
+from ... import elementwise
+from ...code import BIT, BYTE, INT, LONG, POINTER, Code, Type, Value
+from ...geometry import Pair, Phase
+from ...steps import Convolution
 from .tiles import Along, Part, behind, blocks, columns, lanes_for, most_rows, rows, stored, summed
 from .transposition import not_finite, transposition
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import elementwise
-from ..code import POINTER, Code, Module, Value
-from ..steps import Product
+from ... import elementwise
+from ...code import POINTER, Code, Module, Value
+from ...steps import Product
 from .tiles import Along, behind, blocks, columns, lanes_for, most_rows, rows, stored, summed
 from .transposition import transposition
 
