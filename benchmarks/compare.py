@@ -1,4 +1,4 @@
-"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread."""
+"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread, if not told."""
 
 from __future__ import annotations
 
@@ -27,14 +27,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from catalogue import all_tasks
 from peers import PEERS, Peer, Run
-from tasks import Task, all_tasks
+from tasks import Task
 from tqdm import tqdm
 
 README = Path(__file__).with_name("README.md")
 MARKERS = ("<!-- table: begin -->", "<!-- table: end -->")
 SHORTEST = 0.02  # seconds that one measurement lasts at least
-RATIOS = ("numpy", "autograd", "torch")
+RATIOS = (  # who is divided by whom
+    ("compgraph", "numpy"),
+    ("compgraph", "autograd"),
+    ("compgraph", "torch"),
+    ("jit", "numpy"),
+    ("jit", "torch"),
+    ("jit", "jax"),
+)
 
 Times = dict[str, dict[str, float]]
 
@@ -188,10 +196,10 @@ def ratio(times: Times, target: Target) -> float | None:
 def time_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
     """Make the table of times and ratios, its header first."""
     names = [name for name in PEERS if any(name in row for row in times.values())]
-    against = [name for name in RATIOS if name in names and "compgraph" in names]
-    rows = [["task", *(PEERS[n][1] for n in names), *(f"compgraph / {PEERS[n][1]}" for n in against)]]
+    pairs = [(who, peer) for who, peer in RATIOS if who in names and peer in names]
+    rows = [["task", *(PEERS[n][1] for n in names), *(f"{PEERS[who][1]} / {PEERS[peer][1]}" for who, peer in pairs)]]
     for task, row in times.items():
-        quotients = [ratio(times, Target(task, n, 0)) for n in against]
+        quotients = [ratio(times, Target(task, peer, 0, who=who)) for who, peer in pairs]
         rows.append([titles[task], *(_digits(row.get(n)) for n in names), *(_digits(q) for q in quotients)])
     return rows
 
@@ -247,7 +255,7 @@ def machine() -> str:
     except (OSError, StopIteration):
         processor = platform.processor() or platform.machine()
     versions = [f"Python {platform.python_version()}"]
-    for name in ("numpy", "autograd", "mygrad", "torch", "jax"):
+    for name in ("numpy", "autograd", "mygrad", "torch", "jax", "llvmlite"):
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:

@@ -1,7 +1,9 @@
 """How much memory the reverse sweep needs, next to PyTorch: a network of 50 layers of one size, in double precision.
 
 All numbers are in layers' worth, the size of one array of activations. `forward` is what the graph holds; `sweep` is the
-peak beyond that, while the gradients of all weights, or of the first alone, are computed; both keep the graph.
+peak beyond that, while the gradients of all weights, or of the first alone, are computed; both keep the graph. the second
+table is of value and gradients at once, where no graph need be kept: `between` is what is held between calls, such as the
+memory that a compiled program works in, and `peak` what a call needs beyond that.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import autodiff
 import compgraph as cg
 from autodiff.reverse import gradient
 
@@ -64,16 +67,63 @@ def torchs(first_only: bool) -> tuple[float, float]:
             if backward:
                 found = torch.autograd.grad(loss, weights[:1] if first_only else weights, retain_graph=True)
                 assert len(found)
-        events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
-        sizes = np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())])
-        return float(sizes.max() if backward else sizes[-1]) / LAYER
+        return float(_sizes(run).max() if backward else _sizes(run)[-1]) / LAYER
 
     held = measure(False)
     return held, measure(True) - held
 
 
+def loss(inputs: Any, weights: list[Any]) -> Any:
+    """What is differentiated."""
+    h = inputs
+    for w in weights:
+        h = np.tanh(h @ w)
+    return np.sum(h * h)
+
+
+def together(is_compiled: bool) -> tuple[float, float]:
+    """What this package, as it is or compiled, holds between calls for value and gradients, and the peak of a call beyond."""
+    inputs, weights = data()
+    run: Any = autodiff.value_and_grad(loss, argnums=1)
+    gc.collect()
+    tracemalloc.start()
+    if is_compiled:
+        run = cg.jit(run, threads=1).compile(inputs, weights)
+        gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    _, found = run(inputs, weights)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found) == LAYERS
+    return held / LAYER, (peak - held) / LAYER
+
+
+def torch_together() -> tuple[float, float]:
+    """The same of PyTorch, which frees its graph as it sweeps."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.set_num_threads(1)
+    inputs, arrays = data()
+    h, weights = torch.from_numpy(inputs), [torch.from_numpy(a).requires_grad_() for a in arrays]
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
+        for w in weights:
+            h = torch.tanh(h @ w)
+        value = (h * h).sum()
+        found = torch.autograd.grad(value, weights)
+    assert len(found) == LAYERS
+    return 0.0, float(_sizes(run).max()) / LAYER
+
+
+def _sizes(run: Any) -> Any:
+    """How much a profiled run held, after each of its allocations."""
+    events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
+    return np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())])
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--without-torch", action="store_true", help="measure this package alone")
     alone = parser.parse_args().without_torch
@@ -82,6 +132,13 @@ def main() -> None:
         for name, measure in (("compgraph", ours), *(() if alone else (("PyTorch", torchs),))):
             held, swept = measure(first_only)
             print(f"{'the first weight' if first_only else 'all weights':17} {name:9} {held:8.1f} {swept:6.1f}")
+    print("\nvalue and gradients at once  between   peak")
+    ways: dict[str, Any] = {"compgraph": lambda: together(False), "cg.jit": lambda: together(True)} | (
+        {} if alone else {"PyTorch": torch_together}
+    )
+    for name, way in ways.items():
+        held, peak = way()
+        print(f"{name:27} {held:8.1f} {peak:6.1f}")
 
 
 if __name__ == "__main__":

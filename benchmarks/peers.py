@@ -35,6 +35,8 @@ class Peer:
     derive : callable or None
         ``derive(operator, function, x, data)`` returns the function to be timed that computes another derivative of
         ``function(x, *data)`` with respect to x.
+    threaded : callable or None
+        ``threaded(number)`` returns the peer that uses so many threads.
     """
 
     xp: Any
@@ -43,6 +45,7 @@ class Peer:
     fused_relu: Callable[[Any], Any] | None = None
     fused_loss: Callable[[Any, Any], Any] | None = None
     derive: Callable[[str, Callable[..., Any], Any, Arrays], Callable[[], Any]] | None = None
+    threaded: Callable[[int], Peer] | None = None
 
 
 def by_hand() -> Peer:
@@ -131,6 +134,37 @@ def fused_executor() -> Peer:
     return executor(fuse=True)
 
 
+def jit(threads: int = 1) -> Peer:
+    """Functions of this package's, compiled by `compgraph.jit`; a step of training is one compiled function."""
+    import autodiff
+    import compgraph as cg
+
+    def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
+        leaves: Any = [p.copy() for p in parameters]
+        derivative = autodiff.value_and_grad(function, argnums=tuple(range(len(leaves))))
+
+        def step(leaves: Any, data: Any) -> Any:
+            value, gradients = derivative(*leaves, *data)
+            return value, gradients, [p - rate * g for p, g in zip(leaves, gradients, strict=True)] if rate else None
+
+        compiled = cg.jit(step, threads=threads).compile(leaves, list(data))
+
+        def run() -> tuple[Any, Sequence[Any]]:
+            nonlocal leaves
+            value, gradients, stepped = compiled(leaves, list(data))
+            leaves = leaves if stepped is None else stepped
+            return value, gradients
+
+        return run
+
+    def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
+        derivative = {"jacobian": autodiff.jacobian, "hessian": autodiff.hessian}[operator]
+        compiled = cg.jit(derivative(lambda x: function(x, *data)), threads=threads).compile(x)
+        return lambda: compiled(x)
+
+    return Peer(np, prepare, None, lambda h: cg.relu(h), lambda z, labels: cg.softmax_cross_entropy(z, labels), derive, jit)
+
+
 def autograd() -> Peer:
     """HIPS/autograd."""
     import autograd.numpy as anp
@@ -178,11 +212,23 @@ def mygrad() -> Peer:
     return Peer(mg, prepare, None, relu, softmax_crossentropy)
 
 
-def torch() -> Peer:
-    """Eager PyTorch, on one thread."""
+def eager_torch(threads: int = 1) -> Peer:
+    """Eager PyTorch; where others run it has one thread."""
     import torch
 
     torch.set_num_threads(1)
+
+    def within(run: Run) -> Run:
+        """The same on as many threads as are asked for."""
+
+        def threaded() -> tuple[Any, Sequence[Any]]:
+            torch.set_num_threads(threads)
+            try:
+                return run()
+            finally:
+                torch.set_num_threads(1)
+
+        return run if threads == 1 else threaded
 
     def prepare(function: Callable[..., Any], parameters: Arrays, data: Arrays, rate: float) -> Run:
         leaves = [torch.tensor(p, requires_grad=True) for p in parameters]
@@ -197,7 +243,7 @@ def torch() -> Peer:
                         p -= rate * g
             return loss, gradients
 
-        return run
+        return within(run)
 
     def derive(operator: str, function: Callable[..., Any], x: Any, data: Arrays) -> Callable[[], Any]:
         tensors = [torch.tensor(d) for d in data]
@@ -205,7 +251,7 @@ def torch() -> Peer:
         leaf = torch.tensor(x)
         return lambda: derivative(leaf)
 
-    return Peer(torch, prepare, torch.relu, torch.relu, torch.nn.functional.cross_entropy, derive)
+    return Peer(torch, prepare, torch.relu, torch.relu, torch.nn.functional.cross_entropy, derive, eager_torch)
 
 
 def jax() -> Peer:
@@ -248,10 +294,12 @@ PEERS: dict[str, tuple[Callable[[], Peer], str]] = {
     "compgraph": (compgraph, "compgraph"),
     "executor": (executor, "executor"),
     "fused": (fused_executor, "executor, fuse"),
+    "jit": (jit, "cg.jit"),
     "autograd": (autograd, "autograd"),
     "mygrad": (mygrad, "MyGrad"),
-    "torch": (torch, "PyTorch"),
+    "torch": (eager_torch, "PyTorch"),
     "jax": (jax, "JAX (jit)"),
 }
 
-EAGER = tuple(name for name in PEERS if name not in ("executor", "fused"))
+USUAL = tuple(name for name in PEERS if name not in ("executor", "fused"))
+RECORDED = tuple(name for name in PEERS if name != "fused")  # where graphs are worth recording once

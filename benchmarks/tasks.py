@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from peers import EAGER, PEERS, Arrays, Peer, Run
+from peers import PEERS, RECORDED, USUAL, Arrays, Peer, Run
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +39,8 @@ class Task:
         Who takes part.
     tolerance : float
         By how much results may differ, relatively.
+    threads : int
+        How many threads those use that can be told.
     """
 
     name: str
@@ -49,11 +51,14 @@ class Task:
     function: Callable[[Peer], Callable[..., Any]]
     rate: float = 0.0
     special: dict[str, Callable[[Peer], Callable[..., Any]]] = field(default_factory=dict)
-    peers: tuple[str, ...] = EAGER
+    peers: tuple[str, ...] = USUAL
     tolerance: float = 1e-8
+    threads: int = 1
 
     def start(self, name: str, peer: Peer) -> Run:
         """Make the function to be timed for a peer."""
+        if self.threads > 1 and peer.threaded is not None:
+            peer = peer.threaded(self.threads)
         function = self.by_hand if name == "numpy" else self.special.get(name, self.function)(peer)
         return peer.prepare(function, self.parameters, self.data, self.rate)
 
@@ -61,10 +66,14 @@ class Task:
 # ---------------------------------------------------------------------------------------------- chain
 
 
-def chain(size: int) -> Task:
+def chain(size: int, threads: int = 1) -> Task:
     """Fifty-one operations, one after the other, on an array of `size` elements."""
     x = np.random.default_rng(1).standard_normal(size)
-    return Task(f"chain-{size}", f"chain of 51 operations on {size:,}", [x], [], _chain_by_hand, _chain, peers=tuple(PEERS))
+    name, title = f"chain-{size}", f"chain of 51 operations on {size:,}"
+    if threads == 1:
+        return Task(name, title, [x], [], _chain_by_hand, _chain, peers=tuple(PEERS))
+    peers = ("jit", "torch")  # JAX is told once and for all how many threads it has
+    return Task(f"{name}-threads", f"{title}, {threads} threads", [x], [], _chain_by_hand, _chain, peers=peers, threads=threads)
 
 
 def _chain(peer: Peer) -> Callable[..., Any]:
@@ -161,7 +170,7 @@ def _network_by_hand(
 # ----------------------------------------------------------------------------------------------- loop
 
 
-def loop(length: int, peers: tuple[str, ...] = EAGER) -> Task:
+def loop(length: int, peers: tuple[str, ...] = RECORDED) -> Task:
     """Add products of neighbouring elements in a Python loop; by hand it is a loop as well."""
     x = np.random.default_rng(3).standard_normal(length + 1)
     special = {"jax": lambda peer: _loop_compiled(length)}
@@ -253,14 +262,14 @@ def convolution(batch: int = 32, channels: int = 16, results: int = 32, side: in
     shapes = (batch, channels, side, side), (results, channels, 3, 3), (batch, results, side, side)
     x, kernel, weights = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
     return Task(
-        "convolution",
+        "convolution" if side == 28 else f"convolution-{side}",
         f"3 x 3 convolution of {batch} x {channels} x {side} x {side}, float32",
         [x, kernel],
         [weights],
         _convolution_by_hand,
         _convolution,
         special={"torch": _convolution_torch},
-        peers=("numpy", "compgraph", "torch"),
+        peers=("numpy", "compgraph", "jit", "torch"),
         tolerance=1e-3,
     )
 
@@ -316,7 +325,7 @@ class Derivative(Task):
 
 
 OURS = ("numpy", "compgraph")
-WITH_OPERATORS = ("numpy", "compgraph", "autograd", "torch", "jax")
+WITH_OPERATORS = ("numpy", "compgraph", "jit", "autograd", "torch", "jax")
 
 
 def chain_derivative(size: int, operator: str, peers: tuple[str, ...]) -> Task:
@@ -417,27 +426,3 @@ def _vector_map_by_hand(x: Array, a: Array) -> tuple[Any, list[Array]]:
         jacobian = (1 - t * t)[:, None] * (a @ jacobian) + (0.5 * np.cos(x))[:, None] * jacobian
         x = t + 0.5 * np.sin(x)
     return jacobian, []
-
-
-def all_tasks() -> list[Task]:
-    """List the tasks of the table, in its order."""
-    return [
-        chain(1),
-        chain(1000),
-        chain(1_000_000),
-        network(fused=False),
-        network(fused=True),
-        layers(1000, checkpointed=False),
-        layers(1000, checkpointed=True),
-        loop(2000),
-        loop(4000, peers=OURS),
-        convolution(),
-        rosenbrock(100, "hessian"),
-        vector_map(50),
-        *(chain_derivative(n, operator, OURS) for n in (1, 100, 1000) for operator in ("gradient", "hvp")),
-        chain_derivative(1_000_000, "forward", peers=("numpy",)),
-        chain_derivative(1_000_000, "jvp", peers=OURS),
-        rosenbrock(10_000, "gradient", peers=OURS),
-        rosenbrock(10_000, "hvp", peers=OURS),
-        rosenbrock(10_000, "sparse hessian", peers=OURS),
-    ]

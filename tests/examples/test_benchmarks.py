@@ -47,23 +47,56 @@ def tasks(compare: Any) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
+def further(compare: Any) -> list[Any]:
+    """The tasks that a compiler gains by, small."""
+    make = importlib.import_module("loops")
+    return [make.recurrence(6), make.heat(7, 4), make.pairs(4), importlib.import_module("tasks").loop(7)]
+
+
+@pytest.fixture(scope="module")
 def peers(compare: Any) -> dict[str, Any]:
     """The peers that are always there."""
     found: dict[str, Any] = compare.available(["numpy", "compgraph"])[0]
     return found
 
 
-def test_gradients_by_hand(tasks: list[Any]) -> None:
+def test_gradients_by_hand(tasks: list[Any], further: list[Any]) -> None:
     """What the others are checked against agrees with central differences."""
-    for task in tasks:
+    for task in [*tasks, *further]:
         _, gradients = task.by_hand(*task.parameters, *task.data)
         assert check_gradient(lambda *p, t=task: t.by_hand(*p, *t.data)[0], task.parameters, gradients), task.name
 
 
-def test_agreement(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
+def test_agreement(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
     """The package gives the values and gradients of NumPy by hand."""
-    for task in tasks:
+    for task in [*tasks, *further]:
         compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
+
+
+def test_compiled_agreement(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
+    """So it does compiled, with steps of training, second derivatives, and two threads."""
+    pytest.importorskip("llvmlite")
+    make, compiled = importlib.import_module("tasks"), compare.available(["jit"])[0]["jit"]
+    convolution = make.convolution(batch=2, channels=2, results=2, side=4)
+    for task in [*tasks, *further, convolution, make.rosenbrock(6, "hessian"), make.chain(5, threads=2)]:
+        compare.check(task, "jit", compiled, peers["numpy"])
+
+
+def test_every_task_has_a_name_of_its_own(compare: Any) -> None:
+    """And those with threads are for peers that can be told how many."""
+    tasks = compare.all_tasks()
+    assert len({task.name for task in tasks}) == len(tasks)
+    assert {name for task in tasks if task.threads > 1 for name in task.peers} == {"jit", "torch"}
+
+
+def test_compiling_is_measured(compare: Any, peers: dict[str, Any]) -> None:
+    """The seconds of compiling, and of how many operations."""
+    pytest.importorskip("llvmlite")
+    compiling = importlib.import_module("compiling")
+    function = compiling.irregular(peers["numpy"], operations=10)
+    seconds, operations = compiling.by_jit(function, np.ones(3))
+    assert seconds > 0
+    assert operations > 10
 
 
 @pytest.mark.parametrize("operator", ["gradient", "hvp", "hessian", "sparse hessian"])
