@@ -75,6 +75,15 @@ class Static:
         self.value = value
 
 
+class Mark:
+    """Stands for a value of a call where its name is looked for."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
 class OutsideError(Exception):
     """A node, or an array of a function that is differentiated, is among the arguments: the function itself is to be called."""
 
@@ -113,6 +122,20 @@ def call_of(leaves: list[Any], structure: Any, key: Any) -> Call:
     dynamic = tuple([place for place, leaf in enumerate(leaves) if _is_dynamic(leaf)])
     shapes = [(leaf.dtype, leaf.shape, leaf.strides) if leaf.__class__ is ndarray else leaf.__class__ for leaf in leaves]
     return Call(leaves, structure, dynamic, key, (structure, *shapes))
+
+
+def names_of(call: Call, f: Callable[..., Any]) -> list[str]:
+    """What the values of a call are called: by the parameters of the function, with a number where one holds several."""
+    args, kwargs = call.with_values([Mark(place) for place in range(len(call.dynamic))]).arguments()
+    try:
+        given: dict[str, Any] = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
+    except (ValueError, TypeError):
+        given = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
+    names = {}
+    for name, value in given.items():
+        found = [leaf for leaf in flatten(value)[0] if leaf.__class__ is Mark]
+        names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(found, 1)})
+    return [names[place] for place in range(len(call.dynamic))]
 
 
 def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:

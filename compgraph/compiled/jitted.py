@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..drawing import Drawing, ProgramOptions
 from ..executor import fastest_backend
 from ..graph.hollow import bodies
 from . import worker
@@ -201,6 +202,26 @@ class Jitted:
     def _texts(self, name: str) -> str:
         found = [getattr(v.program, name, "") for p in reversed(list(self._entries.values())) for v in p.variants]
         return "\n\n".join(filter(None, found))
+
+    def drawing(self, options: ProgramOptions) -> Drawing:
+        """What `visualize_at` draws: the program that was made last.
+
+        Parameters
+        ----------
+        options : ProgramOptions
+            What is asked of `visualize_at`.
+
+        Raises
+        ------
+        ValueError
+            If there is no program that can be drawn.
+        """
+        for programs in reversed(list(self._entries.values())):
+            for variant in programs.variants:
+                if hasattr(variant.program, "drawing"):
+                    drawing: Drawing = variant.program.drawing(options, programs.names())
+                    return drawing
+        raise ValueError(f"no machine code was made of {self._called_as()}; call compile(*args) first, and see report()")
 
     def report(self) -> str:
         """What was compiled, how long that took, how often it ran, and what runs as NumPy and why; a text of several lines."""

@@ -13,7 +13,7 @@ from ..executor import compiled
 from ..graph.hollow import raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
-from .arguments import Call, copied, parts_of, require_numbers
+from .arguments import Call, copied, names_of, parts_of, require_numbers
 from .captured import Captured, require_unchanged
 from .refusals import RefusedError
 from .results import kept, require_like
@@ -76,6 +76,7 @@ class Programs:
     def __init__(self, jitted: Any, call: Call) -> None:
         self.jitted, self.title = jitted, _title(call)
         self._dynamic = call.dynamic
+        self._blank = call.with_values([None] * len(call.dynamic))
         self._are_arrays = all(value.__class__ is np.ndarray for value in call.values())
         self._statics = call.statics()  # alive, since the key may hold their ids
         self.variants: tuple[Variant, ...] = ()
@@ -112,6 +113,10 @@ class Programs:
                 self._to_front(variant)
             return variant, results
         return None
+
+    def names(self) -> list[str]:
+        """What the values of a program are called."""
+        return names_of(self._blank, self.jitted.__wrapped__)
 
     def values(self, leaves: Sequence[Any]) -> list[Any]:
         """The values of a program among the leaves of a call, as arrays."""

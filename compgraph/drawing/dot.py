@@ -29,7 +29,8 @@ NODE_STYLE = {
 }
 EDGE_STYLE = {"arrowsize": "0.7", "fontname": FONT, "fontsize": "10"}
 BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "11", "labeljust": "l", "margin": "10"}
-SHAPES = {"operation": "box", "write": "box"}  # leaves are ellipses
+SHAPES = {"operation": "box", "write": "box", "called": "box"}  # leaves and results are ellipses
+OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
 
 # Characters that SVG cannot hold, that end a C string, or that would break the line.
 UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -123,6 +124,9 @@ def _edge_style(arrow: Arrow) -> dict[str, str]:
 
 
 def _style(entry: Entry, theme: Theme) -> dict[str, str]:
+    if entry.kind in OUTLINED:
+        frame = {"color": getattr(theme, OUTLINED[entry.kind]), "penwidth": "2"}
+        return {"shape": SHAPES.get(entry.kind, "ellipse"), "fillcolor": theme.background, "fontcolor": theme.text, **frame}
     kind = "operation" if entry.kind == "write" else entry.kind
     style = {"shape": SHAPES.get(entry.kind, "ellipse"), "fillcolor": getattr(theme, kind)}
     if getattr(theme, f"{kind}_text") != "black":

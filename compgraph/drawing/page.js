@@ -6,7 +6,8 @@ const byId = (id) => document.getElementById(id);
 const graph = byId("graph"), view = byId("view"), panel = byId("panel"), hint = byId("hint"), query = byId("query");
 let across = data.direction === "TB"; // whether layers lie one below the other
 const REST = -1;
-const KINDS = { variable: "variable", constant: "constant", operation: "operation", write: "write in place" };
+const KINDS = { variable: "variable", constant: "constant", operation: "operation", write: "write in place",
+  called: "left to NumPy", result: "result" };
 
 const canvas = document.createElement("canvas").getContext("2d");
 function widthOf(text, bold) {
@@ -54,7 +55,7 @@ function sized(item, w, h) {
 
 function entryItem(number) {
   const entry = data.entries[number], lines = entry.label.split("\n");
-  const round = entry.kind === "variable" || entry.kind === "constant";
+  const round = ["variable", "constant", "result"].includes(entry.kind);
   const width = Math.max(...lines.map((line, i) => widthOf(line, i === 0)));
   const w = Math.max(40, round && lines.length === 1 ? width * 1.12 + 26 : width + 26);
   return sized({ id: "n" + number, number, entry, lines, round: round && lines.length === 1, soft: round }, w, Math.max(34, lines.length * 17 + 13));

@@ -12,8 +12,9 @@ import numpy as np
 from ..graph import GraphNode, Node, require_history
 from .colors import LIGHT, THEMES
 from .dot import dot_of
-from .drawing import Drawing, Shown, Traced, traced_drawing
+from .drawing import Drawing, Shown, traced_drawing
 from .page import page_of
+from .programs import Compiled, ProgramOptions, drawing_of_program
 from .rendering import render
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
@@ -89,7 +90,7 @@ class GraphPicture:
 
 
 def visualize_at(
-    node: np.ndarray[Any, Any],
+    node: np.ndarray[Any, Any] | Compiled,
     filename: str | os.PathLike[str] | None = None,
     format: str | None = None,
     direction: str = "LR",
@@ -105,15 +106,19 @@ def visualize_at(
     fold: bool | None = None,
     theme: str | None = None,
 ) -> GraphPicture:
-    r"""Draw the graph that ends at a node.
+    r"""Draw the graph that ends at a node, or a compiled program.
 
     Variables are light blue, constants orange, operations purple; an arrow leads from each operand to the operation
     that uses it. Names are written as on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter.
 
+    Of a compiled function the program that was made last is drawn. Operations that are done together, in one pass through memory,
+    stand in a box that says for how many elements. A box with a thick border is a loop, and says how many turns it has; dashed
+    arrows lead from a turn to the next. What is left to NumPy is not filled.
+
     Parameters
     ----------
-    node : Node
-        The result whose computation is drawn.
+    node : Node, or function made by `compgraph.jit`, or Executor with ``jit=True``
+        The result whose computation is drawn, or what was compiled.
     filename : str or path, optional
         A file to write the picture to as well.
     format : {"svg", "png", "pdf", "dot", "html"}, optional
@@ -141,7 +146,7 @@ def visualize_at(
     fold : bool, optional
         Whether equal parts in a row (layers, steps of a loop) are drawn once, in a box that counts them; a dashed arrow
         leads from one part to the next. The box shows the last part, or the one with `mark`. By default graphs of more
-        than 60 nodes are folded.
+        than 60 nodes are folded. Of a compiled program: whether boxes of operations that are done together are closed.
     theme : {"light", "dark"}, optional
         The colors. By default light; an HTML page then follows the browser's setting.
 
@@ -156,7 +161,7 @@ def visualize_at(
         If `node` is not a node.
     ValueError
         If the direction, the format, the theme or a scope is unknown, the limit less than 1, or none of the adjoints belongs
-        to the graph.
+        to the graph; if no machine code was made of a compiled function, or something is asked that a program has not.
     FileNotFoundError
         If the folder of `filename` does not exist.
 
@@ -175,11 +180,20 @@ def visualize_at(
         n1 -> n0 [id="edge-1"]
     }
     """
-    _require_drawable(node, direction, limit, theme)
+    is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "drawing")
+    if is_compiled:
+        _require_options(direction, limit, theme)
+    else:
+        _require_drawable(node, direction, limit, theme)
     if format is not None and filename is None:
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
-    shown = Shown(values, shapes, dtypes, lines)
-    picture = _picture(traced_drawing(node, limit, mark, shown, adjoints, scopes, fold), direction, theme)  # type: ignore[arg-type]
+    if is_compiled:
+        options = ProgramOptions(limit, shapes, dtypes, scopes, fold)  # type: ignore[arg-type]
+        drawing = drawing_of_program(node, options, mark=mark, values=values, lines=lines, adjoints=adjoints)  # type: ignore[arg-type]
+    else:
+        shown = Shown(values, shapes, dtypes, lines)
+        drawing = traced_drawing(node, limit, mark, shown, adjoints, scopes, fold).drawing  # type: ignore[arg-type]
+    picture = _picture(drawing, direction, theme)
     if filename is not None:
         picture.save(filename, format)
     return picture
@@ -226,12 +240,12 @@ def identified_picture(
     _require_drawable(node, direction, limit, theme)
     traced = traced_drawing(node, limit, mark, Shown(values, shapes), None, "open", False)  # type: ignore[arg-type]
     nodes = {each: f"node-{place}" for each, place in traced.places.items()}
-    return _picture(traced, direction, theme), nodes, {use: f"edge-{number}" for use, number in traced.arrows.items()}
+    return _picture(traced.drawing, direction, theme), nodes, {use: f"edge-{number}" for use, number in traced.arrows.items()}
 
 
-def _picture(traced: Traced, direction: str, theme: str | None) -> GraphPicture:
-    source = dot_of(traced.drawing, direction, LIGHT if theme is None else THEMES[theme])
-    return GraphPicture(source, traced.drawing, direction=direction, theme=theme)
+def _picture(drawing: Drawing, direction: str, theme: str | None) -> GraphPicture:
+    source = dot_of(drawing, direction, LIGHT if theme is None else THEMES[theme])
+    return GraphPicture(source, drawing, direction=direction, theme=theme)
 
 
 def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
@@ -239,6 +253,10 @@ def _require_drawable(node: object, direction: str, limit: int | None, theme: st
     # The signature takes an array, because to a type checker x * 3 is one: so the class is checked here.
     if not isinstance(node, Node):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
+    _require_options(direction, limit, theme)
+
+
+def _require_options(direction: str, limit: int | None, theme: str | None) -> None:
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if limit is not None and limit < 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..drawing import Drawing, ProgramOptions
 from ..graph import (
     Joint,
     Node,
@@ -226,6 +227,14 @@ class Executor:
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
         """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
         return self._program(self._fed(feed or {})).source
+
+    def drawing(self, options: ProgramOptions) -> Drawing:
+        """What `visualize_at` draws: the program that was made last; a ValueError if that is no machine code."""
+        for program in reversed(list(self._programs.values())):
+            if hasattr(program, "drawing"):
+                drawing: Drawing = program.drawing(options)
+                return drawing
+        raise ValueError("an Executor is drawn once it has run with jit=True; of its graph, draw a node")
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
         """The program for values of these shapes, dtypes and layouts, written now if it is not kept."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import operations
+from ...drawing import Drawing, ProgramOptions
 from ...executor import NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
@@ -22,6 +23,7 @@ from .elementwise import in_memory
 from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
+from .picture import drawing_of
 from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, grouped, rolled, split, used
 from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place, Product
@@ -93,8 +95,15 @@ class Program:
         self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
         self.report = sorted({f"{_named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
         self.source = "\n".join(line for unit in units for line in _described(unit))
+        self._units = units
         self._steps = self._cut(units)
         self._works: list[Any] = []
+
+    def drawing(self, options: ProgramOptions, names: Sequence[str] = ()) -> Drawing:
+        """What `visualize_at` draws of it; inputs are called by their names."""
+        told = [*names, *(f"input {number}" for number in range(1 + len(names), 1 + len(self._inputs)))]
+        called = {buffer: name for buffer, name in zip(self._inputs, told, strict=True) if buffer is not None}
+        return drawing_of(self._units, self._results, called, options)
 
     # ------------------------------------------------------------------------------------------ made
 
