@@ -40,7 +40,7 @@ def faults(notebook: Any) -> list[str]:
 
 
 def test_all_are_there() -> None:
-    assert [path.name[:2] for path in NOTEBOOKS] == [f"0{n}" for n in range(1, 10)]
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02}" for n in range(1, 11)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
