@@ -98,9 +98,13 @@ class _Picture:
             title += f", in {unit.pieces.count} pieces"
         closed = self._is_folded or self._options.scopes == "closed"
         inside = self._box(title, box, closed=closed)
+        parts = iter(() if unit.pieces is None else unit.pieces.parts)
         for step in unit.steps:
             if closed or self._left > 0:
-                self._add_step(step, inside)
+                number = self._add_step(step, inside)
+                part = next(parts, None) if isinstance(step, Reduce) else None
+                if part is not None:  # what the pieces gathered is put together later
+                    self._writers[part.buffer].append((part, number))
                 self._left -= not closed
             else:
                 self.drawing.rest += 1
@@ -112,7 +116,7 @@ class _Picture:
 
     # ------------------------------------------------------------------------------------------ steps
 
-    def _add_step(self, step: Any, box: int | None) -> None:
+    def _add_step(self, step: Any, box: int | None) -> int:
         is_call = isinstance(step, Call)
         number = self._entry("called" if is_call else "operation", _label(step), step.out, box)
         if is_call:
@@ -126,6 +130,7 @@ class _Picture:
             if _covers(step.out):
                 self._writers[step.out.buffer].clear()
             self._writers[step.out.buffer].append((step.out, number))
+        return number
 
     def _read(self, place: Place, number: int) -> None:
         """Draw where the numbers of a place come from."""

@@ -71,6 +71,12 @@ def test_a_sum_is_told_from_an_addition() -> None:
     assert kinds(drawn, "operation") == ["add(·, 1)\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
 
 
+def test_a_sum_in_pieces_is_put_together() -> None:
+    drawn = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
+    assert any("pieces" in box.title for box in drawn.boxes)
+    assert arrows(drawn) == {("x", "sqrt"), ("sqrt", "sum"), ("sum", "sum"), ("sum", "result")}
+
+
 def test_a_loop_counts_its_turns() -> None:
     drawn = drawing(recurrence, np.ones(400), np.array(0.5))
     (loop,) = (number for number, box in enumerate(drawn.boxes) if box.count > 1)
