@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,18 @@ def scopes() -> cg.GraphPicture:
         with cg.scope(f"layer{i}"):
             h = np.tanh(h @ cg.variable(np.eye(3), f"W_{i}"))
     return cg.visualize_at(h, scopes=["layer1", "layer2"])
+
+
+def compiled() -> cg.GraphPicture:
+    """A loop that was found, in the page about drawing."""
+
+    def followed(x: Any, w: Any) -> Any:
+        y = x.copy()
+        for i in range(1, len(y)):
+            y[i] += w * np.tanh(y[i - 1])
+        return np.sum(y * y)
+
+    return cg.visualize_at(cg.jit(followed, cache=False).compile(np.linspace(0.0, 1.0, 500), np.array(0.9)))
 
 
 def product() -> cg.GraphPicture:
@@ -137,7 +150,8 @@ def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
 
 
 PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
-    drawing.__name__.replace("_", "-"): drawing for drawing in (expression, loss, scopes, product, written, flow, in_place, rooms)
+    drawing.__name__.replace("_", "-"): drawing
+    for drawing in (expression, loss, scopes, compiled, product, written, flow, in_place, rooms)
 }
 
 

@@ -7,6 +7,9 @@ the network was not trained on it reads correctly, and draws the graph of the lo
 
 With ``--checkpoint FILE`` the program can be killed at any moment; started again with the same options, it goes on from
 the file, and ends with the same numbers, bit for bit, as if it had never stopped.
+
+With ``--jit`` the loss and its gradients are compiled to machine code before the first step. The numbers then differ in their
+last bits, so that a checkpoint is for one way or the other.
 """
 
 from __future__ import annotations
@@ -92,6 +95,7 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     parser.add_argument("--shift", type=float, metavar="PIXELS", help="by up to how much each image is moved before the network "
                         f"learns from it, 0 to 1; default: {listed(SHIFT)}")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of all that is random; default: %(default)s")
+    parser.add_argument("--jit", action="store_true", help="compile the loss and its gradients to machine code; needs llvmlite")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="where to write the state of the training now and then, "
                         "and to go on from if the file exists")  # fmt: skip
     parser.add_argument("--graph", type=Path, default=Path("mnist-graph.svg"), metavar="FILE", help="default: %(default)s")

@@ -16,6 +16,7 @@ from networks import MODELS
 from tqdm import tqdm
 
 import compgraph as cg
+from autodiff import value_and_grad
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, Optimizer, RMSProp, StepController
 from autodiff.reverse import gradient
 
@@ -35,6 +36,7 @@ class Settings:
     batch_size: int
     shift: float
     seed: int
+    jit: bool = False
 
 
 class Training:
@@ -48,6 +50,7 @@ class Training:
         self.optimizer = make_optimizer(settings, self.parameters)
         self.batches = Batches(len(images), settings.batch_size, self.rng)
         self.losses: list[float] = []
+        self.compiled = self._compiled() if settings.jit else None
         checksum = zlib.crc32(labels.tobytes(), zlib.crc32(images.tobytes()))
         self.made_with = asdict(settings) | {"checksum_of_the_data": checksum}
 
@@ -68,10 +71,31 @@ class Training:
         images: Array = self.images[rows].astype(self.model.dtype)
         if self.settings.shift:
             images = shifted(images, self.settings.shift, self.rng)
-        loss = cg.softmax_cross_entropy(self.model.logits(images, self.parameters), self.labels[rows])
+        if self.compiled is None:
+            loss = self.loss(self.parameters, images, self.labels[rows])
+            gradients: Any = gradient(loss)
+        else:
+            loss, gradients = self.compiled(self._arrays(), images, self.labels[rows])
         with_loss = (loss,) if isinstance(self.optimizer, StepController) else ()
-        self.optimizer.step(gradient(loss), *with_loss)
+        self.optimizer.step(gradients, *with_loss)
         self.losses.append(float(loss))
+
+    def loss(self, parameters: Any, images: Array, labels: Array) -> Any:
+        """What is made small, of one batch."""
+        return cg.softmax_cross_entropy(self.model.logits(images, parameters), labels)
+
+    def _compiled(self) -> Any:
+        """The loss and its gradients by the parameters as one compiled function, made before the first step.
+
+        Otherwise the first steps would run as NumPy, whose last bits are others, until a thread in the background is ready.
+        """
+        rows = slice(self.settings.batch_size)
+        compiled = cg.jit(value_and_grad(self.loss))
+        return compiled.compile(self._arrays(), self.images[rows].astype(self.model.dtype), self.labels[rows])
+
+    def _arrays(self) -> dict[str, Array]:
+        """The parameters as they are now."""
+        return {name: parameter.value for name, parameter in self.parameters.items()}
 
     def state(self) -> dict[str, Any]:
         """All that the following steps depend on."""

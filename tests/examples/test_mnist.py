@@ -186,6 +186,20 @@ def test_one_step_is_that_of_gradient_descent_by_hand() -> None:
         np.testing.assert_allclose(value, before - 0.5 * step, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize(("model", "optimizer"), [("dense", "sgd"), ("dense", "stepcontroller"), ("cnn", "adam")])
+def test_compiled_it_learns_the_same(model: str, optimizer: str) -> None:
+    pytest.importorskip("llvmlite")
+    images, _, labels, _ = digits.load_data("digits")
+    plain, compiled, again = (
+        trained(images, labels, model=model, optimizer=optimizer, rate=0.01, iterations=12, jit=jit)
+        for jit in (False, True, True)
+    )
+    assert "program 1" in compiled.compiled.report()
+    assert "runs as NumPy" not in compiled.compiled.report()
+    np.testing.assert_allclose(compiled.losses, plain.losses, rtol=1e-3 if model == "cnn" else 1e-9)
+    assert compiled.losses == again.losses  # whichever program each step ran by, it was there in time
+
+
 def test_every_epoch_takes_each_row_at_most_once_in_a_new_order() -> None:
     rows = digits.Batches(10, 3, np.random.default_rng(0))
     first, second = (np.concatenate([next(rows) for _ in range(3)]).tolist() for _ in range(2))
