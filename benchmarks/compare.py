@@ -1,4 +1,4 @@
-"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread, if not told."""
+"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, and one thread where two are not named."""
 
 from __future__ import annotations
 
@@ -237,8 +237,8 @@ def layout(rows: list[list[str]], markdown: bool) -> str:
 
 def report(times: Times, titles: dict[str, str], missing: Sequence[str], rounds: int, markdown: bool = False) -> str:
     """Write the caption, with what was left out, and both tables."""
-    text = f"Microseconds for value and gradient, or what is named: medians of {rounds} interleaved rounds on one thread; "
-    text += "float64, if not named."
+    text = f"Microseconds for value and gradient, or what is named: medians of {rounds} interleaved rounds; "
+    text += "on one thread and float64, if not named."
     text += f"\n{machine()}."
     if missing:
         text += f"\nNot installed, and left out: {', '.join(PEERS[name][1] for name in missing)}."
