@@ -1,4 +1,4 @@
-"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: in one run, on one thread if not named."""
+"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread."""
 
 from __future__ import annotations
 
