@@ -9,8 +9,8 @@ With ``--checkpoint FILE`` the program can be killed at any moment; started agai
 the file, and ends with the same numbers, bit for bit, as if it had never stopped.
 
 With ``--jit`` the loss and its gradients are compiled to machine code before the first step. On one core the whole run of the
-network of convolutions then takes 3 to 4 seconds instead of 6, that of the other 2.4 instead of 2.7. The numbers differ in their last
-bits, so that a checkpoint is for one way or the other.
+network of convolutions then takes 3 to 4 seconds instead of 6, that of the other 2.4 instead of 2.7. The numbers differ in their
+last bits, so that a checkpoint is for one way or the other.
 """
 
 from __future__ import annotations
