@@ -24,9 +24,9 @@ from .emission import emit_units
 from .lowering import Lowered
 from .machine import Loaded, NoCompilerError, object_code, processor
 from .picture import drawing_of
-from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, grouped, rolled, split, used
+from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, described, grouped, named, rolled, split, used
 from .refusal import REFUSED, told
-from .steps import Buffer, Call, Place, Product
+from .steps import Buffer, Call, Place
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
 # Of the processor: invalid, division by zero, overflow (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW of C's fenv.h).
@@ -93,11 +93,14 @@ class Program:
         self._plan = Plan(units, outputs)
         self._threads = schedule.options.get("threads")
         self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
-        self.report = sorted({f"{_named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
-        self.source = "\n".join(line for unit in units for line in _described(unit))
+        self.report = sorted({f"{named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
+        self.source = "\n".join(line for unit in units for line in described(unit))
         self._units = units
         self._steps = self._cut(units)
-        self._works: list[Any] = []
+        self._works: list[tuple[Any, int]] = []
+        made = [(place.shape, place.buffer.dtype, "C" if place.is_dense else "F") for place in outputs]
+        self._quick = None if len(made) < len(self._results) else self._without_calls()
+        self._made: list[tuple[Any, ...]] = made
 
     def drawing(self, options: ProgramOptions, names: Sequence[str] = ()) -> Drawing:
         """What `visualize_at` draws of it; inputs are called by their names."""
@@ -140,11 +143,7 @@ class Program:
         code = module.function(name, INT, [POINTER] * (1 + len(outside)) + pieces)
         bases: dict[Buffer, Value] = {}
         for buffer, given in zip(outside, code.operands[1 : 1 + len(outside)], strict=True):
-            bases[buffer] = (
-                given
-                if isinstance(buffer.node, np.ndarray) and not isinstance(buffer.node, Node)
-                else code.load(code.at(given, DATA // 8, DOUBLE), POINTER, 8)
-            )
+            bases[buffer] = code.load(code.at(given, DATA // 8, DOUBLE), POINTER, 8)
         for buffer in buffers:
             if buffer in self._plan.offsets and buffer.size == 1 and buffer not in self._shared:
                 bases[buffer] = code.variable(in_memory(buffer.dtype))
@@ -164,31 +163,72 @@ class Program:
         pieces = last.pieces.count if isinstance(last, Nest) and last.pieces is not None else 0
         types = [ctypes.c_void_p] * (1 + len(outside)) + [ctypes.c_int64] * (pieces > 0)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
-        constants = [
-            b.node.ctypes.data if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in outside
-        ]
+        constants = [b.node if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in outside]
         return prototype(self._loaded.address(name)), constants, pieces
+
+    def _without_calls(self) -> list[tuple[Any, list[int], int]] | None:
+        """For each function where among inputs, results and constants what it is given stands; None if NumPy is called too."""
+        if any(isinstance(step, Call) for step in self._steps):
+            return None
+        buffers = [*self._inputs, *[place.buffer for place, _ in self._results if place is not None]]
+        known: dict[Any, int] = {id(buffer): k for k, buffer in enumerate(buffers) if buffer is not None}
+        self._constants: list[Any] = []
+        found = []
+        for function, outside, pieces in self._steps:
+            for constant in outside:
+                if id(constant) not in known:
+                    known[id(constant)] = len(buffers) + len(self._constants)
+                    self._constants.append(constant)
+            found.append((function, [known[id(given)] for given in outside], pieces))
+        return found
 
     # ------------------------------------------------------------------------------------------ run
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The values of the outputs, from those of the inputs."""
         try:
-            found, raised = self._run(values)
+            found, raised = self._run(values) if self._quick is None else self._run_quickly(values)
         except (GuardError, OtherProgramError):  # perhaps for a last bit; NumPy has the last word
             return self._as_numpy(values)
         if raised and any(how != "ignore" for kind, how in np.geterr().items() if kind != "under"):
             return self._as_numpy(values)  # with its warnings
         return found
 
-    def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """The values of the outputs, and which exceptions of floating-point arithmetic were seen."""
+    def _work(self) -> tuple[Any, int]:
+        """A work space that no other run uses, and its address."""
         try:
-            work = self._works.pop()
+            return self._works.pop()
         except IndexError:
             work = np.empty(self._plan.size + LINE, np.uint8)
             work = work[-work.ctypes.data % LINE :][: self._plan.size]
-        start = work.ctypes.data
+            return work, work.ctypes.data
+
+    def _run_quickly(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """As `_run`, where nothing is called."""
+        assert self._quick is not None
+        values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
+        work, start = self._work()
+        made = [np.empty(*how) for how in self._made]
+        arrays = (*values, *made, *self._constants)
+        raised = 0
+        for function, places, pieces in self._quick:
+            raised |= self._done(function, [start, *[id(arrays[k]) for k in places]], pieces, (work, arrays))
+        self._works.append((work, start))
+        return tuple([array if array.shape else array[()] for array in made]), raised
+
+    def _done(self, function: Any, given: list[int], pieces: int, held: Any) -> int:
+        """Run a function; returns which exceptions were seen."""
+        if pieces:
+            raised = threads.run(function, given, pieces, self._threads or threads.processors(), (self._loaded, held))
+        else:
+            raised = function(*given)
+        if raised & REFUSED:
+            raise OtherProgramError("an index is out of range, or a number does not fit")
+        return int(raised)
+
+    def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """The values of the outputs, and which exceptions of floating-point arithmetic were seen."""
+        work, start = self._work()
         values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
         arrays: dict[Any, Any] = dict(zip(self._inputs, values, strict=True))
         inputs = zip(self._schedule.inputs, values, strict=True)
@@ -203,15 +243,9 @@ class Program:
                 self._call(step, arrays, called, work)
             else:
                 function, outside, pieces = step
-                given = [b if b.__class__ is int else id(arrays[b]) for b in outside]
-                if pieces:
-                    number = self._threads or threads.processors()
-                    raised |= threads.run(function, (start, *given), pieces, number, (self._loaded, work, arrays))
-                else:
-                    raised |= function(start, *given)
-                if raised & REFUSED:
-                    raise OtherProgramError("an index is out of range, or a number does not fit")
-        self._works.append(work)
+                given = [start, *[id(arrays[b] if b.__class__ is Buffer else b) for b in outside]]
+                raised |= self._done(function, given, pieces, (work, arrays))
+        self._works.append((work, start))
         found = [np.array(called[item])[()] if place is None else arrays[place.buffer][()] for place, item in self._results]
         return tuple(found), raised
 
@@ -292,12 +326,6 @@ def _apart(result: Any, work: Any) -> Any:
     return result
 
 
-def _named(item: Any) -> str:
-    line = getattr(item, "line", None)
-    name = getattr(item, "opname", None) or type(item).__name__
-    return name if line is None else f"{name} ({line})"
-
-
 def _units(part: Any) -> Sequence[Unit]:
     return [part] if isinstance(part, Call) else part
 
@@ -307,17 +335,3 @@ def _size(unit: Unit) -> int:
     if isinstance(unit, LoopUnit):
         return sum(map(_size, unit.units))
     return len(unit.steps) if isinstance(unit, Nest) else 1
-
-
-def _described(unit: Unit) -> list[str]:
-    if isinstance(unit, Call):
-        return [f"call {_named(unit.item)}"]
-    if isinstance(unit, LoopUnit):
-        inside = [line for inner in unit.units for line in _described(inner)]
-        return [f"repeat {unit.loop.counter.length} times:", *[f"    {line}" for line in inside]]
-    if isinstance(unit, Product):
-        a, b = unit.operands[:2]
-        return [f"product {a.shape} @ {b.shape}"]
-    if isinstance(unit, Nest):
-        return [f"for {unit.shape}: " + "; ".join(step.operation for step in unit.steps)]
-    return [f"{type(unit).__name__.lower()} {unit.out.shape}"]

@@ -6,8 +6,9 @@ from .buffers import LINE, Plan, used
 from .group import LoopUnit, Nest, Pieces, Unit, grouped
 from .pieces import split
 from .rolling import rolled
+from .text import described, named
 
 __all__ = [
-    "LINE", "NEAR", "Axis", "LoopUnit", "Loops", "Nest", "Pieces", "Plan", "Unit", "computed_again", "grouped", "rolled", "split",
-    "used",
+    "LINE", "NEAR", "Axis", "LoopUnit", "Loops", "Nest", "Pieces", "Plan", "Unit", "computed_again", "described", "grouped",
+    "named", "rolled", "split", "used",
 ]  # fmt: skip
