@@ -170,6 +170,9 @@ class Lowered(Placing):
             if not source.is_dense or item.options.get("order", "C") != "C":
                 return "NumPy's own code is called"
             source = Place(source.buffer, source.offset, own.shape, own.strides)
+        if not item.memory and not self.is_mutable(source):  # nobody writes into either, so that one does for both
+            self.places[item] = source
+            return ""
         self.places[item] = own
         self.map("copy", (source,), own)
         return ""
@@ -190,6 +193,8 @@ class Lowered(Placing):
             and (computed.kind == "f" or (computed.kind in "iu" and operands[1] > 0))
         ):
             name, operands = _OF_A_CONSTANT[float(operands[1])], operands[:1]
+        elif name == "power" and not isinstance(operands[1], Place) and computed.kind == "f" and operands[1] == 0:
+            name, operands = "copy", [1.0]  # of nan too
         if not elementwise.is_known(computed) or not elementwise.can_compute(name, computed):
             return f"{name} of {computed} is not compiled"
         if self.is_exact and name not in elementwise.EXACT:
