@@ -23,7 +23,7 @@ from .views import VIEWS, part_of, view_of
 
 _NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
 _NAMES.update({np.where: "where", operations.power: "power"})
-_NAMES.update({f: name for name in ("sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
+_NAMES.update({f: name for name in ("relu", "sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
 _SAME = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # of real numbers
 _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
 
@@ -185,6 +185,8 @@ class Lowered(Placing):
             return "an operand or an option is not known to the compiler"
         if function is operations.astype and not set(item.options) <= {"dtype", "order", "casting", "copy"}:
             return "an option is not known to the compiler"
+        if name == "relu":
+            name, operands = "maximum", [*operands, 0]
         computed = self._computed_in(name, operands, dtype)
         if (
             name == "power"
