@@ -103,9 +103,9 @@ class _Again:
         """Leave out what nobody reads any more."""
         read = {place.buffer for unit in self._units for step in steps_of(unit) for place in read_by(step)}
         for buffer in self._replaced - read:
-            nest, step = self._units[self._made[buffer][0]], self._made[buffer][1]
+            nest = self._units[self._made[buffer][0]]
             assert isinstance(nest, Nest)
-            nest.steps.remove(step)
+            nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]  # which may be another step by now
 
 
 def _reading(step: Any, there: dict[Place, Place]) -> Any:

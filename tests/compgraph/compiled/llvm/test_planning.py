@@ -82,6 +82,17 @@ def test_differences_read_by_products_and_calls_are_kept() -> None:
     both([np.sum(d * d, -1), d @ np.ones((3, 2)), np.sort(d, axis=0), np.sum(d, 1)], at)
 
 
+def test_values_that_are_computed_again_of_others_that_are() -> None:
+    x, at = variable((20, 3))
+    a = x[:, 0]
+    d = a[:, None] - a
+    w = np.sum(x, 1)
+    e = d * w  # in a nest of its own, which nothing of it needs
+    c = np.sum(x * w[:, None], 1)
+    program = both([np.sum(e * c, 0)], at)
+    assert program._plan.size < 20 * 20 * 8
+
+
 # --------------------------------------------------------------------------------------------- vectors
 
 
