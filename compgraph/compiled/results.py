@@ -15,6 +15,7 @@ from .trees import flatten, unflatten
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, complex, bool})
 _TOLERANCE = {2: 1e-1, 4: 1e-3, 8: 1e-6}  # by bytes of a real number; a traced derivative may be computed in another order
+_ADDED = 2**12  # by how many roundings of a number a sum of such numbers may differ
 
 
 class Results:
@@ -96,10 +97,14 @@ def kept(returned: Any) -> tuple[list[Any], Any]:
     return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in leaves], structure
 
 
-def require_like(returned: Any, expected: tuple[list[Any], Any], what: str) -> None:
-    """Raise a RefusedError unless results are those that plain NumPy gave for the same arguments, but for rounding."""
+def require_like(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:
+    """Raise a RefusedError unless results are those that plain NumPy gave for the same arguments, but for rounding.
+
+    Sums that cancel leave nothing but rounding of the numbers that are added, which are taken to be as large as `values`.
+    """
     leaves, structure = flatten(returned)
     others, like = expected
+    largest = max(map(_largest, values), default=0.0)
     if structure != like:
         raise RefusedError(f"{what} nests as {structure}, what it gave by NumPy as {like}")
     for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
@@ -108,7 +113,7 @@ def require_like(returned: Any, expected: tuple[list[Any], Any], what: str) -> N
         if isinstance(found, (ndarray, np.generic)):
             if found.dtype != other.dtype or found.shape != other.shape:
                 raise RefusedError(f"{what} holds {_kind(found)} where NumPy gave {_kind(other)}")
-            if not are_close(found, other):
+            if not are_close(found, other, largest):
                 raise RefusedError(f"{what} has other values than by NumPy (result {place})")
         elif repr(found) != repr(other):
             raise RefusedError(f"{what} is {found!r} where NumPy gave {other!r}")
@@ -120,13 +125,19 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def are_close(found: Any, other: Any) -> bool:
-    """Whether numbers are equal but for rounding; nan equals nan."""
+def are_close(found: Any, other: Any, largest: float = 0.0) -> bool:
+    """Whether numbers are equal but for rounding, where numbers as large as `largest` were added; nan equals nan."""
     if found.dtype.kind not in "fc":
         return bool(np.array_equal(found, other))
     with np.errstate(all="ignore"):
-        width = found.real.dtype.itemsize
-        tolerance = _TOLERANCE.get(width, _TOLERANCE[8])
-        finite = np.abs(other[np.isfinite(other)])
-        scale = float(finite.max()) if finite.size else 0.0
-        return bool(np.allclose(found, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
+        tolerance = _TOLERANCE.get(found.real.dtype.itemsize, _TOLERANCE[8])
+        rounding = _ADDED * float(np.finfo(found.dtype).eps) * largest
+        return bool(np.allclose(found, other, rtol=tolerance, atol=max(tolerance * _largest(other), rounding), equal_nan=True))
+
+
+def _largest(values: Any) -> float:
+    """The greatest absolute value of numbers that are finite."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "biufc":
+        return 0.0
+    return float(np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0.0))

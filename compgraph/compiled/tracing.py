@@ -95,7 +95,8 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     _settle_revived(guards)
     _require_own(items, inputs, since)
     build = results.builder()
-    require_like(build([np.array(node.plain)[()] for node in outputs]), expected, "what it gives of the stand-ins of a trace")
+    given, found = [node.plain for node in inputs], build([np.array(node.plain)[()] for node in outputs])
+    require_like(found, expected, "what it gives of the stand-ins of a trace", given)
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program gives something, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.plain.size))]

@@ -234,7 +234,7 @@ class Programs:
             program = compiled(trace.schedule, self.jitted.options, self.jitted.backend)
             values = self.values(call.leaves)
             with np.errstate(all="ignore"):
-                require_like(trace.build(program(values)), expected, "what its program gives")
+                require_like(trace.build(program(values)), expected, "what its program gives", values)
         times = {"trace": traced_at - begun, "compile": time.perf_counter() - traced_at}
         return Variant(program, trace.build, captured, trace.size, watches_nan, times)
 

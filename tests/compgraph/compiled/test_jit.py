@@ -420,3 +420,13 @@ def test_refused_arguments() -> None:
     refused(lambda x: x * x, np.ones((2, 2)).view(np.matrix), words="matrix")
     refused(lambda x: x + 1, np.ones(3, ">f8"), words="byte order")
     refused(lambda x: x["a"], np.zeros(2, [("a", float)]), words="holds no numbers")
+
+
+def test_a_sum_that_cancels_is_compiled() -> None:
+    def f(x: Any) -> Any:  # rounding alone, another in code than in NumPy
+        return np.sum(x[:, None] - x), x * 2.0
+
+    x = np.linspace(-1.0, 1.0, 41) ** 3
+    jitted = compiled(f, x)
+    assert is_compiled(jitted), jitted.report()
+    np.testing.assert_allclose(jitted(x)[0], 0.0, atol=1e-12)
