@@ -36,6 +36,8 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
             steps.append(with_columns(inner, values[:count]))
             del values[:count]
         return Loop(step.counter, steps)
+    if isinstance(step, (Map, Scatter)):
+        values = [*[_seen(value, step.out.shape) for value in values[:-1]], values[-1]]
     if isinstance(step, Map):
         return Map(step.operation, tuple(values[:-1]), values[-1], step.computed_in, step.is_write)
     if isinstance(step, Reduce):
@@ -45,6 +47,13 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
         return replace(step, **changed)
     out = values[-1] if step.out is not None else None
     return Call(step.item, dict(zip(step.places, values, strict=False)), out, step.why, step.checks)
+
+
+def _seen(value: Any, shape: tuple[int, ...]) -> Any:
+    """An operand as it is seen where one of a shape is asked for; a place that took a number's place is a single element."""
+    if not isinstance(value, Place) or value.shape == shape:
+        return value
+    return Place(value.buffer, value.offset, shape, (0,) * len(shape), value.moves)
 
 
 def writes(step: Step) -> tuple[bool, ...]:

@@ -103,6 +103,16 @@ def numbers_that_change(x: Any) -> Any:
     return y
 
 
+def numbers_for_vectors(x: Any) -> Any:
+    u, v, y = x[:5] * 1.0, x[5:10] * 1.0, np.zeros((20, 3), x.dtype)
+    for i in range(12):
+        u = np.sin(u) * 0.5 + 0.1 * i
+        v[np.array([0, 3])] = 0.2 * i
+        v = v * x[i] + u
+        y[i] = x[i] * (0.5 - i)
+    return np.sum(u * v) + np.sum(y * y)
+
+
 def heat(u: Any) -> Any:
     u = u.copy()
     for _ in range(12):
@@ -169,8 +179,8 @@ def own_buffers(x: Any) -> Any:
 
 
 KINDS: list[Callable[..., Any]] = [
-    neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, heat, fresh_arrays, within_loops,
-    triangular, first_again, swapped, own_buffers,
+    neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
+    fresh_arrays, within_loops, triangular, first_again, swapped, own_buffers,
 ]  # fmt: skip
 
 
