@@ -100,11 +100,11 @@ def kept(returned: Any) -> tuple[list[Any], Any]:
 def require_like(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:
     """Raise a RefusedError unless results are those that plain NumPy gave for the same arguments, but for rounding.
 
-    Sums that cancel leave nothing but rounding of the numbers that are added, which are taken to be as large as `values`.
+    Sums that cancel leave nothing but rounding of the numbers that are added, which are taken to be like `values`.
     """
     leaves, structure = flatten(returned)
     others, like = expected
-    largest = max(map(_largest, values), default=0.0)
+    rounding = _ADDED * max(map(_rounding, map(np.asarray, values)), default=0.0)
     if structure != like:
         raise RefusedError(f"{what} nests as {structure}, what it gave by NumPy as {like}")
     for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
@@ -113,7 +113,7 @@ def require_like(returned: Any, expected: tuple[list[Any], Any], what: str, valu
         if isinstance(found, (ndarray, np.generic)):
             if found.dtype != other.dtype or found.shape != other.shape:
                 raise RefusedError(f"{what} holds {_kind(found)} where NumPy gave {_kind(other)}")
-            if not are_close(found, other, largest):
+            if not are_close(found, other, rounding):
                 raise RefusedError(f"{what} has other values than by NumPy (result {place})")
         elif repr(found) != repr(other):
             raise RefusedError(f"{what} is {found!r} where NumPy gave {other!r}")
@@ -125,19 +125,22 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def are_close(found: Any, other: Any, largest: float = 0.0) -> bool:
-    """Whether numbers are equal but for rounding, where numbers as large as `largest` were added; nan equals nan."""
+def are_close(found: Any, other: Any, rounding: float = 0.0) -> bool:
+    """Whether numbers are equal but for rounding, which may be so large whatever they are; nan equals nan."""
     if found.dtype.kind not in "fc":
         return bool(np.array_equal(found, other))
     with np.errstate(all="ignore"):
         tolerance = _TOLERANCE.get(found.real.dtype.itemsize, _TOLERANCE[8])
-        rounding = _ADDED * float(np.finfo(found.dtype).eps) * largest
         return bool(np.allclose(found, other, rtol=tolerance, atol=max(tolerance * _largest(other), rounding), equal_nan=True))
 
 
 def _largest(values: Any) -> float:
     """The greatest absolute value of numbers that are finite."""
-    values = np.asarray(values)
-    if values.dtype.kind not in "biufc":
-        return 0.0
-    return float(np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0.0))
+    return float(np.abs(values, where=np.isfinite(values), out=np.zeros(np.shape(values))).max(initial=0.0))
+
+
+def _rounding(values: Any) -> float:
+    """By how much one of some numbers may be rounded."""
+    kind = values.dtype.kind
+    precision = np.finfo(values.dtype if kind in "fc" else np.float64).eps
+    return float(precision) * _largest(values) if kind in "biufc" else 0.0
