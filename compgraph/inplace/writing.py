@@ -30,12 +30,14 @@ from ..graph import (
     describe,
     hollow_out,
     is_hollow,
+    is_plain,
     next_tick,
     owner_of,
     require_computed,
     require_history,
     require_unsealed,
     root_of,
+    saved,
     use,
     viewed_by,
 )
@@ -85,8 +87,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         root.update(lambda array: put_plain(target.plain, index, plain, casting), (value,))
         return
     require_unsealed(root)
-    saved = np.array(target.plain[index])
-    if not saved.size:  # nothing to remember, but that with other lengths there might be
+    before = np.array(target.plain[index])
+    if not before.size:  # nothing to remember, but that with other lengths there might be
         put_plain(target.plain, index, plain, casting)
         if is_recording():
             note_nothing(target, index)
@@ -97,10 +99,10 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
         _activate(target, root, is_hollow(value))
         root.memory.is_ready = root.memory.is_ready or is_hollow(root)
-    collector.weigh(2 * saved.nbytes)
-    place = (target.plain, index, saved)
+    collector.weigh(2 * before.nbytes)
+    place = (target.plain, index, before)
     root.memory.require_whole()
-    stored = value if recorded else plain
+    stored = value if recorded else _own(plain)
     write = Write(root.memory, place, stored, recorded, next_tick(), source_lines.users_line(), open_scopes())
     root.memory.enter(write, put_plain, target.plain, index, plain, casting)
 
@@ -121,14 +123,21 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
         return False
     if memory is None or not memory.is_ready or (is_node and number.__class__ not in operations.SAME_BITS):
         return False
-    saved = array[index]
-    if saved.__class__ is np.ndarray:
+    before = array[index]
+    if before.__class__ is np.ndarray:
         return False
     require_unsealed(target)
     memory.require_whole()
-    write = Write(memory, (array, index, saved), value, is_node, next_tick(), source_lines.users_line())
+    write = Write(memory, (array, index, before), value, is_node, next_tick(), source_lines.users_line())
     memory.enter(write, operator.setitem, array, index, number)
     return True
+
+
+def _own(value: Any) -> Any:
+    """A plain value as the log keeps it: of an array or a list, which its owner may change later, the numbers now."""
+    if isinstance(value, list):
+        return np.array(value)
+    return saved(value) if is_plain(value) else value
 
 
 _FILLED = frozenset({OperationalNode, InputNode})

@@ -420,3 +420,27 @@ def test_an_empty_list_names_no_place() -> None:
     np.subtract.at(y, [], 1.0)
     assert np.array_equal(y.value, x.value * 3)
     assert np.array_equal(gradient(np.sum(y))["x"], [3.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: np.ones(2), lambda: [1.0, 1.0], lambda: np.ones((2, 2))[0]], ids=["array", "list", "view"]
+)
+def test_what_was_written_stays_though_its_owner_changes_it(make: Callable[[], Any]) -> None:
+    x = cg.placeholder((4,), example=np.arange(4.0), name="x")
+    y, a = x * 1.0, make()
+    y[1:3] = a
+    a[0] = 5.0
+    assert cg.Executor([y * 2.0]).run({"x": np.arange(4.0) + 1})[0].tolist() == [2, 2, 2, 8]
+
+
+def test_what_was_written_stays_though_it_becomes_a_node() -> None:
+    def f(x: Any) -> Any:
+        y, z = np.ones(4), x * 1.0
+        z[1:3] = y[1:3]
+        y[:] = z + x
+        return z * 1.0 + y
+
+    jitted = cg.jit(f).compile(X[0])
+    assert "as NumPy" not in jitted.report(), jitted.report()
+    np.testing.assert_allclose(jitted(X[1]), f(X[1].copy()), rtol=1e-12)
+    check_grads(f, [X[0]])
