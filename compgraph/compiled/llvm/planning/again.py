@@ -57,16 +57,16 @@ class _Again:
         self._trees = {b: self._tree(b, b.size) for b in self._made if b in self._kept and b not in elsewhere}
         self._replaced: set[Buffer] = set()
 
-    def _tree(self, buffer: Buffer, size: int) -> list[Map] | None:
+    def _tree(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
         """The operations, in order, that compute a value from small ones that lie in memory; None if they are too many."""
         _, step = self._made[buffer]
-        if step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
+        if depth == MOST or step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
             return None
         found: list[Map] = []
         for operand in step.operands:
             if isinstance(operand, Place) and not self._is_small(operand.buffer, size):
                 made = self._made.get(operand.buffer)
-                inner = None if made is None or made[1].out != operand else self._tree(operand.buffer, size)
+                inner = None if made is None or made[1].out != operand else self._tree(operand.buffer, size, depth + 1)
                 if inner is None:
                     return None
                 found += [s for s in inner if s not in found]

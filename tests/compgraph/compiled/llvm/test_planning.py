@@ -93,6 +93,14 @@ def test_values_that_are_computed_again_of_others_that_are() -> None:
     assert program._plan.size < 20 * 20 * 8
 
 
+def test_a_long_chain_of_cheap_operations_is_no_deep_search() -> None:
+    x, at = variable((4, 3))
+    y = x * 1.0
+    for is_sum in np.random.default_rng(0).random(1200) < 0.5:  # in no order that is a loop
+        y = y + 0.001 if is_sum else y * 0.999
+    both([np.sum(y - np.sum(y, 0), 1)], at, rtol=1e-9)
+
+
 # --------------------------------------------------------------------------------------------- vectors
 
 
