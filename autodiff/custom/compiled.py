@@ -9,7 +9,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph.compiled import record_by
-from compgraph.graph import INERT, Node, Promotable, attach, to_plain
+from compgraph.graph import INERT, Node, attach, is_plain, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 from compgraph.graph.hollow import is_traced
 
@@ -49,7 +49,7 @@ def _numbers(leaf: Any) -> Any:
     """The plain value of a leaf, which nobody changes later."""
     if isinstance(leaf, Node):
         return to_plain(leaf)
-    return leaf.numbers_now() if isinstance(leaf, Promotable) else leaf
+    return saved(leaf) if is_plain(leaf) else leaf
 
 
 def _made(jitted: Any, plain: list[Any], structure: Any, positions: list[int]) -> Compiled | None:
