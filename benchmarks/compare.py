@@ -83,6 +83,22 @@ TARGETS = [
     Target("jvp-chain-1000000", "numpy", 2.5, of="forward-chain-1000000"),
     Target("hvp-10000", "compgraph", 3.0, of="gradient-10000"),
     Target("sparse-hessian-10000", "compgraph", 50.0, of="gradient-10000"),
+    Target("chain-1", "jax", 0.75, who="jit"),
+    Target("chain-1000", "jax", 0.2, who="jit"),
+    Target("chain-1000", "torch", 0.2, who="jit"),
+    Target("chain-1000000", "torch", 0.4, who="jit"),
+    Target("chain-1000000", "jax", 0.2, who="jit"),
+    Target("chain-1000000-threads", "jit", 0.6, who="jit", of="chain-1000000"),
+    Target("loop-2000", "jax", 0.6, who="jit"),
+    Target("recurrence-2000", "jax", 1.0, who="jit"),
+    Target("heat-100-200", "jax", 1.2, who="jit"),
+    Target("network-composed", "numpy", 1.0, who="jit"),
+    Target("network-composed", "jax", 0.8, who="jit"),
+    Target("pairs-200", "jax", 0.5, who="jit"),
+    Target("pairs-200", "torch", 0.2, who="jit"),
+    Target("hessian-100", "jax", 0.6, who="jit"),
+    Target("convolution", "torch", 1.1, who="jit"),
+    Target("convolution-7", "torch", 1.3, who="jit"),
 ]
 
 
