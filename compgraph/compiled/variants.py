@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import compiled
-from ..graph.hollow import raised_at
+from ..graph.hollow import Hollowing, raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
 from .arguments import Call, copied, names_of, parts_of, require_numbers
@@ -231,10 +231,13 @@ class Programs:
         if trace.is_constant:
             program: Any = _nothing
         else:
-            program = compiled(trace.schedule, self.jitted.options, self.jitted.backend)
+            with Hollowing(integers=True):  # whose nodes can give up their values, as those whose own memory they are cannot
+                program = compiled(trace.schedule, self.jitted.options, self.jitted.backend)
             values = self.values(call.leaves)
             with np.errstate(all="ignore"):
                 require_like(trace.build(program(values)), expected, "what its program gives", values)
+            if hasattr(program, "give_up_values"):
+                program.give_up_values()
         times = {"trace": traced_at - begun, "compile": time.perf_counter() - traced_at}
         return Variant(program, trace.build, captured, trace.size, watches_nan, times)
 

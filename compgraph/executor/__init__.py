@@ -6,11 +6,14 @@ from .codegen import NumPyBackend
 from .cse import simplified
 from .cutting import between, cut, cut_items
 from .executor import Executor, as_fed
+from .interpreted import Interpreted
 from .passes import compiled, fastest_backend
 from .retrace import replay
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "Executor", "GuardError", "NumPyBackend", "Program", "Schedule", "as_fed", "between", "checked_threads", "compiled", "cut",
+    "Executor", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed", "between", "checked_threads",
+    "compiled",
+    "cut",
     "cut_items", "fastest_backend", "needed", "origin_of", "origins_of", "replay", "require_shape", "simplified", "sources_of",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
 from .context import automatic_name, default_float, is_recording, sealed_until
-from .hollow import bodies, body_of
+from .hollow import bodies, body_of, hollow_body, is_traced
 from .interpreter import source_lines
 from .node import (
     ConstantNode,
@@ -244,7 +244,8 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
     if kind is Joint:
         made: Any = Joint()
     else:
-        made = new_view(np.asarray(plain), kind)
+        body = np.asarray(plain)  # where a function is traced, apart from the value, so that this can be given up
+        made = new_view(hollow_body(body) if is_traced() else body, kind)
         made._name, made.memory = name, None
     made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])

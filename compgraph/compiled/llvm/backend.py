@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import operations
 from ...drawing import Drawing, ProgramOptions
-from ...executor import NumPyBackend, Schedule
+from ...executor import Interpreted, NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
 from . import threads
@@ -248,6 +248,14 @@ class Program:
         self._works.append((work, start))
         found = [np.array(called[item])[()] if place is None else arrays[place.buffer][()] for place, item in self._results]
         return tuple(found), raised
+
+    def give_up_values(self) -> None:
+        """Forget what the nodes were recorded with: for graphs that nobody else has."""
+        try:
+            self._plain = Interpreted(self._schedule)
+        except NotImplementedError:  # these values are needed
+            return
+        self._plain.give_up_values()
 
     def _as_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The results as NumPy computes them."""

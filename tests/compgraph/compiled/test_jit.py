@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import pickle
 import threading
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from jitting import agrees, compiled, is_compiled, refused, same
 
+import autodiff as ad
 import compgraph as cg
 from compgraph.compiled import Jitted
 
@@ -430,3 +433,26 @@ def test_a_sum_that_cancels_is_compiled() -> None:
     jitted = compiled(f, x)
     assert is_compiled(jitted), jitted.report()
     np.testing.assert_allclose(jitted(x)[0], 0.0, atol=1e-12)
+
+
+def test_a_program_keeps_nothing_of_its_trace() -> None:
+    def deep(w: Any, x: Any) -> Any:
+        for _ in range(30):
+            x = np.tanh(x @ w)
+        return np.sum(x * x)
+
+    w, x = np.eye(128) * 0.9, np.ones((128, 128))
+    layer = x.nbytes
+    jitted = cg.jit(ad.value_and_grad(deep), cache=False)
+    tracemalloc.start()
+    try:
+        jitted.compile(w[:2, :2], x[:, :2])  # what is imported, and made once
+        before, _ = tracemalloc.get_traced_memory()
+        jitted.compile(w, x)
+        gc.collect()
+        held = (tracemalloc.get_traced_memory()[0] - before) / layer
+    finally:
+        tracemalloc.stop()
+    assert held < 80, held  # thirty layers that the way back reads, and what is at work; the trace has two hundred
+    for scale in (1.0, np.nan):  # by the program, and by NumPy, which has the last word where there are warnings
+        assert same(jitted(w, x * scale), ad.value_and_grad(deep)(w, x * scale))
