@@ -17,6 +17,7 @@ _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.Simp
 _thread: threading.Thread | None = None
 _starting = renewed(threading.Lock())
 tracing = renewed(threading.RLock())  # one function is traced and compiled at a time
+_is_paused = False  # whether the collector of garbage waits for a trace
 generation = 0  # counts processes: what was submitted before a fork is done by nobody
 
 
@@ -44,12 +45,15 @@ def _work(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None]) ->
 @contextmanager
 def collecting_later() -> Iterator[None]:
     """Have Python look for garbage only afterwards: a trace makes many objects that live, and would be looked at each time."""
+    global _is_paused
     was_enabled = gc.isenabled()
+    _is_paused = _is_paused or was_enabled
     gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
+        if was_enabled:  # not within another such context, which does it
+            _is_paused = False
             gc.enable()
 
 
@@ -62,8 +66,11 @@ def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], th
 
 
 def _forked() -> None:
-    global _thread, _jobs, generation
+    global _thread, _jobs, generation, _is_paused
     _thread, _jobs, generation = None, queue.SimpleQueue(), generation + 1
+    if _is_paused:  # by a thread that the child does not have
+        _is_paused = False
+        gc.enable()
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import os
 import pickle
 import threading
 import tracemalloc
@@ -17,7 +18,7 @@ from jitting import agrees, compiled, is_compiled, refused, same
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.compiled import Jitted
+from compgraph.compiled import Jitted, worker
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))
@@ -456,3 +457,14 @@ def test_a_program_keeps_nothing_of_its_trace() -> None:
     assert held < 80, held  # thirty layers that the way back reads, and what is at work; the trace has two hundred
     for scale in (1.0, np.nan):  # by the program, and by NumPy, which has the last word where there are warnings
         assert same(jitted(w, x * scale), ad.value_and_grad(deep)(w, x * scale))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of this system are not forked")
+def test_a_child_that_is_forked_during_a_trace_collects_garbage() -> None:
+    with worker.collecting_later(), worker.collecting_later():
+        assert not gc.isenabled()
+        child = os.fork()
+        if not child:
+            os._exit(0 if gc.isenabled() else 7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert gc.isenabled()
