@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..graph import Node
+from ..trees import flatten, unflatten
 from .refusals import RefusedError
-from .trees import flatten, unflatten
 
 ndarray = np.ndarray
 NUMBERS = "biufc"  # the kinds of arrays that a graph knows

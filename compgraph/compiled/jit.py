@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..executor import checked_threads
+from .. import operations
 
 
+@operations.saying(
+    {
+        "static_argnums": "it is static_argnames=, and their names",
+        **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments stay as they are"),
+        **dict.fromkeys(("fullgraph", "dynamic", "mode", "backend"), "what cannot be compiled runs as NumPy; report() says what"),
+    }
+)
 def jit(
     f: Callable[..., Any] | None = None,
     *,
@@ -96,6 +103,8 @@ def jit(
 
 def _options(threads: Any, exact: Any, cache: Any) -> dict[str, Any]:
     """The options of the backend, checked."""
+    from ..executor import checked_threads  # here, since `import compgraph` shall not wait for it
+
     number = checked_threads("jit", threads)
     for name, value in (("exact", exact), ("cache", cache)):
         if not isinstance(value, (bool, np.bool_)):

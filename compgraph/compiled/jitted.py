@@ -13,6 +13,7 @@ import numpy as np
 from ..drawing import Drawing, ProgramOptions
 from ..executor import fastest_backend
 from ..graph.hollow import bodies
+from ..profiling import FORWARD, exchange
 from . import worker
 from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, parts_of, quick_key
 from .outer import recorded
@@ -297,3 +298,6 @@ def _found(module: str, name: str) -> Any:
         return functools.reduce(inspect.getattr_static, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError):
         return None
+
+
+exchange(Jitted, "__call__", lambda profiler, jitted, *_, **__: profiler.begin_here(FORWARD, f"{jitted!r}"))

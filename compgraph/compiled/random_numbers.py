@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from ..interception import UNSEEDED, Watching, asking_for_draws, generators_behind
+from ..interception import UNSEEDED, Watching, asking_for_draws, generators_behind, state_of
 from .refusals import RefusedError
 
 _REFUSED = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"
@@ -33,31 +30,15 @@ class Drawn(Watching):
 
     def begin(self) -> None:
         """Take their states as they are."""
-        self._before = [_state(generator) for generator in self._generators]
+        self._before = [state_of(generator) for generator in self._generators]
 
     def settle(self) -> None:
         """Remember one that was drawn from since."""
         if self._drawn is None:
             pairs = zip(self._generators, self._before, strict=True)
-            self._drawn = next((generator for generator, state in pairs if _state(generator) != state), None)
+            self._drawn = next((generator for generator, state in pairs if state_of(generator) != state), None)
 
     def require_none(self) -> None:
         """Raise a RefusedError if one was drawn from; perhaps by another thread, so that another try may do."""
         if self._drawn is not None:
             raise RefusedError(_REFUSED.format(f"from a {type(self._drawn).__name__}"), is_lasting=False)
-
-
-def _state(generator: Any) -> Any:
-    """What is another after a draw."""
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if isinstance(generator, np.random.RandomState):
-        return _frozen(generator.get_state(legacy=False))
-    return _frozen(getattr(generator, "bit_generator", generator).state)
-
-
-def _frozen(state: Any) -> Any:
-    """A state that stays as it is, and can be compared."""
-    if isinstance(state, dict):
-        return tuple([(key, _frozen(value)) for key, value in state.items()])
-    return state.tobytes() if isinstance(state, np.ndarray) else state

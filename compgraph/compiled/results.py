@@ -9,8 +9,8 @@ import numpy as np
 
 from ..graph import Node, adopted, plainly
 from ..guards import Shape
+from ..trees import flatten, unflatten
 from .refusals import RefusedError
-from .trees import flatten, unflatten
 
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, complex, bool})
@@ -50,6 +50,11 @@ class Results:
                 self.outputs.append(leaf)
             else:
                 self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
+
+    def computed(self, returned: Any) -> tuple[Any, ...]:
+        """What stands in other results where these have what is computed."""
+        leaves = flatten(returned)[0]
+        return tuple([leaf for leaf, (kind, _) in zip(leaves, self._parts, strict=True) if kind is not None])
 
     def builder(self) -> Callable[[Sequence[Any]], Any]:
         """What makes the results for the caller of the tuple that a program gives."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..executor import Schedule, needed
+from ..executor import Family, Schedule, needed
 from ..graph import ConstantNode, InputNode, Joint, Node, ScalarNode, by_tick, leaf, next_tick, value_at, viewed_by, walk
-from ..graph.context import Setting, apart, guarded, recording_on
+from ..graph.context import Setting, apart, called, calling, guarded, recording_on
 from ..graph.hollow import Hollowing
-from ..guards import Guard, collecting_escapes, guards_of
+from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
 from ..interception import intercepted, lent
 from ..operations import Output
 from ..scipy import enter_imported
 from .arguments import Call
 from .captured import Captured, require_unchanged
+from .loops import STEP, NotAlikeError, Shortening
 from .random_numbers import Drawn, refusing_draws
 from .refusals import RefusedError
 from .results import Results, require_like
@@ -38,15 +40,18 @@ class Traced(NamedTuple):
         How many operations it has.
     is_constant : bool
         Whether nothing is computed, and nothing asked.
+    family : Family or None
+        Where loops were cut, `schedule` with some numbers of turns.
     """
 
     schedule: Schedule
     build: Callable[[Sequence[Any]], Any]
     size: int
     is_constant: bool
+    family: Family | None = None
 
 
-def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool) -> Traced:
+def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool, cuts_loops: bool = False) -> Traced:
     """The graph of one call.
 
     Parameters
@@ -61,26 +66,47 @@ def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool)
         What it gave for these arguments by NumPy; see `results.kept`.
     careful : bool
         Whether derivatives are recorded that are right also where the short form gives nan.
+    cuts_loops : bool
+        Whether loops may be cut to a few turns, by which the others are known.
 
     Raises
     ------
     RefusedError
         If it cannot be compiled.
+    NotAlikeError
+        If loops were cut, and what was found then is not known to be right.
     """
-    return apart(_traced, f, call, captured, expected, careful)
+    shortening = Shortening() if cuts_loops else None
+    try:
+        return apart(_traced, f, call, captured, expected, careful, shortening)
+    except Exception as error:
+        if shortening is None or not shortening.loops:
+            raise
+        raise NotAlikeError from error
 
 
-def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool) -> Traced:
+def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool, shortening: Shortening | None) -> Traced:
     enter_imported()
     since = next_tick()
     hollowing = Hollowing(integers=True)
-    with np.errstate(all="ignore"), recording_on(), hollowing:
+    with np.errstate(all="ignore"), recording_on(), hollowing, Setting({calling: shortening}):
         inputs = [_stand_in(value) for value in call.values()]
-        returned, escapes = _called(f, *call.with_values(inputs).arguments(), careful)
+        again = partial(_called, f, *call.with_values(inputs).arguments(), careful)
+        returned, escapes = again()
         if hollowing._log:  # an error was caught, so that it went another way than by NumPy
             raise RefusedError(f"it catches an error that it gets only while it is traced: {hollowing._log[0]}")
+        if shortening is not None and shortening.has_failed:
+            raise NotAlikeError
         results = Results(returned, expected)
         del returned
+        if shortening is not None and shortening.loops:
+            require_unchanged(captured, "while it was traced")
+            schedules = [_with_few_turns(results, escapes, inputs, shortening.tables, since)]
+            for turns in shortening.further():
+                shortening.begin_again(turns)
+                returned, escapes = again()
+                schedules.append(_with_few_turns(Results(returned, expected), escapes, inputs, shortening.tables, since))
+            return _of_many_turns(schedules, shortening, results, _by_numpy(f, call, results))
     require_unchanged(captured, "while it was traced")
     for position, node in enumerate(inputs):
         if node.memory:
@@ -88,7 +114,7 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     outputs = results.outputs
     items = needed([*outputs, *inputs])
     guards, escaped = guards_of(items)
-    escaped += [str(escape) for escape in escapes if escape.what not in _ASKED_AGAIN]
+    escaped += _left(escapes)
     if escaped:
         told = "; ".join(dict.fromkeys(escaped))
         raise RefusedError(f"numbers leave the graph, and what is done with them would not be done again: {told}")
@@ -103,13 +129,54 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     return Traced(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
 
 
+def _left(escapes: list[Any]) -> list[str]:
+    """The conversions to numbers that are not asked again, in words."""
+    return [str(escape) for escape in escapes if escape.what not in _ASKED_AGAIN]
+
+
+def _with_few_turns(results: Results, escapes: list[Any], inputs: list[Any], tables: list[Any], since: float) -> Schedule:
+    """The schedule of a trace whose loops were cut: the values of its nodes are others, so nothing may hang on them."""
+    items = needed([*results.outputs, *inputs])
+    guards, escaped = guards_of(items)
+    given = [*inputs, *tables]
+    hangs = not all(map(is_about_lengths, guards))
+    if hangs or escaped or _left(escapes) or not results.outputs or any(node.memory for node in given):
+        raise NotAlikeError
+    _require_own(items, inputs, since)
+    return Schedule.of(results.outputs, (), given)
+
+
+def _of_many_turns(schedules: list[Schedule], shortening: Shortening, results: Results, plain: Any) -> Traced:
+    """What traces left whose loops were cut."""
+    turns, wanted = [shortening.least, *shortening.further()], shortening.wanted
+    sizes = [len(schedule.units) for schedule in schedules]
+    by = [(s - sizes[0]) // STEP for s in sizes[1:-1]]
+    size = sizes[0] + sum((w - n) * b for w, n, b in zip(wanted, turns[0], by, strict=True))
+    tables = [np.asarray(table.plain) for table in shortening.tables]
+    return Traced(schedules[0], results.builder(), size, False, Family(turns, schedules, wanted, tables, plain))
+
+
+def _by_numpy(f: Any, call: Call, results: Results) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What gives by NumPy what a program gives; of its values those after the ones of a call are tables."""
+    blank = call.with_values([None] * len(call.values()))
+    kinds = [value.__class__ for value in call.values()]
+
+    def plain(values: Sequence[Any]) -> tuple[Any, ...]:
+        own = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
+        args, kwargs = blank.with_values(own).arguments()
+        return results.computed(f(*args, **kwargs))
+
+    return plain
+
+
 def _called(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], careful: bool) -> tuple[Any, list[Any]]:
     """What the function gives of stand-ins, and the numbers that were seen to leave the graph."""
     given = (*args, *kwargs.values())
     with intercepted(f, given, True) as opened, collecting_escapes() as escapes:
         watch = None if opened.is_closed else Drawn(f, given)
         with Setting(refusing_draws()), watch or Setting({}), guarded() if careful else Setting({}):
-            returned = f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
+            named = {name: lent(value) for name, value in kwargs.items()}
+            returned = called(partial(f, **named), [*map(lent, args)])
     if watch is not None:
         watch.require_none()
     return returned, escapes

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..executor import compiled
+from ..executor import compiled, compiled_family, compiles_families
 from ..graph.hollow import Hollowing, raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
 from .arguments import Call, copied, names_of, parts_of, require_numbers
 from .captured import Captured, require_unchanged
+from .loops import NotAlikeError
 from .refusals import RefusedError
 from .results import kept, require_like
-from .tracing import traced
+from .tracing import Traced, traced
 
 LONG = 3000  # operations of a trace that is not made twice to know whether nan may come of its short form
 FIRST = 2  # calls of a key that run as NumPy before a program is made
@@ -220,26 +221,47 @@ class Programs:
     def _made(self, call: Call, captured: Captured, expected: Any) -> Variant:
         if (label := captured.changed()) is not None:
             raise RefusedError(f"{label} was changed before the call could be traced", is_lasting=False)
+        if not self._careful and compiles_families(self.jitted.backend):
+            try:
+                return self._traced(call, captured, expected, True)
+            except NotAlikeError:
+                pass  # with all turns it may be done, or it is told why not
+        return self._traced(call, captured, expected, False)
+
+    def _traced(self, call: Call, captured: Captured, expected: Any, cuts_loops: bool) -> Variant:
+        """A program made of a trace; a NotAlikeError if its loops were cut, and that was no help."""
         begun = time.perf_counter()
-        trace = traced(self.jitted.__wrapped__, call, captured, expected, self._careful)
+        trace = traced(self.jitted.__wrapped__, call, captured, expected, self._careful, cuts_loops)
         watches_nan = captured.derives and not self._careful
         if watches_nan and trace.size < LONG:
             careful = traced(self.jitted.__wrapped__, call, captured, expected, True)
             watches_nan = careful.size != trace.size
             del careful
         traced_at = time.perf_counter()
-        if trace.is_constant:
-            program: Any = _nothing
-        else:
-            with Hollowing(integers=True):  # whose nodes can give up their values, as those whose own memory they are cannot
-                program = compiled(trace.schedule, self.jitted.options, self.jitted.backend)
+        try:
+            program = self._program(trace)
             values = self.values(call.leaves)
-            with np.errstate(all="ignore"):
-                require_like(trace.build(program(values)), expected, "what its program gives", values)
-            if hasattr(program, "give_up_values"):
-                program.give_up_values()
+            if program is not _nothing:
+                with np.errstate(all="ignore"):
+                    require_like(trace.build(program(values)), expected, "what its program gives", values)
+        except Exception as error:
+            if trace.family is None:
+                raise
+            raise NotAlikeError from error
+        if hasattr(program, "give_up_values"):
+            program.give_up_values()
         times = {"trace": traced_at - begun, "compile": time.perf_counter() - traced_at}
         return Variant(program, trace.build, captured, trace.size, watches_nan, times)
+
+    def _program(self, trace: Traced) -> Any:
+        """The program of a trace."""
+        if trace.is_constant:
+            return _nothing
+        options, backend = self.jitted.options, self.jitted.backend
+        with Hollowing(integers=True):  # whose nodes can give up their values, as those whose own memory they are cannot
+            if trace.family is not None:
+                return compiled_family(trace.family, options, backend)
+            return compiled(trace.schedule, options, backend)
 
     def refuse(self, error: RefusedError) -> None:
         """Note why a call is not compiled; if another try would end the same way, run as NumPy for ever."""

@@ -14,17 +14,17 @@ import numpy as np
 
 from ... import operations
 from ...drawing import Drawing, ProgramOptions
-from ...executor import Interpreted, NumPyBackend, Schedule
+from ...executor import Family, Interpreted, NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Guard, GuardError, OtherProgramError
 from . import threads
 from .code import DOUBLE, INT, LONG, POINTER, Module, Value
 from .elementwise import in_memory
 from .emission import emit_units
-from .lowering import Lowered
+from .families import LongProgram, Rolled, foretold
 from .machine import Loaded, NoCompilerError, object_code, processor
 from .picture import drawing_of
-from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, described, grouped, named, rolled, split, used
+from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, described, grouped, named, split, used
 from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place
 
@@ -67,6 +67,11 @@ class LLVMBackend:
             program.report = [f"all of it is made of calls: {error}"]  # type: ignore[attr-defined]
             return program
 
+    def compile_family(self, family: Family) -> Any:
+        """A program with the turns that are wanted, foretold by some with few; if it is not, a NotImplementedError is raised."""
+        processor()
+        return LongProgram(Program(family.schedules[0], foretold(family), family.plain), family)
+
 
 class Program:
     """Machine code, and calls of NumPy's between its parts; a `Program` of the executor's.
@@ -81,18 +86,14 @@ class Program:
         What is left to NumPy, and why.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
-        self._schedule = schedule
-        self._plain: Any = None
-        lowered = Lowered(schedule, is_exact=bool(schedule.options.get("exact", False)))
-        self._results = lowered.results()
-        outputs = [place for place, _ in self._results if place is not None]
-        units = grouped(rolled(lowered.steps, outputs))
+    def __init__(self, schedule: Schedule, rolled: Rolled | None = None, plain: Any = None) -> None:
+        self._schedule, self._plain = schedule, plain
+        (steps, self._inputs, outputs), self._results = rolled or Rolled.of(schedule)
+        units = grouped(steps)
         computed_again(units, outputs)
         units = split(units, outputs, processor()[2])
         self._plan = Plan(units, outputs)
         self._threads = schedule.options.get("threads")
-        self._inputs = [lowered.given[node].buffer if node in lowered.given else None for node in schedule.inputs]
         self.report = sorted({f"{named(u.item)} is called: {u.why}" for u in units if isinstance(u, Call) and u.why})
         self.source = "\n".join(line for unit in units for line in described(unit))
         self._units = units
@@ -113,16 +114,18 @@ class Program:
     def _cut(self, units: list[Unit]) -> list[Any]:
         """Functions of machine code, each of several nests, and calls, in order."""
         parts: list[Any] = []
-        size = 0
+        size, given = 0, set[Buffer]()
         for unit in units:
             if isinstance(unit, Call):
                 parts.append(unit)
                 continue
-            if not parts or isinstance(parts[-1], Call) or size > PART or _is_cut(unit) or _is_cut(parts[-1][-1]):
+            needed = given.union(self._outside([unit]))
+            is_full = size > PART or len(needed) > ARGUMENTS
+            if not parts or isinstance(parts[-1], Call) or is_full or _is_cut(unit) or _is_cut(parts[-1][-1]):
                 parts.append([])
-                size = 0
+                size, needed = 0, set(self._outside([unit]))
             parts[-1].append(unit)
-            size += _size(unit)
+            size, given = size + _size(unit), needed
         readers = Counter(b for part in parts for b in {b for unit in _units(part) for b in used(unit)})
         self._shared = {b for b, many in readers.items() if many > 1}
         module, made = Module(), []
@@ -133,10 +136,16 @@ class Program:
             self._loaded = Loaded(object_code(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
         return [part if isinstance(part, Call) else self._callable(f"part{n}", part, parts[n][-1]) for n, part in enumerate(made)]
 
+    def _outside(self, units: Sequence[Unit]) -> list[Buffer]:
+        """The arrays outside of the work space that units read or write, or that what they read or write lies in."""
+        plan = self._plan
+        hosts = (plan.hosts.get(b, b) for unit in units for b in used(unit) if b in plan.kept)
+        return [b for b in dict.fromkeys(hosts) if b not in plan.offsets]
+
     def _emitted(self, module: Module, name: str, units: list[Unit]) -> list[Any]:
         """Write a function; returns what it is given: constant arrays, buffers of objects."""
-        buffers = dict.fromkeys(b for unit in units for b in used(unit) if b in self._plan.kept)
-        outside = [b for b in buffers if b not in self._plan.offsets]
+        plan, outside = self._plan, self._outside(units)
+        buffers = dict.fromkeys(b for unit in units for b in used(unit) if b in plan.kept)
         if len(outside) > ARGUMENTS:
             raise NotImplementedError(f"it has {len(outside)} arrays outside")
         pieces = [LONG] if _is_cut(units[-1]) else []  # which one is to be done
@@ -145,16 +154,17 @@ class Program:
         for buffer, given in zip(outside, code.operands[1 : 1 + len(outside)], strict=True):
             bases[buffer] = code.load(code.at(given, DATA // 8, DOUBLE), POINTER, 8)
         for buffer in buffers:
-            if buffer in self._plan.offsets and buffer.size == 1 and buffer not in self._shared:
+            if buffer in plan.offsets and buffer.size == 1 and buffer not in self._shared:
                 bases[buffer] = code.variable(in_memory(buffer.dtype))
-            elif buffer in self._plan.offsets:
-                bases[buffer] = code.at(code.operands[0], self._plan.offsets[buffer] // 8, DOUBLE)
+            elif buffer in plan.offsets:
+                space = bases[plan.hosts[buffer]] if buffer in plan.hosts else code.operands[0]
+                bases[buffer] = code.at(space, plan.offsets[buffer] // 8, DOUBLE)
         mask = code.number(FLAGS, INT)
         for function in ("feclearexcept", "fetestexcept"):
             module.declare(function, INT, [INT])
         code.call("feclearexcept", INT, mask)
         piece = code.operands[-1] if pieces else None
-        emit_units(code, units, bases.__getitem__, self._plan.kept, processor()[2], piece=piece)
+        emit_units(code, units, bases.__getitem__, plan.kept, processor()[2], piece=piece)
         code.give(told(code, code.call("fetestexcept", INT, mask)))
         return outside
 
@@ -251,10 +261,7 @@ class Program:
 
     def give_up_values(self) -> None:
         """Forget what the nodes were recorded with: for graphs that nobody else has."""
-        try:
-            self._plain = Interpreted(self._schedule)
-        except NotImplementedError:  # these values are needed
-            return
+        self._plain = Interpreted(self._schedule)
         self._plain.give_up_values()
 
     def _as_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -292,7 +299,9 @@ class Program:
             require(result, expected)
         if not step.why:
             return
-        called[item] = result = _apart(result, work)
+        hosts = self._plan.hosts
+        read = {hosts[place.buffer] for place in step.places.values() if place.buffer in hosts}
+        called[item] = result = _apart(result, [work, *map(arrays.__getitem__, read)])
         if step.out is not None:
             if np.shape(result) != step.out.shape or np.asarray(result).dtype != step.out.buffer.dtype:
                 raise OtherProgramError(f"{item.opname} gave {np.shape(result)}")
@@ -302,15 +311,10 @@ class Program:
         """A place as an array of NumPy's."""
         buffer = place.buffer
         strides = tuple(s * buffer.dtype.itemsize for s in place.strides)
-        if buffer in self._plan.offsets:
-            start = self._plan.offsets[buffer] + place.offset * buffer.dtype.itemsize
-            return (
-                np.ndarray(place.shape, buffer.dtype, work, start, strides)
-                if 0 not in place.shape
-                else np.empty(place.shape, buffer.dtype)
-            )
-        whole = arrays.get(buffer, buffer.node)
-        return window(whole, place.shape, buffer.dtype, place.offset * buffer.dtype.itemsize, strides)
+        start = self._plan.offsets.get(buffer, 0) + place.offset * buffer.dtype.itemsize
+        host = self._plan.hosts.get(buffer, buffer)
+        whole = work if host in self._plan.offsets else arrays.get(host, buffer.node)
+        return window(whole, place.shape, buffer.dtype, start, strides)
 
 
 def _require_layout() -> None:
@@ -325,12 +329,12 @@ def _is_cut(unit: Unit) -> bool:
     return isinstance(unit, Nest) and unit.pieces is not None
 
 
-def _apart(result: Any, work: Any) -> Any:
-    """A result of NumPy's that lies nowhere in the work space, where something else will soon be."""
+def _apart(result: Any, spaces: Sequence[Any]) -> Any:
+    """A result of NumPy's that lies nowhere in memory where something else will soon be."""
     if isinstance(result, np.ndarray):
-        return result.copy() if np.may_share_memory(result, work) else result
+        return result.copy() if any(np.may_share_memory(result, space) for space in spaces) else result
     if isinstance(result, (tuple, list)):
-        return [_apart(part, work) for part in result]
+        return [_apart(part, spaces) for part in result]
     return result
 
 

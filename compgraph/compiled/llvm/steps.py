@@ -41,6 +41,11 @@ class Buffer:
     is_given: bool = False
     is_called: bool = False
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
 
 @dataclass(eq=False, slots=True)
 class Counter:

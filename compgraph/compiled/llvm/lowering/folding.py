@@ -17,6 +17,7 @@ _OPTION = "an operand or an option is not known to the compiler"
 _BITS = "exact=True asks for NumPy's bits"
 _OF_BOOLEANS = {"maximum": "logical_or", "minimum": "logical_and"}
 _EMPTY: dict[str, Any] = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True}  # what is left if there is nothing
+SHORT, SEVERAL = 16, 8  # lengths of rows that are searched element by element, if there are so many
 MOST_NUMBERS = 2**22  # of elements that are searched at once, which are kept
 _BY_ROWS = frozenset({np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce})  # along the first axis
 
@@ -49,7 +50,7 @@ def _folded(operation: str) -> Any:
     def make(lowered: Placing, item: Any) -> str:
         name, plain = operation, np.asarray(item.plain)
         operand = lowered.place(item.args[0])
-        if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims", "dtype"}):
+        if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims", "dtype"}):
             return _OPTION
         dtype = plain.dtype
         if name == "mean" and dtype.kind != "f":
@@ -70,7 +71,7 @@ def _folded(operation: str) -> Any:
     return make
 
 
-def _is_plain(options: Any, known: set[str]) -> bool:
+def is_plain(options: Any, known: set[str]) -> bool:
     """Whether options are known, or say nothing."""
     rest = {name: value for name, value in options.items() if name not in known}
     idle = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
@@ -105,7 +106,7 @@ def _of_each(lowered: Placing, item: Any, name: str, operand: Place) -> str:
 def _truth(operation: str) -> Any:
     def make(lowered: Placing, item: Any) -> str:
         operand = lowered.place(item.args[0])
-        if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims"}):
+        if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims"}):
             return _OPTION
         gone = axes_of(item, len(operand.shape))
         if 0 in operand.shape:
@@ -122,23 +123,18 @@ def _truth(operation: str) -> Any:
 def _spread_of(lowered: Placing, item: Any) -> str:
     """``ptp``: the greatest less the least."""
     operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
-    if (
-        operand is None
-        or len(item.args) > 1
-        or not _is_plain(item.options, {"axis", "keepdims"})
-        or operand.buffer.dtype != dtype
-    ):
+    if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims"}) or operand.buffer.dtype != dtype:
         return _OPTION
     gone = axes_of(item, len(operand.shape))
     if 0 in operand.shape or not gone or dtype.kind == "b":
         return "there is nothing to reduce"
-    greatest, least = (_shown(reduced(lowered, name, operand, gone), item) for name in ("maximum", "minimum"))
+    greatest, least = (shown(reduced(lowered, name, operand, gone), item) for name in ("maximum", "minimum"))
     own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
     lowered.map("subtract", (greatest, least), own)
     return ""
 
 
-def _shown(place: Place, item: Any) -> Place:
+def shown(place: Place, item: Any) -> Place:
     """A dense buffer with the shape of an item."""
     return Place(place.buffer, 0, np.shape(item.plain), dense(place.buffer.dtype, np.shape(item.plain)).strides)
 
@@ -146,7 +142,7 @@ def _shown(place: Place, item: Any) -> Place:
 def _variance(is_root: bool) -> Any:
     def make(lowered: Placing, item: Any) -> str:
         operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
-        if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims", "ddof"}):
+        if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims", "ddof"}):
             return _OPTION
         if lowered.is_exact:
             return _BITS
@@ -160,7 +156,7 @@ def _variance(is_root: bool) -> Any:
         mean, apart, square = reduced(lowered, "mean", operand, gone), dense(dtype, operand.shape), dense(dtype, operand.shape)
         lowered.map("subtract", (operand, mean), apart)
         lowered.map("square", (apart,), square)
-        total = _shown(reduced(lowered, "add", square, gone), item)
+        total = shown(reduced(lowered, "add", square, gone), item)
         own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
         if is_root:
             divided = dense(dtype, own.shape)
@@ -173,12 +169,36 @@ def _variance(is_root: bool) -> Any:
     return make
 
 
+def _norm(lowered: Placing, item: Any) -> str:
+    """``linalg.norm`` of vectors, and that of matrices as if they were one: the root of a sum of squares, a sum, an extreme."""
+    operand, dtype, options = lowered.place(item.args[0]), np.asarray(item.plain).dtype, item.options
+    if operand is None or len(item.args) > 1 or not {"ord", "axis", "keepdims"}.issuperset(options):
+        return _OPTION
+    order, gone = options.get("ord"), axes_of(item, len(operand.shape))
+    names = {1: ("absolute", "add"), np.inf: ("absolute", "maximum"), -np.inf: ("absolute", "minimum"), 2: ("square", "add")}
+    is_long = order is None or (order == "fro" and len(gone) == 2)
+    if not is_long and (len(gone) != 1 or not isinstance(order, (int, float)) or order not in names):
+        return "norms of this order are not compiled"
+    if 0 in operand.shape or not gone or dtype.kind != "f":
+        return "there is nothing to reduce"
+    if lowered.is_exact:
+        return _BITS
+    operand = operand if operand.buffer.dtype == dtype else lowered.copied(operand, dtype)
+    size, fold = names[2] if is_long else names[order]
+    sizes = dense(dtype, operand.shape)
+    lowered.map(size, (operand,), sizes)
+    total = shown(reduced(lowered, fold, sizes, gone), item)
+    own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
+    lowered.map("sqrt" if size == "square" else "copy", (total,), own)
+    return ""
+
+
 def _search(extreme: str) -> Any:
     """Where the first of the greatest, or least, elements is: the least number of one that is as great, or is nan."""
 
     def make(lowered: Placing, item: Any) -> str:
         operand = lowered.place(item.args[0])
-        if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "keepdims"}):
+        if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims"}):
             return _OPTION
         gone, dtype = axes_of(item, len(operand.shape)), operand.buffer.dtype
         count = prod(operand.shape[k] for k in gone)
@@ -188,6 +208,8 @@ def _search(extreme: str) -> Any:
             own = lowered.places[item] = dense(np.int64, np.shape(item.plain), item)
             lowered.map("copy", (0,), own)
             return ""
+        if len(gone) == 1 and count <= SHORT and prod(np.shape(item.plain)) >= SEVERAL and dtype.kind != "b":
+            return _search_in_short(lowered, item, operand, min(gone), "less_equal" if extreme == "maximum" else "greater_equal")
         best = reduced(lowered, _OF_BOOLEANS[extreme] if dtype.kind == "b" else extreme, operand, gone)
         is_found = dense(bool, operand.shape)
         lowered.map("equal", (operand, best), is_found, dtype)
@@ -203,10 +225,34 @@ def _search(extreme: str) -> Any:
     return make
 
 
+def _search_in_short(lowered: Placing, item: Any, operand: Place, axis: int, name: str) -> str:
+    """The same along a short axis, element by element: another is better if it is not less or equal, as nan is, once."""
+    dtype, shape = operand.buffer.dtype, (*operand.shape[:axis], *operand.shape[axis + 1 :])
+    strides = (*operand.strides[:axis], *operand.strides[axis + 1 :])
+    best = Place(operand.buffer, operand.offset, shape, strides)
+    found: Any = 0
+    for k in range(1, operand.shape[axis]):
+        other = Place(operand.buffer, operand.offset + k * operand.strides[axis], shape, strides)
+        is_not, is_better, next_best, next_found = (dense(kind, shape) for kind in (bool, bool, dtype, np.int64))
+        lowered.map(name, (other, best), is_not, dtype)
+        lowered.map("logical_not", (is_not,), is_better)
+        if dtype.kind == "f":
+            is_number, is_better_still = dense(bool, shape), dense(bool, shape)
+            lowered.map("equal", (best, best), is_number, dtype)
+            lowered.map("logical_and", (is_better, is_number), is_better_still)
+            is_better = is_better_still
+        lowered.map("where", (is_better, other, best), next_best)
+        lowered.map("where", (is_better, k, found), next_found)
+        best, found = next_best, next_found
+    own = lowered.places[item] = dense(np.int64, np.shape(item.plain), item)
+    lowered.map("copy", (shown(found, item) if isinstance(found, Place) else found,), own)
+    return ""
+
+
 def _scan(operation: str, default: Any) -> Any:
     def make(lowered: Placing, item: Any) -> str:
         operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
-        if operand is None or len(item.args) > 1 or not _is_plain(item.options, {"axis", "dtype"}):
+        if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "dtype"}):
             return _OPTION
         if not elementwise.can_compute(operation, dtype):
             return f"{operation} of {dtype} in order is not compiled"
@@ -232,7 +278,8 @@ KINDS: dict[Any, Any] = {
     np.min: _folded("minimum"), np.minimum.reduce: _folded("minimum"), np.amin: _folded("minimum"), np.mean: _folded("mean"),
     np.any: _truth("logical_or"), np.all: _truth("logical_and"), np.ptp: _spread_of,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
-    np.argmax: _search("maximum"), np.argmin: _search("minimum"),
-    np.cumsum: _scan("add", None), np.cumprod: _scan("multiply", None),
+    np.linalg.norm: _norm, np.argmax: _search("maximum"), np.argmin: _search("minimum"),
+    operations.NUMPY.cumsum: _scan("add", None), operations.NUMPY.cumprod: _scan("multiply", None),
+    operations.NUMPY.cumulative_sum: _scan("add", None), operations.NUMPY.cumulative_prod: _scan("multiply", None),
     **_accumulated(("add", "multiply", "maximum", "minimum")),
 }  # fmt: skip

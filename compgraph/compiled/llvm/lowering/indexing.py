@@ -190,6 +190,22 @@ def _take_along_axis(lowered: Placing, item: Any) -> str:
     return _gathered(lowered, item, Chosen(whole, (index.broadcast(shape),), (length,), (stride,)))
 
 
+def _of_class(lowered: Placing, item: Any) -> str:
+    """From each row the element whose number stands beside it; numbers below 0 are out of range."""
+    rows, labels = map(lowered.place, item.args)
+    if rows is None or labels is None or labels.buffer.dtype.kind not in "iu" or labels.buffer.dtype == np.uint64:
+        return "an operand or an option is not known to the compiler"
+    count, classes = rows.shape
+    if 0 in rows.shape:
+        return CHOSEN
+    labels = lowered.raveled(labels)
+    is_below, safe = dense(bool, (count,)), dense(np.int64, (count,))
+    lowered.map("less", (labels, 0), is_below, labels.buffer.dtype)
+    lowered.map("where", (is_below, classes, labels), safe)
+    whole = Place(rows.buffer, rows.offset, (count,), rows.strides[:1])
+    return _gathered(lowered, item, Chosen(whole, (safe,), (classes,), rows.strides[1:]))
+
+
 # --------------------------------------------------------------------------------------------- scatters
 
 
@@ -264,5 +280,10 @@ def _added_at(lowered: Placing, item: Any) -> str:
     return gather(lowered, item, total, (item.options["places"],))
 
 
-KINDS = {np.take: _take, np.take_along_axis: _take_along_axis, operations.function_named("added_at"): _added_at}
+KINDS = {
+    np.take: _take,
+    np.take_along_axis: _take_along_axis,
+    operations.function_named("of_class"): _of_class,
+    operations.function_named("added_at"): _added_at,
+}
 NAMED = {"scatter": _scatter}

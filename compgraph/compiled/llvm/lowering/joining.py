@@ -292,10 +292,11 @@ def reshaped(lowered: Placing, item: Any) -> str:
     return ""
 
 
-PACKED = {np.concatenate: _concatenated, np.stack: _stacked}
+numpy = operations.NUMPY
+PACKED = {numpy.concatenate: _concatenated, numpy.stack: _stacked}
 KINDS: dict[Any, Any] = {
-    np.pad: _padded, np.tile: _tiled, np.repeat: _repeated, np.roll: _rolled, np.diagonal: _diagonal, np.trace: _trace,
-    np.diag: _diagonal_array, np.outer: _outer, np.full_like: _filled_like, np.real: _same,
+    numpy.pad: _padded, numpy.tile: _tiled, numpy.repeat: _repeated, numpy.roll: _rolled, numpy.diagonal: _diagonal,
+    numpy.trace: _trace, numpy.diag: _diagonal_array, numpy.outer: _outer, numpy.full_like: _filled_like, numpy.real: _same,
     operations.function_named("pad"): _padded, operations.stop_gradient: _same,
     operations.ufunc_method(np.multiply, "outer"): _outer,
 }  # fmt: skip

@@ -21,10 +21,11 @@ from .placing import Placing, fits
 from .products import append_product
 from .views import VIEWS, part_of, view_of
 
-_NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
-_NAMES.update({np.where: "where", operations.power: "power"})
+_NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None}
+_NAMES.update({operations.NUMPY.where: "where", operations.power: "power"})
 _NAMES.update({f: name for name in ("relu", "sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
 _SAME = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # of real numbers
+_PART = 2**13  # numbers of an array that are copied at once to be compared
 _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
 
 
@@ -39,9 +40,15 @@ def _laid_as(dtype: Any, array: Any) -> Place:
 
 def _one_number(array: Any, place: Place) -> Any:
     """The number that all elements of an array are, zeros say; else its place."""
-    array = np.asarray(array)
-    first = array.flat[0] if array.size else None
-    return first if first is not None and array.tobytes() == array.size * first.tobytes() else place
+    numbers = np.asarray(array).ravel("K")
+    if not numbers.size:
+        return place
+    first = numbers[0].tobytes()
+    for start in (0, *range(1, numbers.size, _PART)):  # the first two are compared alone, since most arrays differ there
+        part = numbers[start : start + (_PART if start else 2)]
+        if part.tobytes() != part.size * first:
+            return place
+    return numbers[0]
 
 
 def _name_of(item: Any) -> str:
@@ -134,10 +141,14 @@ class Lowered(Placing):
             return f"its numbers are {plain.dtype}"
         if function in VIEWS or function is operations.getitem:
             return self._view(item)
-        if function in (np.matmul, np.dot, operations.stacked_matmul):
+        if function in (np.matmul, operations.stacked_matmul) or (
+            function is operations.NUMPY.dot and max(map(np.ndim, item.args)) < 3
+        ):
             return self._product(item, [self.place(a) for a in item.args])
+        if function.__class__ is operations.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
+            function = function.function
         if function in _NAMES or function is operations.astype:
-            return self._elementwise(item, [self.operand(a) for a in item.args])
+            return self._elementwise(item, function, [self.operand(a) for a in item.args])
         if function in (operations.copy, np.copy, operations.input_of, operations.copy_as_laid, operations.flatten):
             return self._copy(item, self.place(item.args[0]))
         if function in (np.zeros_like, np.ones_like):
@@ -177,8 +188,8 @@ class Lowered(Placing):
         self.map("copy", (source,), own)
         return ""
 
-    def _elementwise(self, item: Any, operands: list[Any]) -> str:
-        function, dtype = item.function, np.asarray(item.plain).dtype
+    def _elementwise(self, item: Any, function: Any, operands: list[Any]) -> str:
+        dtype = np.asarray(item.plain).dtype
         name = "copy" if function is operations.astype else _SAME.get(_NAMES[function], _NAMES[function])
         operands = operands[:1] if function is operations.astype else operands
         if any(o is None for o in operands) or (item.options and function is not operations.astype):
@@ -226,7 +237,7 @@ class Lowered(Placing):
         dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
         if not all(isinstance(o, Place) and o.shape for o in operands) or item.options:
             return "an operand or an option is not known to the compiler"
-        if dtype.kind != "f" or self.is_exact or (max(len(o.shape) for o in operands) > 2 and item.function is np.dot):
+        if dtype.kind != "f" or self.is_exact:
             return f"{item.opname} of {dtype} is not compiled"
         a, b = (o if o.buffer.dtype == dtype else self.copied(o, dtype) for o in operands)
         a = a if len(a.shape) > 1 else Place(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))

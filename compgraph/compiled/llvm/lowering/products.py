@@ -2,8 +2,8 @@
 
 Code for known lengths takes 0.25 to 0.5 of the time of OpenBLAS 0.3 at 16 to 256 in each length, in either precision, and a tenth
 at 8 and less, where a call of BLAS costs more than the product (measured on one thread of a processor with AVX-512). It copies
-nothing but a transposed `b`, which does not pay for a few rows. Large products are left to BLAS, which blocks for all caches, and
-has threads.
+nothing but columns of a transposed `b`, as many as a tile has, which does not pay for a few rows. Large products are left to
+BLAS, which blocks for all caches, and has threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ TURNS = 1 << 24  # products of numbers: 256 in each length
 FITTING = 1 << 18  # elements of an operand that stay in the cache: 2 MB of doubles
 COPIED = 8  # rows of `a` from which on a copy of `b` pays; or
 SHORT = 1 << 10  # elements of `b` up to which it always does
+PANEL = 256  # bytes of a row of what is copied at once: the widest tile, of four vectors
 
 
 def append_product(program: Placing, a: Place, b: Place, out: Place) -> None:
@@ -35,7 +36,7 @@ def _chosen(program: Placing, a: Place, b: Place, out: Place) -> Product:
     has_gaps = n > 1 and b.strides[-1] != 1
     if has_gaps and m < COPIED and k * n > SHORT:
         return Product((a, b), out)
-    work = (program.work(out.buffer.dtype, k * n),) if has_gaps else ()
+    work = (program.work(out.buffer.dtype, k * min(n, PANEL // out.buffer.dtype.itemsize)),) if has_gaps else ()
     return Product((a, b, *work), out, is_small=True)
 
 

@@ -1,7 +1,8 @@
 """Large values that follow by few operations from small ones are computed again where they are read (a pass).
 
 Differences of all pairs, ``x[:, None] - x[None]``, take a subtraction each, and memory many times that of `x`. So a nest that
-reads them computes them from `x`, in registers, and they need no memory. The bits are the same.
+reads them computes them from `x`, in registers, and they need no memory. Nor does what follows from one value of the same size
+that lies in memory for others to read: where ``1 - h * h`` would be read, `h` is. The bits are the same.
 """
 
 from __future__ import annotations
@@ -67,10 +68,18 @@ class _Again:
             if isinstance(operand, Place) and not self._is_small(operand.buffer, size):
                 made = self._made.get(operand.buffer)
                 inner = None if made is None or made[1].out != operand else self._tree(operand.buffer, size, depth + 1)
-                if inner is None:
+                if inner is None and not self._lies_there(operand, buffer):
                     return None
-                found += [s for s in inner if s not in found]
-        return None if len(found) >= MOST else [*found, step]
+                found += [s for s in inner or () if s not in found]
+        read = {o for s in (*found, step) for o in s.operands if isinstance(o, Place) and not self._is_small(o.buffer, size)}
+        is_enough = len(read - {s.out for s in found}) > 1  # such values as are read instead of it
+        return None if len(found) >= MOST or is_enough else [*found, step]
+
+    def _lies_there(self, place: Place, buffer: Buffer) -> bool:
+        """Whether a value that takes no more memory than another lies in memory anyway, and is never written again."""
+        source = place.buffer
+        is_whole = source in self._made and self._made[source][1].out == place
+        return is_whole and source in self._kept and self._writers[source] == 1 and source.nbytes <= buffer.nbytes
 
     def _is_small(self, buffer: Buffer, size: int) -> bool:
         """Whether a value lies in memory, is never written again, and is much smaller than what is computed of it."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ...loops import runs_of
 from ..steps import Buffer, Counter, Loop, Place, Step
 from .columns import Table, columns, dtypes, with_columns
 from .distribution import for_all_turns
-from .periods import runs_of
 from .turns import Turns, Within, moving
 
 FEWEST = 300  # steps: fewer compile at once, and are as fast
@@ -24,7 +24,7 @@ LEAST = 48  # steps of a loop
 DEPTH = 4  # loops within loops
 
 
-def rolled(steps: Sequence[Step], outputs: Iterable[Place]) -> list[Step]:
+def rolled(steps: Sequence[Step], outputs: Iterable[Place], longest: int = 0) -> list[Step]:
     """The steps of a straight line with their loops.
 
     Parameters
@@ -33,20 +33,22 @@ def rolled(steps: Sequence[Step], outputs: Iterable[Place]) -> list[Step]:
         In order.
     outputs : iterable of Place
         Results, which stay where they are.
+    longest : int, optional
+        Of loops that stand for longer ones, how many turns those have at most.
     """
     found, single = list(steps), [place.buffer for place in outputs]
     least = LEAST
     for _ in range(DEPTH if len(found) >= FEWEST else 0):
-        further = _rolled(Table(found, single), least)
+        further = _rolled(Table(found, single), least, longest)
         if further is None:
             break
         found, least = further, 1
     return found
 
 
-def _rolled(table: Table, least: int) -> list[Step] | None:
+def _rolled(table: Table, least: int, longest: int) -> list[Step] | None:
     """The steps of a table with its runs of at least so many steps as loops; None if there are none."""
-    within = Within(table)
+    within = Within(table, longest)
     for run in runs_of(table, least):
         within.enter(run)
     if not within.all:

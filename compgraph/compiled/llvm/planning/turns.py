@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...loops import LEAST_TURNS, Run
 from ..steps import Buffer, Counter, Map, Place, Step
 from .columns import Table, writes
 from .distribution import Access, Piece, access, can_be_distributed, pieces_of
-from .periods import LEAST_TURNS, Run
 
 BACK = 8  # turns from which a turn may read what they made, but for loops that are over
 MOST_BYTES = 2**30  # of values that are kept for all turns
@@ -109,8 +109,8 @@ class Turns:
                     found.append((row, column, number, change, written[column]))
         return found
 
-    def distribute(self) -> None:
-        """Find the pieces, and the values that one piece makes and another reads."""
+    def distribute(self, many: int) -> None:
+        """Find the pieces, and the values that one piece makes and another reads, for so many turns."""
         steps = self.table.steps[self.run.start : self.run.start + self.run.period]
         rows = range(self.run.start, self.run.start + self.run.period)
         if not can_be_distributed(steps):
@@ -125,7 +125,7 @@ class Turns:
                 touched[position, "made"].append(access(row, place, turn * size, by + size * bool(change), is_written))
             elif not change and number >= 0:
                 touched[number].append(access(row, place, 0, by, is_written))
-        self.pieces = pieces_of(rows, touched, self.run.turns)
+        self.pieces = pieces_of(rows, touched, many)
         home = {row: piece for piece in self.pieces for row in piece.rows}
         for key, accesses in touched.items():
             if isinstance(key, tuple):
@@ -188,14 +188,21 @@ class Turns:
 class Within:
     """All runs of a table.
 
+    Parameters
+    ----------
+    table : Table
+        The rows of all steps.
+    longest : int
+        Of runs that stand for longer ones, how many turns those have at most.
+
     Attributes
     ----------
     all : list of Turns
         In order.
     """
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
+    def __init__(self, table: Table, longest: int = 0) -> None:
+        self.table, self._longest = table, longest
         self.all: list[Turns] = []
         self._owner = np.full(len(table.buffers), -1)  # which of them makes a buffer
 
@@ -212,7 +219,7 @@ class Within:
             if fitting.all():
                 self._owner[turns.first : turns.first + turns.many * run.turns] = len(self.all)
                 self.all.append(turns)
-                turns.distribute()
+                turns.distribute(max(run.turns, self._longest))
                 return
             edges = np.flatnonzero(np.diff(np.concatenate(([0], fitting.view(np.int8), [0]))))
             parts = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from arguments import Case
 from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
+from machine_code import compiled, program_of
 
 import autodiff as ad
 import compgraph as cg
@@ -16,6 +18,7 @@ from autodiff.reverse import gradients
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.compiled.llvm.lowering import lower
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
@@ -26,18 +29,6 @@ ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]
 def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
     cg.reset()
     monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
-
-
-def compiled(nodes: Any) -> cg.Executor:
-    """An executor that makes machine code."""
-    executor = cg.Executor(nodes)
-    executor._backend = "llvm"
-    return executor
-
-
-def program_of(executor: cg.Executor) -> Any:
-    """What it made."""
-    return next(iter(executor._programs.values()))
 
 
 def assert_alike(found: Any, expected: Any) -> None:
@@ -241,3 +232,31 @@ def test_nothing_is_asked_of_shapes_which_are_known() -> None:
     at = np.arange(15.0).reshape(5, 3)
     np.testing.assert_array_equal(executor.run({"x": at}), np.ravel(at * 2) * 75)
     assert "call" not in program_of(executor).source
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
+def test_arrays_of_one_number_are_told_by_small_copies(dtype: Any) -> None:
+    size = 3 * lower._PART + 7
+    for number in (0, 1):
+        whole = np.full(size, number, dtype)
+        assert lower._one_number(whole, None) == number
+        for place in (0, 1, 2, lower._PART, lower._PART + 1, size - 1):
+            other = whole.copy()
+            other[place] = 1 - number
+            assert lower._one_number(other, None) is None
+            for shape in ((size, 1), (1, size)):
+                assert lower._one_number(np.asfortranarray(other.reshape(shape)), None) is None
+    assert lower._one_number(np.full((3, 4), 5, dtype).T, None) == np.asarray(5).astype(dtype)
+    assert lower._one_number(np.full((), 5, dtype), None) == np.asarray(5).astype(dtype)
+    assert lower._one_number(np.zeros((0, 3), dtype), None) is None
+
+
+def test_bits_make_one_number() -> None:
+    assert lower._one_number(np.array([0.0, -0.0]), None) is None
+    assert np.isnan(lower._one_number(np.full(3, np.nan), None))
+    whole = np.zeros(2**20)
+    tracemalloc.start()
+    assert lower._one_number(whole, None) == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < whole.nbytes / 8

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import compiled, program_of
 
 import compgraph as cg
 from autodiff.reverse import gradients
@@ -25,13 +26,12 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def both(nodes: list[Any], at: Array, rtol: float = 1e-12) -> Any:
     """The program of some nodes, whose results were compared with NumPy's."""
-    machine = cg.Executor(nodes)
-    machine._backend = "llvm"
+    machine = compiled(nodes)
     for found, expected in zip(machine.run({"x": at}), cg.Executor(nodes).run({"x": at}), strict=True):
         assert np.shape(found) == np.shape(expected)
         assert np.asarray(found).dtype == np.asarray(expected).dtype
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
-    return next(iter(machine._programs.values()))
+    return program_of(machine)
 
 
 def variable(shape: tuple[int, ...], dtype: Any = np.float64) -> tuple[Any, Array]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import assert_same, compiled, program_of
 
 import compgraph as cg
 
@@ -23,29 +24,13 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
 
 
-def compiled(nodes: Any) -> cg.Executor:
-    """An executor that makes machine code."""
-    executor = cg.Executor(nodes)
-    executor._backend = "llvm"
-    return executor
-
-
 def found_by(function: Callable[..., Any], *values: Any) -> Any:
     """What machine code gives, recorded at ones; nothing of it is called."""
     holders = [cg.placeholder(v.shape, v.dtype, example=np.ones(v.shape, v.dtype)) for v in values]
     executor = compiled(function(*holders))
     found = executor.run(dict(zip(holders, values, strict=True)))
-    assert next(iter(executor._programs.values())).report == []
+    assert program_of(executor).report == []
     return found
-
-
-def assert_same(found: Any, expected: Any) -> None:
-    """Same dtypes, numbers and signs of zeros."""
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
-    if expected.dtype.kind == "f":
-        is_number = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found) & is_number, np.signbit(expected) & is_number)
 
 
 OF_TWO = [np.fmod, np.remainder, np.floor_divide, np.copysign, np.heaviside]

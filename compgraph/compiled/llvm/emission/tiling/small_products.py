@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import elementwise
 from ...code import POINTER, Code, Module, Value
 from ...steps import Product
-from .tiles import Along, behind, blocks, columns, lanes_for, most_rows, rows, stored, summed
+from .tiles import Along, Part, behind, blocks, columns, lanes_for, most_rows, rows, stored, summed
 from .transposition import transposition
 
 
@@ -41,19 +41,28 @@ def _one(code: Code, step: Product, width: int, out: Value, a: Value, b: Value) 
     (m, k), n = left.shape[-2:], right.shape[-1]
     dtype = step.out.buffer.dtype
     one, (down, across) = elementwise.type_of(dtype), right.strides[-2:]
-    if len(step.operands) > 2:
-        work = code.operands[3]
-        code.run(transposition(code.module, one, (n, k), across, n, width), work, b)
-        b, down = work, n
     lanes = lanes_for(n, dtype.itemsize, width)
     kind, (per_row, per_turn) = one.with_lanes(lanes), left.strides[-2:]
-    axes = [Along(k, per_turn, down)]
     for part in columns(n, lanes, width):
         for start in blocks(code, part):
+            panel, offsets, length = behind(code, b, one, (start, 1)), part.within, down
+            if len(step.operands) > 2:
+                panel, offsets, length = _copied(code, step, width, part, behind(code, b, one, (start, across)))
+            axes = [Along(k, per_turn, length)]
             for rows_part in rows(m, most_rows(len(part.within), width)):
                 for row in blocks(code, rows_part):
                     source = behind(code, a, one, (row, per_row))
-                    offsets = [r * per_row for r in rows_part.within]
-                    found = summed(code, kind, source, behind(code, b, one, (start, 1)), offsets, part.within, axes)
+                    found = summed(code, kind, source, panel, [r * per_row for r in rows_part.within], offsets, axes)
                     target = behind(code, out, one, (row, n), (start, 1))
                     stored(code, found, target, [r * n for r in rows_part.within], part.within)
+
+
+def _copied(code: Code, step: Product, width: int, part: Part, b: Value) -> tuple[Value, tuple[int, ...], int]:
+    """Copy the columns of a block, that lie as rows; returns where the copy and its vectors begin, and how long its rows are."""
+    k, n = step.operands[1].shape[-2:]
+    across = step.operands[1].strides[-1]
+    one, work = elementwise.type_of(step.out.buffer.dtype), code.operands[3]
+    first, lanes = part.within[0], lanes_for(n, step.out.buffer.dtype.itemsize, width)
+    wide = part.within[-1] + lanes - first
+    code.run(transposition(code.module, one, (wide, k), across, wide, width), work, code.at(b, first * across, one))
+    return work, tuple(c - first for c in part.within), wide

@@ -61,15 +61,15 @@ def runs_of(rows: Rows, least: int) -> list[Run]:
     """The runs of at least so many items, none of which overlap, in order; of two that would the shorter period is taken."""
     taken = np.zeros(len(rows.kinds), bool)
     found: list[Run] = []
-    for period in _periods(rows.kinds):
-        for run in _runs(rows, period, taken, least):
+    for period in likely_periods(rows.kinds):
+        for run in runs_of_period(rows, period, taken, least):
             taken[run.start : run.stop] = True
             found.append(run)
     return sorted(found)
 
 
-def _periods(kinds: Any) -> list[int]:
-    """Distances between equal pieces, the shortest first."""
+def likely_periods(kinds: Any, most: int = MOST) -> list[int]:
+    """Distances between equal pieces, the shortest first: of so many that come most often."""
     counts: dict[int, int] = {}
     for length in PIECES:
         if len(kinds) < 2 * length:
@@ -82,12 +82,12 @@ def _periods(kinds: Any) -> list[int]:
         distances, times = np.unique(np.diff(order)[same], return_counts=True)
         for distance, many in zip(distances.tolist(), times.tolist(), strict=True):
             counts[distance] = max(counts.get(distance, 0), many)
-    likely = sorted(counts, key=lambda distance: -counts[distance])[:MOST]
+    likely = sorted(counts, key=lambda distance: -counts[distance])[:most]
     return sorted(likely)
 
 
-def _runs(rows: Rows, period: int, taken: Any, least: int) -> Iterator[Run]:
-    """The runs of one period."""
+def runs_of_period(rows: Rows, period: int, taken: Any, least: int) -> Iterator[Run]:
+    """The runs of one period, of at least so many items, that hold none of those that are taken."""
     kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
     if len(kinds) < period * LEAST_TURNS:
         return

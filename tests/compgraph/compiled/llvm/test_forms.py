@@ -1,0 +1,334 @@
+"""Functions that are written with others: each is compiled, and agrees with NumPy, in value and gradient."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from jitting import compiled, is_compiled
+
+import autodiff as ad
+import compgraph as cg
+
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((5, 6))
+WIDE = RNG.standard_normal((40, 70))
+STACK = RNG.standard_normal((3, 5, 6))
+ROW = RNG.standard_normal(6)
+MASK = X > -0.3
+MASK[:, 0] = [True, False, False, True, True]
+CLASSES = np.array([1, 0, 2, 3, 5])
+HOLES = np.where(RNG.random((5, 6)) < 0.3, np.nan, X)
+HOLES[0] = X[0]
+SPECIAL = X.copy()
+SPECIAL[1, :4] = [np.nan, np.inf, -np.inf, -0.0]
+
+
+def _einsum(text: str, *others: Array) -> Callable[[Any], Any]:
+    return lambda x: np.einsum(text, x, *others)
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
+    "clip": (lambda x: np.clip(x, -0.5, 0.7), X),
+    "clip-below": (lambda x: np.clip(x, 0.1, None), X),
+    "clip-above": (lambda x: x.clip(None, 0.1), X),
+    "clip-arrays": (lambda x: np.clip(x, ROW - 1, np.abs(x[:, :1])), X),
+    "clip-crossed": (lambda x: np.clip(x, 1.0, -1.0) * x, X),
+    "clip-wider": (lambda x: np.clip(x[0], X - 0.1, STACK), X),
+    "clip-scalar": (lambda x: np.clip(x[1, 2], 0.0, x[0, 0]), X),
+    "clip-special": (lambda x: np.clip(x, -0.5, 0.7), SPECIAL),
+    "clip-nan": (lambda x: np.clip(x, np.nan, 0.7), X),
+    "xlogy": (lambda x: scipy.special.xlogy(np.abs(x), x * x + 0.1), X),
+    "round": (lambda x: np.round(x, 1) * x + np.round(x, -1) + np.round(x), 7 * WIDE),
+    "nan_to_num": (lambda x: np.nan_to_num(x) * 1e-300, SPECIAL),
+    "nan_to_num-of": (lambda x: np.nan_to_num(x, nan=2.0, posinf=3, neginf=-4.0), SPECIAL),
+    "sum-where": (lambda x: np.sum(x, where=MASK, axis=0), X),
+    "sum-where-node": (lambda x: np.sum(x, where=x > 0), WIDE),
+    "sum-where-broadcast": (lambda x: np.sum(x * x, where=MASK[:, :1], axis=1, keepdims=True, initial=2.0), X),
+    "sum-initial": (lambda x: np.sum(x, initial=2.0, axis=1), X),
+    "prod-where": (lambda x: np.prod(x, where=MASK, axis=1), X),
+    "mean-where": (lambda x: np.mean(x, where=MASK, axis=0), X),
+    "mean-where-node": (
+        lambda x: np.mean(x * x, where=x > x[:1], axis=1, keepdims=True),
+        X[[1, 0, 2, 3, 4]][:, :] - 5 * np.eye(5, 6),
+    ),
+    "max-initial": (lambda x: np.max(x, initial=0.5, axis=0), X),
+    "max-where": (lambda x: np.max(x, initial=-0.1, where=MASK, axis=0), X),
+    "min-where": (lambda x: np.min(x, initial=0.1, where=MASK), X),
+    "max-special": (lambda x: np.max(x, initial=-0.1, where=MASK, axis=1), SPECIAL),
+    "nansum": (lambda x: np.nansum(x, axis=0), HOLES),
+    "nansum-all": (np.nansum, np.full((4, 3), np.nan)),
+    "nanprod": (lambda x: np.nanprod(x, axis=1), HOLES),
+    "nanmean": (lambda x: np.nanmean(x, axis=0), HOLES),
+    "nanmax": (lambda x: np.nanmax(x, axis=0), HOLES),
+    "nanmin": (lambda x: np.nanmin(x, keepdims=True), HOLES),
+    "nanmax-infinite": (lambda x: np.nanmax(x, axis=1), SPECIAL),
+    "nanvar": (lambda x: np.nanvar(x, axis=0), HOLES),
+    "nanstd": (lambda x: np.nanstd(x, axis=1, ddof=1), HOLES),
+    "inner": (lambda x: np.inner(x, STACK), X),
+    "inner-vector": (lambda x: np.inner(x, ROW), X),
+    "inner-scalar": (lambda x: np.inner(x, 2.0), X),
+    "vdot": (lambda x: np.vdot(x, x * X), X),
+    "vdot-shapes": (lambda x: np.vdot(x.T, X.reshape(3, 10)), X),
+    "vecdot": (lambda x: np.vecdot(x, STACK), X),
+    "matvec": (lambda x: np.matvec(STACK, x[:3]), RNG.standard_normal((3, 6))),
+    "vecmat": (lambda x: np.vecmat(x[:, 0], STACK), X),
+    "dot": (lambda x: (np.dot(x, STACK.swapaxes(1, 2)), np.dot(STACK, x.T), np.dot(STACK, x[0]), np.dot(x[:, 0], STACK)), X),
+    "average": (lambda x: np.average(x, axis=0, weights=np.arange(1.0, 6.0)), X),
+    "multiply-dtype": (lambda x: np.multiply(x, CLASSES[:, None], dtype=x.dtype), X),
+    "tensordot": (lambda x: np.tensordot(x, STACK, ([0, 1], [1, 2])), X),
+    "tensordot-one": (lambda x: np.tensordot(x, STACK, ([1], [2])), X),
+    "tensordot-number": (lambda x: np.tensordot(STACK, x.T, 1), X),
+    "tensordot-outer": (lambda x: np.tensordot(x, ROW, 0), X),
+    "tensordot-negative": (lambda x: np.tensordot(x, STACK, (-1, -1)), X),
+    "einsum-product": (_einsum("ij,kj->ik", WIDE), WIDE),
+    "einsum-transposed": (_einsum("ij,jk->ki", WIDE.T), WIDE),
+    "einsum-implicit": (_einsum("ij,jk", X.T), X),
+    "einsum-implicit-sum": (_einsum("ij,ij", X), X),
+    "einsum-stack": (_einsum("bij,bkj->bik", STACK), STACK),
+    "einsum-stack-inside": (_einsum("ibj,jbk->bik", RNG.standard_normal((6, 5, 2))), STACK),
+    "einsum-several": (_einsum("abij,jbk->iak", RNG.standard_normal((4, 3, 2))), RNG.standard_normal((2, 3, 5, 4))),
+    "einsum-trace": (lambda x: np.einsum("ii->", x[:, :5]), X),
+    "einsum-diagonal": (lambda x: np.einsum("ii->i", x[:, 1:]) * 2, X),
+    "einsum-diagonals": (lambda x: np.einsum("ii,ij->j", x[:, 1:], X), X),
+    "einsum-view": (lambda x: np.einsum("ij->ji", x), X),
+    "einsum-sums": (lambda x: (np.einsum("ij->j", x), np.einsum("ij->", x), np.einsum("ij,kl->il", x, X)), X),
+    "einsum-outer": (lambda x: np.einsum("i,j->ij", x[0], x[1]), X),
+    "einsum-three": (lambda x: np.einsum("ij,jk,kl->il", x, x.T, x), X),
+    "einsum-ellipsis": (lambda x: np.einsum("...j,...j->...", STACK, x), X),
+    "einsum-ellipsis-in": (lambda x: np.einsum("i...,...i", x.T, STACK), X),
+    "einsum-ellipsis-both": (lambda x: np.einsum("...ij,...kj->...ik", STACK, x), X),
+    "einsum-ones": (lambda x: np.einsum("ij,ij->ij", x, X[:1]), X),
+    "einsum-ones-summed": (lambda x: np.einsum("ij,jk->ik", x, X[:1]), X),
+    "norm": (np.linalg.norm, X),
+    "norm-axis": (lambda x: np.linalg.norm(x, axis=1, keepdims=True), WIDE),
+    "norm-axes": (lambda x: np.linalg.norm(x, axis=(0, 2)), STACK),
+    "norm-frobenius": (lambda x: np.linalg.norm(x, "fro"), X),
+    "norm-orders": (lambda x: [np.linalg.norm(x, order, axis=0) for order in (1, 2, np.inf, -np.inf)], X),
+    "norm-vector": (lambda x: [np.linalg.norm(x[0], order) for order in (1, np.inf)], X),
+    "vector_norm": (lambda x: np.linalg.vector_norm(x, axis=1), X),
+    "matrix_norm": (np.linalg.matrix_norm, X),
+    "cross-entropy": (lambda x: cg.softmax_cross_entropy(x, CLASSES), X),
+    "cross-entropy-axes": (lambda x: cg.softmax_cross_entropy(x, CLASSES.astype(np.int8)[None]), X[None]),
+    "logsumexp": (lambda x: (cg.logsumexp(x), cg.logsumexp(x * 1e3, axis=1), cg.logsumexp(x, axis=0, keepdims=True)), X),
+    "cumulative": (lambda x: (np.cumulative_sum(x, axis=1), np.cumulative_prod(x, axis=0)), X),
+}
+
+
+def _weighted(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function whose derivative has all elements of those of `f`."""
+
+    def total(x: Any) -> Any:
+        found = f(x)
+        parts = found if isinstance(found, (tuple, list)) else [found]
+        return sum(np.sum(part * np.cos(np.arange(np.size(part), dtype=part.dtype)).reshape(np.shape(part))) for part in parts)
+
+    return total
+
+
+def agree(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
+    """Compile a function, without calls of NumPy's, and compare what it gives."""
+    jitted = compiled(f, *args)
+    assert is_compiled(jitted), jitted.report()
+    assert "is called" not in jitted.report(), jitted.report()
+    with np.errstate(all="ignore"):
+        found, expected = jitted(*args), f(*args)
+    one, two = ([r] if not isinstance(r, (tuple, list)) else r for r in (found, expected))
+    for a, b in zip(one, two, strict=True):
+        assert type(a) is type(b)
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * 1e-2)
+    return jitted
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients(name: str) -> None:
+    f, x = CASES[name]
+    agree(f, x)
+    agree(ad.grad(_weighted(f)), x, rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", [name for name in CASES if "nan_to_num" not in name])
+def test_single_precision(name: str) -> None:
+    f, x = CASES[name]
+    agree(f, x.astype(np.float32), rtol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.clip(x, 1, 3),
+        lambda x: np.clip(x, 0.5, None),
+        lambda x: np.sum(x, where=x > 1, axis=0),
+        lambda x: np.max(x, initial=2, axis=1),
+        lambda x: np.nansum(x, axis=1),
+        lambda x: np.nanmax(x, axis=1),
+        lambda x: np.nanprod(x),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_integers(f: Callable[[Any], Any], dtype: Any) -> None:
+    agree(f, np.arange(-3, 9).reshape(3, 4).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)], ids=str)
+def test_searches_along_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
+    x = (RNG.integers(-3, 4, shape) / (2 if np.dtype(dtype).kind == "f" else 1)).astype(dtype)
+
+    def f(x: Any) -> Any:
+        along = [g(x, axis=axis) for g in (np.argmax, np.argmin) for axis in range(x.ndim)]
+        return (*along, np.argmax(x, axis=-1, keepdims=True), np.argmin(x))
+
+    jitted = agree(f, x)
+    if np.dtype(dtype).kind == "f":
+        x.ravel()[::3] = np.nan
+        x.ravel()[1::5] = np.inf
+        for a, b in zip(jitted(x), f(x), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# --------------------------------------------------------------------------------------------- what is left to NumPy
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.clip(x, 0, 1),
+        lambda x: np.sum(x, where=x > 0),
+        lambda x: np.sum(x, axis=0, initial=3.0),
+        lambda x: np.nansum(x, axis=1),
+        lambda x: np.einsum("ij,kj->ik", x, x),
+        lambda x: np.einsum("ij->", x),
+        lambda x: np.tensordot(x, x, ([1], [1])),
+        lambda x: np.tensordot(x.T, x, 1),
+        lambda x: np.inner(x, x),
+        lambda x: np.linalg.norm(x, axis=1),
+        lambda x: np.vdot(x, x),
+    ],
+)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)], ids=str)
+def test_nothing_to_sum(f: Callable[[Any], Any], shape: tuple[int, int]) -> None:
+    x = np.ones(shape)
+    np.testing.assert_array_equal(compiled(f, x)(x), f(x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.clip(x, 0.0, 1.0),
+        lambda x: np.sum(x, where=x > 0),
+        lambda x: np.nansum(x) + np.nanmax(x),
+        lambda x: np.linalg.norm(x),
+        lambda x: np.inner(x, x) + np.vdot(x, 2.0) + np.tensordot(x, x, 0) + np.einsum(",", x, x),
+        lambda x: np.round(x, 2),
+    ],
+)
+def test_of_one_number(f: Callable[[Any], Any]) -> None:
+    for x in (np.array(0.512), np.float64(-2.0)):
+        found, expected = compiled(f, x)(x), f(x)
+        assert type(found) is type(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # given too
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda x: np.nanmean(x, axis=1), "Mean of empty slice"),
+        (lambda x: np.nanmax(x, axis=1), "All-NaN"),
+        (lambda x: np.nanmin(x, axis=1), "All-NaN"),
+        (lambda x: np.nanvar(x, axis=1), "Degrees of freedom"),
+        (lambda x: np.nanstd(x, axis=1, ddof=1), "Degrees of freedom"),
+        (lambda x: np.mean(x, axis=1, where=x == 0), "Mean of empty slice"),
+    ],
+)
+def test_slices_without_numbers_are_warned_of(f: Callable[[Any], Any], words: str) -> None:
+    x = RNG.standard_normal((3, 4))
+    jitted = compiled(f, x * 0)
+    bad = x.copy()
+    bad[1] = np.nan
+    with pytest.warns(RuntimeWarning, match=words):
+        found = jitted(bad)
+    with pytest.warns(RuntimeWarning, match=words):
+        expected = f(bad)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_ignored_warnings_leave_the_same_numbers() -> None:
+    x = np.array([[np.nan] * 4, [np.nan] * 3 + [2.0], [1.0, np.inf, -np.inf, 0.0], [1.0, np.nan, 3.0, np.nan]])
+    for f in (np.nanmean, np.nanmax, np.nanmin, np.nanvar, lambda a, axis: np.nanstd(a, axis=axis, ddof=1)):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_allclose(compiled(lambda a, f=f: f(a, axis=1), np.ones((4, 4)))(x), f(x, axis=1))
+
+
+def test_class_numbers_out_of_range_are_refused_as_by_numpy() -> None:
+    jitted = agree(cg.softmax_cross_entropy, X, CLASSES)
+    for wrong in (-1, 6):
+        labels = CLASSES.copy()
+        labels[2] = wrong
+        with pytest.raises(ValueError, match="from 0 to 5"):
+            jitted(X, labels)
+    agree(ad.grad(cg.softmax_cross_entropy), X, CLASSES.astype(np.uint8))
+
+
+def test_results_that_are_written_into() -> None:
+    def f(x: Any) -> Any:
+        a, b, c = np.einsum("ij,kj->ki", x, x), np.clip(x, -1, 1), np.tensordot(x, x, ([1], [1]))
+        before = a * 2.0
+        a[0] = c[1]
+        b[:, 1] = a[2, 3]
+        c += before
+        return a, b, c, before, np.linalg.norm(b, axis=0)
+
+    agree(f, X)
+
+
+def test_operands_that_are_written_into_later() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        shown = np.einsum("ij->ji", y) * 1.0
+        first, second = np.einsum("ij,kj->ik", y, X), np.clip(y, -0.1, 0.1)
+        y[1] = 7.0
+        return shown, first, second, np.inner(y, X), np.nansum(y, axis=0)
+
+    x = X.copy()
+    jitted = compiled(f, x)
+    for a, b in zip(jitted(x), f(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["clip", "sum-where", "nanmean", "einsum-product", "norm", "vdot", "round", "max-where"])
+def test_exact_bits(name: str) -> None:
+    f, x = CASES[name]
+    found, expected = cg.jit(f, exact=True).compile(x)(x), f(x)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        _einsum("ij,ij->ij", np.ones((1, 3))),
+        _einsum("ij,kl->jl", np.ones((1, 3))),
+        _einsum("ij->j"),
+        _einsum("ij->ji"),
+        lambda x: np.tensordot(x, x + 1.0, 0),
+        lambda x: np.vecdot(x.T, np.ones((3, 1))),
+    ],
+)
+def test_sums_of_one_product_have_numpys_zero(f: Callable[[Any], Any]) -> None:
+    jitted = compiled(lambda x: f(x) * 1.0, np.ones((1, 3)))
+    assert is_compiled(jitted), jitted.report()
+    zeros = np.array([[-0.0, 0.0, -0.0]])
+    np.testing.assert_array_equal(np.signbit(jitted(zeros)), np.signbit(f(zeros)))

@@ -1,0 +1,498 @@
+"""Long loops, of which a few turns are recorded, differentiated and lowered: right, or done the long way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from jitting import compiled, is_compiled
+
+import autodiff as ad
+import compgraph as cg
+
+pytest.importorskip("llvmlite")
+from compgraph.compiled.llvm import families
+from compgraph.compiled.llvm.families import LongProgram
+from compgraph.compiled.llvm.planning import Steps, growth, rolling
+from compgraph.compiled.llvm.steps import Buffer, Counter, Loop, Map, Place
+from compgraph.compiled.loops import cutting, finding
+
+Array = np.ndarray[Any, Any]
+LENGTH = 200
+
+
+@pytest.fixture
+def cut_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short loops are cut too."""
+    monkeypatch.setattr(rolling, "FEWEST", 0)
+    monkeypatch.setattr(rolling, "LEAST", 8)
+    monkeypatch.setattr(cutting, "FEWEST", 0)
+    monkeypatch.setattr(finding, "SMALLEST", 0)
+
+
+def is_cut(jitted: Any) -> bool:
+    """Whether the program was foretold by a few turns."""
+    return any(isinstance(v.program, LongProgram) for p in jitted._entries.values() for v in p.variants)
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+def holds(g: Callable[..., Any], *args: Array, cut: bool = True) -> Any:
+    """Compiled, a function gives what it gives by NumPy, at other values too."""
+    jitted = compiled(g, *args)
+    assert is_compiled(jitted), jitted.report()
+    assert is_cut(jitted) == cut, jitted.source()
+    single = args[0].dtype == np.float32
+    for change in (lambda x: x, lambda x: (x[::-1] * 0.7 + 0.05).astype(x.dtype)):
+        values = tuple(map(change, args))
+        for found, expected in zip(flat(jitted(*values)), flat(g(*values)), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
+    assert is_compiled(jitted), jitted.report()
+    return jitted
+
+
+# ------------------------------------------------------------------------------------------------------- kinds of loops
+
+
+def neighbours(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1):
+        total = total + x[i] * x[i + 1]
+    return total
+
+
+def in_place(x: Any) -> Any:
+    y = x.copy()
+    for i in range(1, len(x)):
+        y[i] += np.tanh(y[i - 1]) * 0.9
+    return np.sum(y * y)
+
+
+def two_back(x: Any) -> Any:
+    a, b = x[0], x[1]
+    for i in range(2, len(x)):
+        a, b = b, np.tanh(a) * 0.5 + b * x[i]
+    return a * b
+
+
+def far_back(x: Any) -> Any:
+    made = [x[k] for k in range(5)]
+    for i in range(5, len(x)):
+        made.append(made[-1] * 0.3 + made[-5] * x[i])
+    return made[-1] + made[-3] + made[2]
+
+
+def far_back_in_memory(x: Any) -> Any:
+    y = x.copy()
+    for i in range(9, len(x)):
+        y[i] = np.sin(y[i - 9]) * 0.8 + y[i] * y[i - 1]
+    return np.sum(y * y)
+
+
+def numbers_that_change(x: Any) -> Any:
+    y = x[0]
+    for i in range(len(x)):
+        y = y + 0.01 * (np.cos(0.1 * i) - x[i] * y) + x[1] * (0.3 - i) / (i + 1)
+    return y
+
+
+def numbers_that_change_late(x: Any) -> Any:
+    y = x[0]
+    for i in range(len(x)):
+        y = y * 0.9 + x[i] * (0.5 if i < len(x) - 3 else -2.0)
+    return y
+
+
+def heat(u: Any) -> Any:
+    u = u[:9].copy()
+    for _ in range(LENGTH):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u * u)
+
+
+def fresh_arrays(x: Any) -> Any:
+    u, kept = x[:7], []
+    for i in range(LENGTH):
+        u = np.sin(u) * 0.5 + x[i] * u[::-1]
+        kept.append(u)
+    return np.sum(kept[3] * kept[-1]) + np.sum(kept[-4])
+
+
+def own_buffers(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x)):
+        y = np.zeros(3, x.dtype)
+        y[0], y[1:] = total, x[i]
+        y[2] += y[0]
+        total = np.sum(y) * 0.3
+    return total
+
+
+def swapped(x: Any) -> Any:
+    y = x.copy()
+    for i in range(len(x) - 1):
+        y[i], y[i + 1] = y[i + 1] * 0.5, y[i] + 1.0
+    return np.sum(y * np.arange(len(x)))
+
+
+def backwards(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x) - 1, -1, -1):
+        total = np.sin(total) + x[i] * x[i - 1]
+    return total
+
+
+def peeled(x: Any) -> Any:
+    total = x[3] * x[4]
+    for i in range(len(x)):
+        if i == 0:
+            total = np.exp(total) * x[i]
+        elif i == len(x) - 1:
+            total = np.cos(total) / (2.0 + x[i])
+        else:
+            total = np.sin(total) + x[i]
+    return total
+
+
+def in_a_row(x: Any) -> Any:
+    y, total = x.copy(), x[0]
+    for i in range(1, len(x)):
+        y[i] += y[i - 1] * 0.5
+    middle = np.sum(y)
+    for i in range(len(x) - 7):
+        total = np.sin(total) * 0.5 + y[i] * middle * 0.01
+    for i in range(len(x) - 1):
+        total = total + y[i] * x[i + 1] * 0.1
+    return total * middle
+
+
+def within_loops(x: Any) -> Any:
+    total = x[0]
+    for i in range(140):
+        for j in range(4):
+            total = total * 0.9 + np.sin(x[i] - 2 * x[j])
+        total = np.tanh(total)
+    return total
+
+
+def recurrent(x: Any) -> Any:
+    h, m = np.zeros(4, x.dtype), x[:16].reshape(4, 4)
+    for i in range(len(x)):
+        h = np.tanh(m @ h + x[i])
+    return np.sum(h * h)
+
+
+def chosen(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x)):
+        total = np.where(total > x[i], total * 0.9, np.maximum(x[i], 0.2))
+    return total
+
+
+KINDS: list[Callable[..., Any]] = [
+    neighbours, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
+    fresh_arrays, own_buffers, swapped, backwards, peeled, in_a_row, within_loops, recurrent, chosen,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", KINDS)
+def test_a_long_loop_is_foretold(cut_soon: None, f: Callable[..., Any]) -> None:
+    x = np.linspace(-0.8, 0.9, LENGTH) * 0.8
+    holds(f, x)
+    holds(ad.value_and_grad(f), x)
+
+
+@pytest.mark.parametrize("f", [numbers_that_change, in_place, recurrent])
+def test_single_precision(cut_soon: None, f: Callable[..., Any]) -> None:
+    holds(ad.value_and_grad(f), np.linspace(-0.6, 0.7, LENGTH).astype(np.float32))
+
+
+def questioned(x: Any) -> Any:
+    total = x[0]
+    for i in range(len(x)):
+        total = total * 0.5 + x[i] if total > -100 else total
+    return total
+
+
+def triangular(x: Any) -> Any:
+    total = x[0]
+    for i in range(40):
+        for j in range(i):
+            total = total + x[i] * x[j] * 0.01
+    return total
+
+
+def read_backwards(x: Any) -> Any:
+    made, total = [np.exp(-x[i]) for i in range(len(x))], x[0]
+    for i in range(len(x)):
+        total = total * 0.5 + made[len(x) - 1 - i] * made[i]
+    return total
+
+
+def read_in_the_middle(x: Any) -> Any:
+    made = [x[0]]
+    for i in range(len(x)):
+        made.append(np.sin(made[-1]) + x[i])
+    return made[-1] * made[60]
+
+
+def all_read(x: Any) -> Any:
+    made = [x[0]]
+    for i in range(len(x)):
+        made.append(np.sin(made[-1]) + x[i])
+    return np.sum(np.stack(made) ** 2)
+
+
+def powers(x: Any) -> Any:
+    total = x[0]
+    for i in range(60):
+        total = total * 0.5 + x[i] ** i
+    return total
+
+
+@pytest.mark.parametrize("f", [questioned, triangular, read_backwards, read_in_the_middle, all_read, powers])
+def test_what_cannot_be_foretold_is_done_with_all_turns(cut_soon: None, f: Callable[..., Any]) -> None:
+    x = np.linspace(0.1, 0.9, LENGTH)
+    holds(ad.value_and_grad(f), x, cut=False)
+
+
+def test_other_derivatives(cut_soon: None) -> None:
+    x = np.linspace(0.1, 0.9, LENGTH)
+    holds(ad.grad(lambda x: np.sum(ad.grad(in_place)(x) ** 2)), x)
+    holds(lambda x: ad.hvp(two_back)(x, np.cos(x)), x)
+    holds(lambda x: ad.jvp(two_back, (x,), (np.sin(x),)), x)
+
+
+def test_nested_arguments_and_results(cut_soon: None) -> None:
+    def f(p: Any, x: Any) -> Any:
+        y, state = p["y"], p["s"] * 1.0
+        for i in range(len(x)):
+            y = np.sin(y) * p["a"] + x[i]
+            state = state * 0.5 + y
+        return np.sum(state), {"state": state, "two": 2.0}
+
+    p = {"a": np.array([0.3, 0.7]), "s": np.arange(2.0), "y": np.ones(2)}
+    jitted = cg.jit(ad.value_and_grad(f, has_aux=True), cache=False).compile(p, np.linspace(0, 1, LENGTH))
+    assert is_cut(jitted), jitted.report()
+    for found, expected in zip(
+        flat(jitted(p, np.linspace(1, 0, LENGTH))),
+        flat(ad.value_and_grad(f, has_aux=True)(p, np.linspace(1, 0, LENGTH))),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_exact(cut_soon: None) -> None:
+    def f(x: Any) -> Any:
+        total = x[0]
+        for i in range(len(x)):
+            total = total * x[i] + 0.3 * i
+        return total
+
+    x = np.linspace(0.1, 0.9, LENGTH)
+    jitted = cg.jit(ad.value_and_grad(f), cache=False, exact=True).compile(x)
+    assert is_cut(jitted), jitted.report()
+    for found, expected in zip(flat(jitted(x)), flat(ad.value_and_grad(f)(x)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_warnings_are_numpys(cut_soon: None) -> None:
+    def f(x: Any) -> Any:
+        total = x[0]
+        for i in range(len(x)):
+            total = total * 0.5 + 1.0 / x[i]
+        return total
+
+    x = np.linspace(0.1, 0.9, LENGTH)
+    jitted = compiled(f, x)
+    assert is_cut(jitted)
+    x[100] = 0.0
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        expected = f(x)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert jitted(x) == expected
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
+        warnings.simplefilter("error")
+        assert jitted(x) == expected
+
+
+def test_globals_are_compared_before_each_run(cut_soon: None) -> None:
+    factors = [0.5]
+
+    def f(x: Any) -> Any:
+        total = x[0]
+        for i in range(len(x)):
+            total = total * factors[0] + x[i]
+        return total
+
+    x = np.linspace(0.1, 0.9, LENGTH)
+    jitted = compiled(f, x)
+    assert is_cut(jitted)
+    factors[0] = 0.25
+    np.testing.assert_allclose(jitted(x), f(x))
+
+
+# ------------------------------------------------------------------------------------------------------- random loops
+
+
+def _program(seed: int) -> Callable[[Any], Any]:
+    """Loops of random statements, each about what others of this and of earlier turns have made."""
+    rng = np.random.default_rng(seed)
+    loops = [rng.integers(0, 12, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
+    turns, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
+    late = rng.integers(1, 6, 2).tolist()
+
+    def f(x: Any) -> Any:
+        a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
+        y, made = np.zeros(LENGTH, x.dtype), [x[k] for k in range(6)]
+        for statements in loops:
+            for i in range(turns):
+                for statement in statements:
+                    if statement == 0:
+                        a = np.sin(a) * 0.9 + x[i]
+                    elif statement == 1:
+                        b = b * 0.5 + a * x[i + shift]
+                    elif statement == 2:
+                        y[i + 1] = y[i] * 0.5 + a
+                    elif statement == 3:
+                        y[i + shift] += b * 0.1
+                    elif statement == 4:
+                        u = u * 0.7 + a
+                    elif statement == 5:
+                        u[1:] = u[:-1] * 0.3 + x[i]
+                    elif statement == 6:
+                        made.append(a * made[-shift] * 0.5)
+                    elif statement == 7:
+                        a = a * (0.5 + 0.001 * i) + u[2] * 0.1
+                    elif statement == 8:
+                        y[2:12] = y[1:11] * 0.5 + u[0]
+                    elif statement == 9:
+                        a, b = b * 0.5, a
+                    elif statement == 10:
+                        v = y[i : i + 3]
+                        v *= 0.9
+                        b = b + v[0]
+                    elif statement == 11:
+                        y[i] = np.tanh(y[i + 7] + y[LENGTH - 1 - i] * 0.3 + x[i])
+        total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
+        for k in late:
+            total = total + made[-k] * (k + 1)
+        return total
+
+    return f
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_loops(cut_soon: None, seed: int) -> None:
+    x = np.random.default_rng(seed).uniform(-0.8, 0.8, LENGTH)
+    f = _program(seed)
+    for g in (f, ad.value_and_grad(f)):
+        jitted = compiled(g, x)
+        assert is_compiled(jitted), jitted.report()
+        for values in (x, np.cos(3 * x) * 0.6):
+            for found, expected in zip(flat(jitted(values)), flat(g(values)), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------------------- what is not foretold
+
+
+def test_a_program_that_was_foretold_wrongly_is_not_taken(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(programs: Any, turns: Any, wanted: Any) -> Any:
+        asked.append(wanted)
+        return growth.grown(programs, turns, tuple(n - 1 for n in wanted))
+
+    asked: list[Any] = []
+    monkeypatch.setattr(families, "grown", wrong)
+    holds(ad.value_and_grad(neighbours), np.linspace(0.1, 0.9, LENGTH), cut=False)
+    assert asked == [(LENGTH - 2,)] or asked == [(LENGTH - 1,)]
+
+
+@pytest.mark.parametrize("broken", ["cut_graph", "replay", "guards_of"])
+def test_what_fails_with_few_turns_is_done_with_all(cut_soon: None, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """Also where the function catches the error."""
+
+    def fails(*args: Any) -> Any:
+        raise ValueError("broken")
+
+    def careless(x: Any) -> Any:
+        try:
+            return ad.grad(neighbours)(x)
+        except Exception:
+            return x * 2
+
+    monkeypatch.setattr(cutting, broken, fails)
+    x = np.linspace(0.1, 0.9, LENGTH)
+    holds(ad.value_and_grad(neighbours), x, cut=False)
+    holds(careless, x, cut=False)
+
+
+def _loop(turns: int, offset: int, by: int, size: int) -> Steps:
+    """A program with one loop, that writes into a buffer."""
+    given, own, counter = Buffer(np.dtype(float), 40, is_given=True), Buffer(np.dtype(float), size), Counter(turns)
+    out = Place(own, offset, (), (), ((counter, by),))
+    step = Map("copy", (Place(given, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
+    return Steps([Loop(counter, [step])], [given], [Place(own, 0, (size,), (1,))])
+
+
+def test_numbers_grow_with_the_turns() -> None:
+    made = growth.grown([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], [(5,), (6,), (9,)], (30,))
+    (loop,) = made.all
+    (step,) = loop.steps
+    assert loop.counter.length == 30
+    assert (step.out.offset, step.out.buffer.size, step.out.moves) == (29, 30, ((loop.counter, -1),))
+    assert made.outputs[0].buffer is step.out.buffer
+    assert made.inputs[0] is step.operands[0].buffer
+
+
+@pytest.mark.parametrize(
+    ("programs", "wanted", "what"),
+    [
+        ([_loop(n, n * n, 0, 100) for n in (5, 6, 9)], 12, "evenly"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [_loop(9, 8, -1, 10)], 12, "evenly"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [Steps([], [None], [])], 12, "alike"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], 41, "outside"),
+        ([_loop(n, 0, 1, 30) for n in (5, 6, 9)], 31, "outside"),
+    ],
+)
+def test_what_does_not_grow_evenly_is_refused(programs: Any, wanted: int, what: str) -> None:
+    with pytest.raises(NotImplementedError, match=what):
+        growth.grown(programs, [(5,), (6,), (9,)], (wanted,))
+
+
+# ------------------------------------------------------------------------------------------------------- very long ones
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turns", [10_001])
+@pytest.mark.parametrize("f", [neighbours, in_place, numbers_that_change])
+def test_a_very_long_loop(f: Callable[..., Any], turns: int) -> None:
+    holds(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, turns))
+
+
+@pytest.mark.slow
+def test_a_loop_of_a_hundred_thousand_turns() -> None:
+    x = np.random.default_rng(1).uniform(-0.5, 0.5, 100_001)
+    jitted = cg.jit(ad.value_and_grad(neighbours), cache=False).compile(x)
+    assert is_cut(jitted), jitted.report()
+    value, slope = jitted(x)
+    np.testing.assert_allclose(value, np.dot(x[1:], x[:-1]), rtol=1e-12)
+    np.testing.assert_allclose(slope, np.append(x[1:], 0) + np.append(0, x[:-1]), rtol=1e-12)
+    assert len(jitted.source().splitlines()) < 60
+
+
+def test_a_living_placeholder_changes_nothing() -> None:
+    """While one lives lengths are guarded; a program is of one shape."""
+    placeholder = cg.placeholder((3,), name="p")
+    f = ad.value_and_grad(neighbours)
+    jitted = cg.jit(f).compile(np.linspace(0.0, 1.0, 4000))
+    assert is_cut(jitted)
+    assert placeholder.shape == (3,)

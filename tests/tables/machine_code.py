@@ -1,0 +1,31 @@
+"""Executors that make machine code, and the comparison of their results with NumPy's to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import compgraph as cg
+
+
+def compiled(nodes: Any) -> cg.Executor:
+    """An executor that makes machine code."""
+    executor = cg.Executor(nodes)
+    executor._backend = "llvm"
+    return executor
+
+
+def program_of(executor: cg.Executor) -> Any:
+    """What it made."""
+    return next(iter(executor._programs.values()))
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Same shapes, dtypes, numbers and signs of zeros."""
+    assert np.shape(found) == np.shape(expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(found, expected)
+    if np.asarray(expected).dtype.kind == "f":
+        is_number = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found) & is_number, np.signbit(expected) & is_number)
