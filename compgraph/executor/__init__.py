@@ -7,13 +7,12 @@ from .cse import simplified
 from .cutting import between, cut, cut_items
 from .executor import Executor, as_fed
 from .interpreted import Interpreted
-from .passes import compiled, fastest_backend
-from .retrace import replay
-from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
+from .passes import compiled, compiled_family, compiles_families, fastest_backend
+from .retrace import replay, replay_watched
+from .schedule import Family, Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "Executor", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed", "between", "checked_threads",
-    "compiled",
-    "cut",
-    "cut_items", "fastest_backend", "needed", "origin_of", "origins_of", "replay", "require_shape", "simplified", "sources_of",
+    "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed", "between",
+    "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items", "fastest_backend", "needed",
+    "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplified", "sources_of",
 ]  # fmt: skip

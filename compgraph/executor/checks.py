@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import operations
 from ..graph import Joint, Node, value_at
-from ..guards import OtherProgramError
-from .schedule import Schedule
+from ..guards import Guard, OtherProgramError, Watch
+from .schedule import Schedule, needed
 
 # Functions whose results' lengths hang on the values of their operands.
 COUNTING = frozenset(
@@ -49,8 +49,11 @@ def check(schedule: Schedule) -> Schedule:
     given = frozenset(schedule.inputs)
     computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Node, Joint))]
     if any(isinstance(item, Node) and item.memory for item in schedule.items):
+        watches = [item for item in schedule.items if isinstance(item, Watch)]
+        asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
+        unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
         for item in computed:  # integers and booleans may be indices or masks of a write, whose derivative holds for these alone
-            if isinstance(item, Node) and item.plain.dtype.kind in "biu":
+            if isinstance(item, Node) and item.plain.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_as_made(item))))
     for item in computed:
         if item not in given and isinstance(item, Node):

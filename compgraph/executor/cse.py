@@ -25,12 +25,12 @@ from ..graph import (
     root_of,
     viewed_by,
 )
-from ..graph.context import recording_on
+from ..graph.context import recording_again
 from ..guards import Guard
 from .schedule import Schedule, needed, origin_of
 
 # Functions whose results hang on the shape of the operand alone: constants, if shapes are known.
-OF_SHAPE_ALONE = frozenset({np.ones_like, np.zeros_like})
+OF_SHAPE_ALONE = frozenset({operations.NUMPY.ones_like, operations.NUMPY.zeros_like})
 COPIED = 4096  # bytes of the largest plain operand, or constant, that is compared by value; larger ones are by identity
 
 
@@ -78,16 +78,19 @@ def simplified(nodes: Any) -> Any:
 def simplify(schedule: Schedule) -> Schedule:
     """Merge equal operations and compute constant ones beforehand (a pass)."""
     items = schedule.items
-    made = smaller(items, frozenset(schedule.inputs))
+    made = smaller(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
     guards = [made[item] for item in items if isinstance(item, Guard)]
     return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
 
 
-def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True) -> dict[Any, Any]:
+def smaller(
+    items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True, folds: bool = True
+) -> dict[Any, Any]:
     """For each item of a graph the one that takes its place in a smaller graph.
 
     `inputs` are given from outside and stay. Unless `shapes_known`, the graph may be run with other shapes: then derivatives keep
-    their origin, by which they are derived again, and are not merged.
+    their origin, by which they are derived again, and are not merged. `folds` is whether operations on constants alone become
+    constants.
     """
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
@@ -107,8 +110,8 @@ def smaller(items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_k
             made[item] = like(item, args)
             if isinstance(item, Node) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
-        elif (shapes_known and item.function in OF_SHAPE_ALONE) or all(
-            item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges
+        elif (shapes_known and item.function in OF_SHAPE_ALONE) or (
+            folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges)
         ):
             made[item] = _constant(item, args)
             if not isinstance(item, Joint):
@@ -127,7 +130,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
         if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
             yield item
             continue
-        with recording_on():
+        with recording_again():
             out = item.function(*item.args, **item.options)
         ends = frozenset(a for a in item.args if isinstance(a, Node))
         steps = [step for step in needed([out], stop=ends) if step.args and step not in ends]

@@ -23,9 +23,10 @@ from ..graph import (
 )
 from ..graph.context import apart, guarded, watched
 from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
+from ..profiling import FORWARD, exchange
 from ..serialization import SentGuards
 from .passes import compiled, fastest_backend
-from .retrace import replay
+from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
 
 PROGRAMS = 32  # how many programs an executor keeps at most; each has buffers of its own
@@ -52,7 +53,8 @@ class Executor:
         How many threads such a program may use; by default as many as the process has processors. The results have the same
         bits with any number.
     strict : bool
-        Whether numbers that left the graph while it was recorded (`escapes`) raise a GuardError instead of giving a warning.
+        Whether what else gives a warning raises a GuardError: numbers that left the graph while it was recorded (`escapes`), and
+        other integers in a run than were recorded, by which plain arrays may be indexed.
 
     Attributes
     ----------
@@ -76,8 +78,10 @@ class Executor:
     The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
     `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls (see `source`); later runs
     with such arrays just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``,
-    ``x.shape[0]``), or after that until the executor was made, is checked in each run. That a plain array was indexed by a node
-    (``K[np.argsort(x)]``) is not seen: write ``cg.constant(K)[np.argsort(x)]``.
+    ``x.shape[0]``), or after that until the executor was made, is checked in each run. Where a plain array is indexed by a node
+    (``K[np.argsort(x)]``), NumPy asks nobody: write ``cg.constant(K)[np.argsort(x)]``. So integers and booleans that no operation
+    and no guard reads are computed in each run, too; where they are others than recorded, a RuntimeWarning says so once, and a
+    GuardError if `strict`.
 
     A variable that is not fed has the value it has when the graph is run, so updates in place count at once. An executor may be
     shared by threads; runs with the same shapes wait for each other.
@@ -116,15 +120,15 @@ class Executor:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
-        self.escapes = self._prepare()
+        self.escapes = self._prepare(strict=strict)
         tell_escaped(self.escapes, strict)
 
-    def _prepare(self, sent: Sequence[Guard] = ()) -> list[str]:
+    def _prepare(self, sent: Sequence[Guard] = (), strict: bool = False) -> list[str]:
         """Find the items, guards and names of the graph; returns, in words, where numbers left it.
 
         Guards that were `sent` with the graph are all there are: the leaves that were loaded know none.
         """
-        guards, escaped = (list(sent), []) if sent else guards_of(needed(self.nodes, origins_of))
+        guards, escaped = (list(sent), []) if sent else guards_of(needed(self.nodes, origins_of), strict=strict)
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
         require_unchanged([item for item in self._items if isinstance(item, (Node, Joint))], for_values=True)
@@ -255,13 +259,13 @@ class Executor:
         made = self._recorded_again(feeds)
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
-        guards = [made[guard] for guard in self._guards]
+        guards = [made[guard] for guard in self._guards if guard in made]
         found, _ = guards_of(needed([*outputs, *guards], stop=inputs), since)
         return compiled(Schedule.of(outputs, [*guards, *found], inputs), self._options, self._backend)
 
     def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
         try:
-            made = replay(self._items, feeds)
+            made = replay_watched(self._items, self.nodes, feeds)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
@@ -340,3 +344,6 @@ def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
         raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
     return array.astype(node.dtype, copy=False)
+
+
+exchange(Executor, "run", lambda profiler, *_: profiler.begin_here(FORWARD, "Executor.run"))

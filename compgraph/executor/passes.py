@@ -17,7 +17,7 @@ from .checks import check
 from .codegen import NumPyBackend
 from .cse import simplify
 from .fusion import fuse
-from .schedule import Backend, Program, Schedule
+from .schedule import Backend, Family, Program, Schedule
 
 PASSES: dict[str, Callable[[Schedule], Schedule]] = {
     "simplify": simplify,
@@ -51,8 +51,28 @@ def fastest_backend() -> str:
 def compiled(schedule: Schedule, options: Mapping[str, Any], backend: str) -> Program:
     """The program that a backend makes of a schedule, after the passes; `options` says by name which of them are left out."""
     chosen = backend_named(backend)
+    return chosen.compile(_passed(schedule, options, chosen))
+
+
+def compiled_family(family: Family, options: Mapping[str, Any], backend: str) -> Program:
+    """As `compiled`, of the schedule with all turns, which is foretold by some with few; for backends that can do that."""
+    chosen: Any = backend_named(backend)
+    options = {**options, "fold": False}  # what is computed of constants differs from turn to turn, as 0.9 ** k in a sweep
+    schedules = [_passed(schedule, options, chosen) for schedule in family.schedules]
+    program: Program = chosen.compile_family(replace(family, schedules=schedules))
+    return program
+
+
+def compiles_families(backend: str) -> bool:
+    """Whether `compiled_family` can be asked of a backend."""
+    return hasattr(backend_named(backend), "compile_family")
+
+
+def _passed(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
+    """A schedule after the passes."""
     left_out = getattr(chosen, "left_out", ())
+    schedule = replace(schedule, options=options)
     for name, run in PASSES.items():
         if options.get(name, True) and name not in left_out:
             schedule = run(schedule)
-    return chosen.compile(replace(schedule, options=options))
+    return replace(schedule, options=options)

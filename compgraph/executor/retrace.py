@@ -7,7 +7,7 @@ is derived again (`Origin`), of the new graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,10 @@ from ..graph import (
     viewed_by,
     window,
 )
-from ..graph.context import apart, recording_on
-from ..guards import Guard, GuardError, Shape, remembering
+from ..graph.context import apart, recording_again
+from ..guards import Guard, GuardError, Shape, Watch, remembering
 from ..inplace import store
+from .schedule import needed, origins_of
 
 Reading = Callable[[Any, int, dict[Any, Any]], Any]
 
@@ -54,8 +55,8 @@ def replay(
     instead : mapping, optional
         For some of its nodes others, made beforehand, that take their places.
     reading : callable, optional
-        ``reading(item, position, made)`` is called for each operand before an item is recorded again; `made` is the result so
-        far. It returns the operand to read there, or None for the one that took the old operand's place.
+        ``reading(item, position, made)`` is called for each operand, node or not, before an item is recorded again; `made` is the
+        result so far. It returns the operand to read there, or None for the old one, or what took its place.
 
     Returns
     -------
@@ -70,6 +71,21 @@ def replay(
     return apart(_recorded_again, items, feeds, instead, reading)
 
 
+def replay_watched(items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], **more: Any) -> dict[Any, Any]:
+    """Record a graph again, as by `replay`, to compute some outputs; what is only watched is left out where that fails."""
+    try:
+        return replay(items, feeds, **more)
+    except (ValueError, IndexError, TypeError, GuardError) as error:
+        watches = [item for item in items if isinstance(item, Watch)]
+        if not watches or getattr(error, "is_of_watch", False):
+            raise
+    asked = [item for item in items if isinstance(item, Guard) and item not in watches]
+    made = replay(needed([*outputs, *asked], origins_of), feeds, **more)
+    for watch in watches:
+        watch.tell("it cannot be computed as it was while the graph was recorded")
+    return made
+
+
 def _recorded_again(
     items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any], reading: Reading | None
 ) -> dict[Any, Any]:
@@ -79,7 +95,7 @@ def _recorded_again(
     # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
     # change.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
-    with recording_on(), remembering():
+    with recording_again(), remembering():
         for item in items:
             if item in instead:
                 continue
@@ -111,11 +127,14 @@ class _Replay:
 
     def operands(self, item: Any) -> tuple[Any, ...]:
         """What an item reads now, in place of its operands."""
-        found = [self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args]
-        if self.reading is not None:
-            for place, a in enumerate(item.args):
-                other = self.reading(item, place, self.made) if isinstance(a, Node) else None
-                found[place] = found[place] if other is None else other
+        if self.reading is None:
+            return tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+        found = []
+        for place, a in enumerate(item.args):
+            other = self.reading(item, place, self.made)
+            if other is None:
+                other = self.made[a] if isinstance(a, (Node, Joint)) else a
+            found.append(other)
         return tuple(found)
 
     def record(self, item: Any) -> None:

@@ -59,6 +59,32 @@ class Schedule:
         return [item for unit in self.units for item in unit]
 
 
+@dataclass
+class Family:
+    """Schedules of one function, of which only the turns of loops differ; the one that is wanted has many more.
+
+    Attributes
+    ----------
+    turns : list of tuple of int
+        For each schedule, how many turns each loop has.
+    schedules : list of Schedule
+        The first is the one that others are compared with; in the next ones, one after the other, one loop has some turns
+        more; those that are left over must be as these foretell.
+    wanted : tuple of int
+        The turns of the program.
+    given : list
+        Arrays that are handed to a program after the values of a call.
+    plain : callable
+        ``plain(values)`` gives what the program gives of the values of a call, and `given`, by NumPy.
+    """
+
+    turns: list[tuple[int, ...]]
+    schedules: list[Schedule]
+    wanted: tuple[int, ...]
+    given: list[Any]
+    plain: Callable[[Sequence[Any]], tuple[Any, ...]]
+
+
 class Program(Protocol):
     """What a backend makes of a schedule.
 

@@ -24,16 +24,18 @@ from .shapes import (
     freezes_nothing,
     guarded_flags,
     guarded_strides,
+    is_about_lengths,
     is_of_a_shape,
     note_length,
     note_lengths,
     watch_shapes,
 )
+from .unread import Watch, enter_unread
 
 __all__ = [
-    "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "collecting_escapes", "copied", "decided",
-    "derived_again", "enter", "enter_lost", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags",
-    "guarded_strides", "guards_of", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length",
-    "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset", "tell_escaped", "told",
-    "watch_shapes",
+    "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied", "decided",
+    "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up",
+    "guarded_flags", "guarded_strides", "guards_of", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy",
+    "note_layout", "note_length", "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset",
+    "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import operations
-from ..graph import ACTIVE, INERT, USED, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
+from ..graph import ACTIVE, BLANK, INERT, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, is_traced, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
@@ -281,7 +281,7 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
         note_escape(".value")
     if is_recording():
         _note_number(self, ".value")
-    if self.__class__ in USED and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
+    if self.__class__ in BLANK and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
         use(self)
     return np.asarray(self.plain)
 

@@ -12,9 +12,10 @@ from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, describe
 from .guards import Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
 from .logs import copied, is_forgetful, logs_of, noted
+from .unread import Watch, enter_unread
 
 
-def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str]]:
+def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple[list[Guard], list[str]]:
     """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
 
     A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
@@ -26,6 +27,8 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
         The graph, as `executor.needed` gives it.
     since : float
         Only guards of answers given after this tick count. If it is not 0, they are marked as `is_derived`.
+    strict : bool
+        Whether a `Watch` raises, too.
 
     Returns
     -------
@@ -35,6 +38,8 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
         What to tell the user.
     """
     graph = _Graph(items)
+    if not since:
+        enter_unread()
     logs = logs_of(graph.leaves)
     guards = noted(logs, since)
     behind = graph.behind(guards)
@@ -46,6 +51,8 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
             continue
         if guard.tick > graph.last and not guard.is_used:
             continue
+        if isinstance(guard, Watch) and (since or guard.is_read or graph.has(guard)):
+            continue
         if guard.function is None:
             escaped.append(str(guard))
             continue
@@ -54,7 +61,8 @@ def guards_of(items: list[Any], since: float = 0) -> tuple[list[Guard], list[str
         except GoneError:
             escaped.append(f"{guard}, of what is not there any more")
         else:
-            found.append(replace(guard, args=args, is_derived=since > 0))
+            more = {"is_strict": strict} if isinstance(guard, Watch) else {"is_derived": since > 0}
+            found.append(replace(guard, args=args, **more))
     return found, escaped + graph.forgotten(logs) + graph.taken()
 
 
@@ -109,6 +117,7 @@ class _Graph:
 
     def __init__(self, items: list[Any]) -> None:
         self.nodes = [item for item in items if isinstance(item, Node)]
+        self._known = frozenset(self.nodes)
         self.leaves = [node for node in self.nodes if not node.args]
         ticks = [item.tick for item in items if item.args]
         self.first, self.last = min(ticks, default=inf), max(ticks, default=-inf)
@@ -142,6 +151,10 @@ class _Graph:
         """Whether the graph hangs on a guard, given what lies behind each of its arguments."""
         found = _Behind.together(behind)
         return (found.given or (found.constant and not found.foreign)) and found.replaced < guard.tick
+
+    def has(self, watch: Watch) -> bool:
+        """Whether what is watched is part of the graph."""
+        return watch.args[0].node() in self._known
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """In words, decisions that the graph may hang on and that are not remembered."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, next_tick, owner_of, require_history, require_single
+from ..graph import READ, Node, next_tick, owner_of, require_history, require_single, use
 from ..graph.context import Setting, is_recording, layered
 from ..graph.interpreter import source_lines
 from .logs import enter
@@ -31,6 +31,7 @@ class GuardError(RuntimeError):
     """A graph is run with values for which Python would have decided otherwise while the graph was recorded."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
+    is_of_watch = False  # whether it is about a value that no operation reads
 
 
 class OtherProgramError(Exception):
@@ -119,6 +120,9 @@ def note(
 
     `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `tick` is now unless it is given.
     """
+    for node in about:
+        if node.__class__ in READ:
+            use(node)
     if _forgetting.get():
         return None
     if any(isinstance(a, Node) and a.carries == "batch" for a in about):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import ConstantNode, Joint, Node, attach, walk
+from ..graph.context import recording_again
 
 HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
 
@@ -165,10 +166,10 @@ class Reviver:
                 value = lineage.function(*values, **lineage.options)
         except Exception as error:
             raise GoneError from error
-        if isinstance(value, (tuple, list)):
-            made = next(part for part in attach(value, lineage.function, args, lineage.options) if part is not None).args[0]
-        else:
+        with recording_again():
             made = attach(value, lineage.function, args, lineage.options)
+        if isinstance(made, (tuple, list)):
+            made = next(part for part in made if part is not None).args[0]
         made.tick = lineage.tick
         return made
 

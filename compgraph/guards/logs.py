@@ -167,6 +167,8 @@ def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
 
 def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
     """All guards in some logs that are remembered, made after a tick, the oldest first."""
+    with _lock:
+        _enter_late()
     since = max(since, _reset_at)
     found = [guard for log in logs for _, guard in tuple(log.guards) if guard.tick > since]
     return sorted(found, key=by_tick)
@@ -191,9 +193,33 @@ _lock = renewed(threading.RLock())
 def enter(guard: Any) -> None:
     """Remember a guard in the log of the leaves behind it; in its `args` lineages take the place of nodes."""
     with _lock:
-        log, weight = _remember([a for a in guard.args if isinstance(a, Node)])
-        guard.args = tuple([_kept(a) for a in guard.args])
-        log.enter(guard, weight)
+        _enter(guard)
+        _enter_late()
+
+
+def enter_at_once(guard: Any) -> None:
+    """As `enter`, but never waiting, for what is called when a node is freed: by any thread, wherever memory is asked for."""
+    if _lock._is_owned() or not _lock.acquire(blocking=False):  # type: ignore[attr-defined]  # the logs are being changed
+        _late.append(guard)
+        return
+    try:
+        _enter(guard)
+    finally:
+        _lock.release()
+
+
+_late: deque[Any] = deque()  # guards that are still to be entered; they keep the nodes that they are about
+
+
+def _enter_late() -> None:
+    while _late:
+        _enter(_late.popleft())
+
+
+def _enter(guard: Any) -> None:
+    log, weight = _remember([a for a in guard.args if isinstance(a, Node)])
+    guard.args = tuple([_kept(a) for a in guard.args])
+    log.enter(guard, weight)
 
 
 def enter_lost(leaf: Any, words: str, tick: float) -> None:

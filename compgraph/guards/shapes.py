@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import os.path
 import weakref
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..graph.interpreter import frame_up, source_lines
 from ..operations import compositions
 from .guards import Guard, layout, note
 
-_COMPOSITIONS = str(Path(compositions.__file__).parent)
+_COMPOSITIONS = os.path.dirname(compositions.__file__)
 
 
 def freezes_nothing(frame: Any) -> bool:
@@ -128,6 +128,12 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 
 # ------------------------------------------------------------------------------------------- told by nodes
 
+
+def is_about_lengths(guard: Any) -> bool:
+    """Whether a guard is about a shape, such as are noted only while a placeholder lives."""
+    return guard.function in _ABOUT_LENGTHS
+
+
 # While a placeholder lives, the properties of `Node` that tell a shape note guards. Without one they need not: nothing but a
 # placeholder can be fed another shape than it was recorded with.
 _living = 0
@@ -191,6 +197,7 @@ def guarded_flags(read: Callable[[Any], Any]) -> property:
     return _guarded_layout("flags", read, layout)
 
 
+_ABOUT_LENGTHS = (len, np.shape, *_FUNCTIONS.values())
 _GUARDED = {**{name: _guarded(name) for name in _FUNCTIONS}, "__len__": _guarded_length, "__iter__": _guarded_rows}
 _before: dict[str, Any] = {}
 

@@ -1,0 +1,89 @@
+"""Integers and booleans that nothing recorded reads: a plain array may have been indexed by them, and NumPy asks no node then.
+
+``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, give plain numbers, which the graph keeps as they are. What
+is an operand of an operation, or asked by a guard, is accounted for; of any other result of integers or booleans a `Watch` stands
+among the guards. Whoever runs the graph again computes it too, and tells where it is another.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..graph import READ, freed_unread, unread, value_at
+from ..graph.interpreter import source_lines
+from .guards import Guard, GuardError, fingerprint
+from .logs import enter, enter_at_once
+
+
+@dataclass(eq=False, slots=True)
+class Watch(Guard):
+    """A guard that warns, once, where others raise.
+
+    Attributes
+    ----------
+    is_read : bool
+        Whether something recorded has read the node since.
+    is_strict : bool
+        Whether it raises as well.
+    told : list of bool
+        Holds something once it has warned; the same for those of its like about other nodes (`Guard.on`).
+    """
+
+    is_read: bool = False
+    is_strict: bool = False
+    told: list[bool] = field(default_factory=list)
+
+    @property
+    def is_used(self) -> bool:
+        """Not taken for used: numbers that came too late for an operation of a graph do not concern it."""
+        return False
+
+    def check(self, *values: Any) -> None:
+        """Ask again, with plain values for `args`, and tell of another answer."""
+        assert self.function is not None
+        if (self.is_strict or not self.told) and self.function(*values) != self.answer:
+            self.tell("it is another than while the graph was recorded")
+
+    def tell(self, found: str) -> None:
+        """Warn, if that was not done yet, that with the values of this run the graph may keep what it should not; or raise."""
+        message = (
+            f"no operation of the graph reads {self}, and with these values {found}. A plain array that was indexed by it "
+            "is not indexed again: index a node, as in cg.constant(K)[i]. What is only looked at, "
+            "compute when the graph is complete"
+        )
+        if self.is_strict:
+            error = GuardError(message)
+            error.is_of_watch = True
+            raise error
+        if not self.told:
+            self.told.append(True)
+            source_lines.warn_at(source_lines.users_frame(2), message)
+
+
+def _watch(node: Any) -> Watch:
+    """The watch of an unread node, about its value as it was made, before anything was written into it."""
+    value = value_at(node, node.tick) if node.memory else node.plain
+    what = f"the result of {node.opname}"
+    return Watch(what, fingerprint, (node,), fingerprint(value), node.code, node.instruction, node.tick + 0.25)
+
+
+def enter_unread() -> None:
+    """Remember watches of all living nodes that are unread so far."""
+    for key in tuple(unread):
+        reference = unread.get(key)
+        node = reference() if reference.__class__ is weakref.ref else None
+        if node is not None:
+            watch = unread[key] = _watch(node)
+            enter(watch)
+            watch.is_read = node.__class__ not in READ  # by another thread, in the meantime
+
+
+def _enter_freed(node: Any) -> None:
+    if not sys.is_finalizing():
+        enter_at_once(_watch(node))
+
+
+freed_unread.append(_enter_freed)

@@ -1,0 +1,283 @@
+"""Integers and booleans that nothing recorded reads: a later run tells where they are others, and of nothing else."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradients
+from compgraph.executor import fastest_backend
+from compgraph.graph import unread
+from compgraph.guards import logs
+
+K = np.array([10.0, 20.0, 30.0])
+RECORDED, OTHER = np.array([3.0, 1.0, 2.0]), np.array([-1.0, 5.0, 0.0])
+Program = Callable[[Any], Any]
+
+
+def filled(x: Any, place: Any) -> Any:
+    plain = np.zeros((3, 3))
+    plain[np.arange(3), place] = K
+    return np.sum(plain @ x)
+
+
+def kept(x: Any) -> Any:
+    order = np.argsort(x)
+    KEPT.append(order)
+    return np.sum(K[order] * x)
+
+
+KEPT: list[Any] = []
+# Programs that index plain arrays by what they computed: a run with other values gives numbers that are not NumPy's.
+SILENT: dict[str, Program] = {
+    "argsort": lambda x: np.sum(K[np.argsort(x)] * x),
+    "argsort, of what is gone": lambda x: np.sum(K[np.argsort(np.sin(x) * 2)] * x),
+    "argsort, kept by the user": kept,
+    "part of argsort": lambda x: np.sum(K[np.argsort(x)[:2]]) * np.sum(x),
+    "argmax": lambda x: np.sum(np.take(K, np.argmax(x)) * x),
+    "take": lambda x: np.sum(K.take(np.argsort(x)) * x),
+    "take of NumPy's": lambda x: np.sum(np.take(K, np.argsort(x)) * x),
+    "rows of eye": lambda x: np.sum(np.eye(3)[np.argsort(x) * 1] @ x * K),
+    "mask": lambda x: np.sum(K[x > 2.5].sum() * x),
+    "mask of two": lambda x: np.sum(K[(x > 1.5) & (x < 2.5)].sum() * x),
+    "compress": lambda x: np.sum(K.compress(x > 1.5).sum() * x),
+    "astype": lambda x: np.sum(K[np.clip(x, 0, 2).astype(int)] * x),
+    "nonzero": lambda x: np.sum(K[np.nonzero(x > 2.5)].sum() * x),
+    "digitize": lambda x: np.sum(K[np.digitize(x, [1.5])] * x),
+    "searchsorted": lambda x: np.sum(K[np.searchsorted([1.5, 2.5], x)] * x),
+    "isin": lambda x: np.sum(K[np.isin(x, [3.0])].sum() * x),
+    "ix_": lambda x: np.sum(np.diag(K)[np.ix_(np.argsort(x), [0, 1, 2])] @ x * K),
+    "sign bit": lambda x: np.sum(K[np.signbit(x - 2)].sum() * x),
+    "asarray": lambda x: np.sum(K[np.asarray(np.argsort(x))] * x),
+    "written into": lambda x: filled(x, np.argsort(x)),
+    "in a constant": lambda x: np.sum(cg.constant(K[np.argsort(x)]) * x),
+    "of a derivative": lambda x: np.sum(K[np.argsort(ad.grad(lambda y: np.sum(y**2))(x))] * x),
+    "in what is differentiated": lambda x: ad.grad(lambda y: np.sum(K[np.argsort(y)] * y**2))(x),
+}  # fmt: skip
+# Programs whose integers and booleans are read by operations or guards, are results, or are only looked at afterwards.
+LABELS = np.array([0, 2, 1])
+INNOCENT: dict[str, Program] = {
+    "accuracy before the loss": lambda x: (np.mean(np.argmax(np.outer(x, K), 1) == LABELS), np.sum(x * x))[1],
+    "where": lambda x: np.sum(np.where(x > 1, x, 0.0)),
+    "mask of a node": lambda x: np.sum(x[np.argsort(x)] * K),
+    "mask as a factor": lambda x: np.sum((x > 1) * x),
+    "index of a constant": lambda x: np.sum(cg.constant(K)[np.argsort(x)] * x),
+    "take along an axis": lambda x: np.sum(np.take_along_axis(x, np.argsort(x), 0) * K),
+    "sort": lambda x: np.sum(np.sort(x) * K),
+    "choose": lambda x: np.sum(np.choose(np.argsort(x), K) * x),
+    "the same answer": lambda x: np.sum(K[np.isfinite(x)] * x),
+    "a shape alone": lambda x: np.sum(np.ones_like(x > 0) * x),
+    "printed afterwards": lambda x: (np.sum(x * x), str(np.argmax(x)))[0],
+    "a result": np.argsort,
+    "maximum": lambda x: np.max(x) + np.median(x) + np.percentile(x, 30.0),
+    "rules that choose": lambda x: gradients(np.sum(np.abs(x)) + np.max(x) + np.prod(x), [x])[0],
+    "clip and round": lambda x: np.sum(np.clip(x, 0, 2) * np.round(x)),
+    "counted": lambda x: np.sum(x) * np.count_nonzero(x > 0),
+    "piecewise": lambda x: np.sum(np.piecewise(x, [x > 2], [lambda v: v**2, lambda v: -v])),
+    "select": lambda x: np.sum(np.select([x > 2, x > 0], [x, x**2], 1.0)),
+    "lstsq": lambda x: np.linalg.lstsq(np.outer(K, K) + np.diag(x + 9), K)[0],
+    "interp": lambda x: np.sum(np.interp(x, K, K)),
+    "heaviside": lambda x: np.sum(np.heaviside(x, 0.5) * x),
+    "unique": lambda x: np.sum(np.unique(x)),
+    "norms": lambda x: np.linalg.norm(np.outer(x, x) + np.eye(3), 2) + np.linalg.slogdet(np.outer(x, x) + np.eye(3))[1],
+    "losses": lambda x: np.mean(cg.softmax_cross_entropy(np.outer(x, K), np.eye(3)[LABELS])),
+}  # fmt: skip
+
+
+def told(program: Program, **options: Any) -> tuple[Any, list[str]]:
+    """What a graph of the program gives of other values than it was recorded with, and the warnings of that."""
+    x = cg.variable(RECORDED, "x")
+    executor = cg.Executor(program(x), **options)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert executor.run({"x": RECORDED}) is not None
+        assert not seen
+        found = [executor.run({"x": OTHER}) for _ in range(3)][-1]
+    return found, [str(warning.message) for warning in seen]
+
+
+@pytest.mark.parametrize("options", [{}, {"simplify": False}, {"fuse": True}, {"jit": True}], ids=str)
+@pytest.mark.parametrize("label", SILENT)
+def test_what_was_found_in_a_plain_array_is_told(label: str, options: Any) -> None:
+    found, seen = told(SILENT[label], **options)
+    with cg.no_graph():
+        right = np.asarray(SILENT[label](cg.variable(OTHER)))
+    assert not np.allclose(found, right)  # else the table proves nothing
+    assert len(seen) == 1, seen  # once, in three runs
+    assert "test_unread.py" in seen[0]
+    assert "cg.constant(K)[i]" in seen[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"jit": True}], ids=str)
+@pytest.mark.parametrize("label", INNOCENT)
+def test_what_is_read_is_not_told(label: str, options: Any) -> None:
+    found, seen = told(INNOCENT[label], **options)
+    assert not seen
+    np.testing.assert_allclose(found, INNOCENT[label](cg.variable(OTHER)).value)
+
+
+@pytest.mark.parametrize("label", SILENT)
+def test_strict_executors_raise(label: str) -> None:
+    x = cg.variable(RECORDED, "x")
+    executor = cg.Executor(SILENT[label](x), strict=True)
+    executor.run({"x": RECORDED})
+    for _ in range(2):
+        with pytest.raises(cg.GuardError, match=r"cg\.constant\(K\)"):
+            executor.run({"x": OTHER})
+
+
+def test_other_lengths_and_shapes_are_told_not_refused() -> None:
+    x = cg.placeholder((None,), name="x", example=RECORDED)
+    assert (x > np.array([0.0, 1.0, 2.0])).any().ndim == 0
+    executor = cg.Executor(np.sum(x**2))
+    with pytest.warns(RuntimeWarning, match="cannot be computed as it was"):
+        assert executor.run({"x": np.ones(5)}) == 5
+    assert executor.run({"x": np.ones(5)}) == 5
+    y = cg.variable(RECORDED, "y")
+    np.nonzero(y > 1)  # of a shape that hangs on values
+    executor = cg.Executor(np.sum(y * 2))
+    with pytest.warns(RuntimeWarning, match="cannot be computed as it was"):
+        assert executor.run({"y": RECORDED + 1}) == 18
+
+
+def test_what_is_asked_for_its_length_alone_is_not_told() -> None:
+    labels = cg.placeholder((4,), int, name="labels", example=np.array([0, 1, 1, 2]))
+    executor = cg.Executor(labels * len(labels[1:]))
+    assert executor.run({"labels": np.array([5, 6, 6, 7])}).tolist() == [15, 18, 18, 21]
+
+
+def test_a_graph_with_writes_is_told_not_refused() -> None:
+    def program(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[:2] = x[1:] * K[np.argsort(x)][:2]
+        return np.sum(y * x)
+
+    _, seen = told(program)
+    assert len(seen) == 1
+
+
+def test_what_is_read_later_is_not_told() -> None:
+    x = cg.variable(RECORDED, "x")
+    order = np.argsort(x)
+    s = np.sum(K[order] * x)
+    early = cg.Executor(s)
+    late = cg.Executor(s + np.sum(x[order]))  # reads it
+    del order
+    gc.collect()
+    with pytest.warns(RuntimeWarning, match="argsort"):
+        early.run({"x": OTHER})
+    late.run({"x": OTHER})
+
+
+def test_a_reset_and_an_update_forget() -> None:
+    x = cg.variable(RECORDED, "x")
+    np.argsort(x)
+    cg.reset()
+    cg.Executor(np.sum(x * 2)).run({"x": OTHER})
+    np.argsort(x)
+    x += 1.0
+    cg.Executor(np.sum(x * 2)).run({"x": OTHER})
+
+
+@pytest.mark.parametrize("copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy, copy.copy])
+def test_copies_of_executors_watch(copied: Callable[[Any], Any]) -> None:
+    x = cg.variable(RECORDED, "x")
+    executor = cg.Executor(SILENT["argsort"](x))
+    strict = cg.Executor(executor.nodes[0], strict=True)
+    with pytest.warns(RuntimeWarning, match="argsort"):
+        copied(executor).run({"x": OTHER})
+    with pytest.raises(cg.GuardError, match="argsort"):
+        copied(strict).run({"x": OTHER})
+
+
+@pytest.mark.parametrize("copied", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy])
+@pytest.mark.parametrize("label", ["argsort", "argsort, kept by the user"])
+def test_executors_of_copied_graphs_say_that_they_cannot_watch(label: str, copied: Callable[[Any], Any]) -> None:
+    s = copied(SILENT[label](cg.variable(RECORDED)))
+    with pytest.warns(RuntimeWarning, match=r"a copy of it does not know: the result of argsort"):
+        cg.Executor(s)
+
+
+def test_a_part_of_a_graph_watches() -> None:
+    x = cg.variable(RECORDED, "x")
+    hidden = np.sin(x)
+    part, (given,) = cg.cut(np.sum(K[np.argsort(hidden)] * hidden), hidden)
+    with pytest.warns(RuntimeWarning, match="argsort"):
+        cg.Executor(part).run({given: OTHER})
+
+
+def test_another_thread_sees_what_this_one_left() -> None:
+    x = cg.variable(RECORDED, "x")
+    s = np.sum(K[np.argsort(x)] * x)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(cg.Executor(s)))
+    thread.start()
+    thread.join()
+    with pytest.warns(RuntimeWarning, match="argsort"):
+        found[0].run({"x": OTHER})
+
+
+def test_nothing_is_kept_of_what_is_read_or_freed() -> None:
+    x = cg.variable(RECORDED)
+    before = len(unread)
+    for _ in range(5):
+        assert np.sum((x > 0) * x).value == 6
+    assert len(unread) == before
+    held = [x > k for k in range(5)]
+    assert len(unread) == before + 5
+    del held
+    assert len(unread) == before
+
+
+def test_long_loops_keep_a_bounded_log() -> None:
+    x = cg.variable(RECORDED)
+    for k in range(2 * logs.KEPT):
+        assert (x > k).shape == (3,)
+    log = x.lineage.log.found()  # type: ignore[attr-defined]
+    assert logs.KEPT // 4 <= len(log.guards) <= logs.KEPT
+    assert log._weight <= logs.MOST
+
+
+def test_freed_graphs_hold_nothing() -> None:
+    x = cg.variable(RECORDED)
+    y = np.sin(x) * 2
+    watched = weakref.ref(y)
+    np.argsort(y)
+    del y
+    assert watched() is None
+
+
+def test_finalizers_wait_for_the_logs() -> None:
+    x = cg.variable(RECORDED, "x")
+    node = np.argsort(x)
+    with logs._lock:
+        del node
+        assert len(logs._late) == 1
+    executor = cg.Executor(np.sum(x * 2) * 1)
+    assert not logs._late
+    executor.run({"x": RECORDED})
+
+
+def test_compiled_executors_are_tested() -> None:
+    assert fastest_backend() == "llvm"
+
+
+@pytest.mark.parametrize("copied", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy])
+def test_copies_of_what_would_be_watched_are_as_it_was(copied: Callable[[Any], Any]) -> None:
+    x = cg.variable(RECORDED, "x")
+    order, total = copied([np.argsort(x), np.sum(x * 2)])
+    order_again, total_again = cg.Executor([order, total]).run({"x": OTHER})
+    assert np.array_equal(order_again, np.argsort(OTHER))
+    assert total_again == 8
+    assert type(copied(x > 0)) is type(pickle.loads(pickle.dumps(x > 0)))
