@@ -1,0 +1,82 @@
+"""`latex`: a result and its derivatives as mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compgraph.printing import Equation, Formula, Reader, formula_of, name
+
+from .numeric import require_differentiable
+from .reverse import gradient
+
+UNNAMED = "f", "F", "L", "g", "f_0"  # what a result without a name is called: the first that no variable is
+
+
+def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = None) -> Formula:
+    r"""Write a scalar and its derivatives as mathematics, in LaTeX.
+
+    The derivative is the one that reverse mode computes, recorded as a graph and made shorter by algebra that holds for real
+    numbers wherever both sides are defined.
+
+    Parameters
+    ----------
+    result : Node
+        What is differentiated, a scalar.
+    wrt : Node, str, or sequence of them, optional
+        With respect to what, as in `autodiff.reverse.gradient`; by default all variables.
+    names : mapping from str to array, optional
+        Names of plain arrays that the graph was computed with, as in `compgraph.latex`.
+
+    Returns
+    -------
+    Formula
+        A notebook shows it; ``str`` gives the LaTeX.
+
+    Raises
+    ------
+    TypeError
+        If `result` is not a node, or cannot be differentiated.
+    ValueError
+        If it is no scalar, does not depend on `wrt`, or an array was written in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import autodiff as ad
+    >>> import compgraph as cg
+    >>> x = cg.variable(0.5, "x")
+    >>> print(ad.latex(np.sin(x) * x, wrt=x))
+    \begin{aligned}
+    f &= x \, \sin\left(x\right) \\
+    \frac{d f}{d x} &= \sin\left(x\right) + x \, \cos\left(x\right)
+    \end{aligned}
+    """
+    require_differentiable("latex", result)
+    if result.shape != ():
+        raise ValueError(f"latex: a derivative is written of a scalar, not of shape {result.shape}; take its sum, np.sum(y)")
+    found = gradient(result, wrt, create_graph=True)
+    variables = list(found._adjoints)
+    derivatives = [found[variable] for variable in variables]
+    reader = Reader(names or {})
+    values = reader.read([result, *derivatives], frozenset([result, *derivatives]))
+    free = next(letter for letter in UNNAMED if letter not in reader.symbols)
+    called = name(result.name if _is_named(result) else free)
+    lefts = [
+        called,
+        *[_derivative(called, name(reader.name_of(variable)), variable.ndim, len(variables)) for variable in variables],
+    ]
+    return formula_of([Equation(left, right) for left, right in zip(lefts, values, strict=True)], reader)
+
+
+def _is_named(node: Any) -> bool:
+    """Whether the user gave a node its name."""
+    return node._name is not None and not node._name.startswith(f"{node.opname}_")
+
+
+def _derivative(called: str, by: str, ndim: int, count: int) -> str:
+    """The sign for a derivative: of a scalar by a scalar a quotient, by an array a gradient."""
+    if ndim:
+        return f"\\nabla_{{{by}}} {called}"
+    d = "d" if count == 1 else r"\partial"
+    return f"\\frac{{{d} {called}}}{{{d} {by}}}"

@@ -1,0 +1,194 @@
+"""A single step of a graph as Python writes it: an operation, a write into an array, the making of a buffer."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph import Joint, Node, owner_of, place_in, settled, value_at, window
+from ..operations import PIECEWISE, Configured, Keyworded, OnAxes, Output, Packed
+from .names import Names, is_number
+
+INFIX: dict[Any, str] = {
+    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.matmul: "@", operations.power: "**",
+    np.remainder: "%", np.floor_divide: "//", np.greater: ">", np.greater_equal: ">=", np.less: "<", np.less_equal: "<=",
+    np.equal: "==", np.not_equal: "!=", np.bitwise_and: "&", np.bitwise_or: "|", np.bitwise_xor: "^",
+    np.left_shift: "<<", np.right_shift: ">>",
+}  # fmt: skip
+PREFIX: dict[Any, str] = {np.negative: "-", np.invert: "~"}
+# Methods of arrays, with their usual options.
+METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
+    operations.astype: ("astype", {"order": "K", "casting": "unsafe", "copy": True, "subok": True}),
+    operations.view: ("view", {}),
+    operations.copy: ("copy", {"order": "C"}),
+    operations.flatten: ("flatten", {"order": "C"}),
+}
+
+
+class Writer:
+    """Writes the steps of a graph.
+
+    Parameters
+    ----------
+    names : Names
+        The names of the nodes.
+    items : list of Node, Joint and Write
+        The steps.
+    """
+
+    def __init__(self, names: Names, items: list[Any]) -> None:
+        self.names = names
+        self._views = {id(item.plain): item for item in items if isinstance(item, Node)}
+        self._roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+
+    # ------------------------------------------------------------------------------------- operations
+
+    def operation(self, item: Any) -> str:
+        """What computes an operation: ``np.tanh(v2)``."""
+        function, options = item.function, dict(item.options)
+        if isinstance(function, Output):
+            return f"{self.names[item.args[0]]}[{function.index}]"
+        if function is operations.getitem:
+            first, *index = [item.args[0], *map(settled, item.args[1:])]
+            return f"{self._operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
+        if function is operations.einsum:
+            function, first = np.einsum, [self.names.literal(options.pop("subscripts"))]
+            return self._call("np.einsum", [*first, *self._operands(item)], options)
+        if isinstance(function, Packed):
+            operands = "[" + ", ".join(self._operands(item)) + "]"
+            return self._call(self.names.function(function.function), [operands], options)
+        if isinstance(function, Keyworded):
+            return self._keyworded(item, function, options)
+        if isinstance(function, OnAxes) and "axes" in function.options:
+            options |= function.options | {"axes": list(function.options["axes"])}
+            return self._call(self.names.function(function.function), self._operands(item), options)
+        if isinstance(function, Configured):
+            return self._call(self.names.function(function.function), self._operands(item), options | function.options)
+        return self._simple(item, function, options)
+
+    def _simple(self, item: Any, function: Any, options: dict[str, Any]) -> str:
+        """An operator, a method, or a function of operands that come first."""
+        operands = self._operands(item)
+        if function in INFIX and len(operands) == 2 and not options:
+            first, second = operands
+            return f"{f'({first})' if first[0] == '-' else first} {INFIX[function]} {second}"
+        if function in PREFIX and len(operands) == 1 and not options:
+            return PREFIX[function] + operands[0]
+        if function in METHODS:
+            (first, *rest), (name, usual) = operands, METHODS[function]
+            rest += [self.names.literal(options.pop("dtype"))] if "dtype" in options else []
+            chosen = {option: value for option, value in options.items() if option not in usual or value != usual[option]}
+            return self._call(f"{first}.{name}", rest, chosen)
+        if function is operations.input_of or function is operations.stop_gradient:
+            return self._call("np.copy", operands, {})
+        if isinstance(function, operations.UfuncMethod):
+            return self._call(f"{self.names.function(function.ufunc)}.{function.method}", operands, options)
+        return self._call(self.names.function(function), operands, options)
+
+    def _keyworded(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
+        """A call whose last operands are named; counts are integers."""
+        cut = len(item.args) - len(function.names)
+        named = function.named(tuple(map(settled, item.args[cut:])))
+        texts = [f"{name}={self._operand(value, item)}" for name, value in named.items()]
+        first = [self._operand(value, item) for value in item.args[:cut]]
+        return self._call(self.names.function(function.function), first, options, texts)
+
+    def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
+        if function.startswith("np."):
+            self.names.module("np")
+        given = [f"{name}={self.names.literal(value)}" for name, value in _chosen(function, options, self.names).items()]
+        return f"{function}({', '.join([*operands, *named, *given])})"
+
+    def _operands(self, item: Any) -> list[str]:
+        return [self._operand(operand, item) for operand in item.args]
+
+    def _operand(self, operand: Any, item: Any) -> str:
+        if isinstance(operand, (Node, Joint)) and operand in self.names:
+            return self.names[operand]
+        value = operand.plain if isinstance(operand, Node) else settled(operand)
+        if isinstance(operand, Node) and is_number(operand):
+            value = np.asarray(value)[()]
+        return self.names.literal(value, self._is_double(item))
+
+    def _is_double(self, item: Any) -> bool:
+        """Whether a number of Python's own gives what one of double precision gives, as an operand of this operation."""
+        ufunc = isinstance(item.function, np.ufunc) or item.function is operations.power
+        kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Node) and not is_number(a)]}
+        return bool(ufunc and item.function not in PIECEWISE and kinds <= {np.dtype(float), np.dtype(complex)})
+
+    # ------------------------------------------------------------------------------------------ buffers
+
+    def buffer(self, item: Any) -> str:
+        """What makes an array that is written into: ``np.zeros((3,))``, or a copy of what was given."""
+        start = value_at(item, item.tick) if item.memory else item.plain
+        dtype = "" if item.dtype == np.float64 else f", {self.names.literal(item.dtype)}"
+        shape = repr(item.shape[0] if item.ndim == 1 else item.shape)
+        for name, number in (("zeros", 0), ("ones", 1)):
+            if item.dtype.kind in "biufc" and np.array_equal(start, np.full(item.shape, number, item.dtype)):
+                self.names.module("np")
+                return f"np.{name}({shape}{dtype})"
+        return f"{self.names.array(np.array(start))}.copy()"
+
+    def write(self, item: Any) -> str:
+        """A write into an array: ``b[0] = v1``."""
+        value = item.args[0]
+        text = self.names[value] if isinstance(value, Node) and value in self.names else self.names.literal(settled(value))
+        return f"{self._window(item)}[{self.names.index(item.index)}] = {text}"
+
+    def _window(self, write: Any) -> str:
+        """The array that is written through: a node, or a part of the root."""
+        root = self._roots[id(write.memory)]
+        known = self._views.get(id(write.window))
+        if known is not None and known.tick <= write.tick:
+            return self.names[known]
+        place = place_in(root.plain, write.window)
+        index = as_slices(root.plain, place) if owner_of(write.window) is owner_of(root.plain) else None
+        if index is not None:
+            return f"{self.names[root]}[{self.names.index(index)}]"
+        given = ", ".join(f"{name}={self.names.literal(value)}" for name, value in place.items())
+        return f"{self.names.bind(window, 'window')}({self.names[root]}, {given})"
+
+
+def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The options of a call that are not what they would be anyway."""
+    if not options:
+        return options
+    try:
+        known = inspect.signature(found).parameters if callable(found := names.at(path)) else {}
+    except ValueError:
+        known = {}
+    usual = {name: parameter.default for name, parameter in known.items()}
+    return {
+        name: value
+        for name, value in options.items()
+        if value is not operations.NO_VALUE and not (name in usual and (value is usual[name] or _same(value, usual[name])))
+    }
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one.__class__ is other.__class__ and one.__class__ in (int, float, str, bool, tuple) and bool(one == other)
+
+
+def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The slices that give a window of an array, where slices and numbers do: where it lies is as `place_in` says."""
+    offset, steps, lengths = place["offset"], list(place["strides"]), list(place["shape"])
+    if place["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
+        return None
+    if sorted(array.strides, reverse=True) != list(array.strides):
+        return None
+    index: list[Any] = []
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        start, offset = divmod(offset, stride)
+        if steps and steps[0] > 0 and not steps[0] % stride and start + (lengths[0] - 1) * (steps[0] // stride) < length:
+            step = steps.pop(0) // stride
+            stop = start + (lengths.pop(0) - 1) * step + 1
+            index.append(slice(start or None, None if stop + step > length else stop, None if step == 1 else step))
+        else:
+            index.append(start)
+    fits = not offset and not steps and all(i.__class__ is slice or i < n for i, n in zip(index, array.shape, strict=True))
+    found = array[tuple(index)] if fits else None
+    same = found is not None and (found.shape, found.strides) == (place["shape"], place["strides"])
+    return tuple(index) if same and place_in(array, found)["offset"] == place["offset"] else None

@@ -1,0 +1,231 @@
+"""`program`: a graph as lines of Python, with shapes and the user's lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..drawing import FOLDED_FROM, place_of
+from ..graph import Joint, Node, VariableNode, Write
+from ..guards import guards_of
+from .calls import Writer
+from .folding import runs_of
+from .names import Names, is_number
+from .steps import LISTS, results_of, steps_of
+
+LIMIT = 300  # lines
+WIDEST = 48  # comments begin at the longest line of code, but no further right than here
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code with its comment, in the scopes it belongs to; `item` is what it says of the graph, if one thing."""
+
+    code: str
+    comment: str = ""
+    scope: tuple[str, ...] = ()
+    item: Any = None
+
+
+class Listing:
+    """A graph as lines of Python; ``str`` gives the text, and a notebook shows it.
+
+    Attributes
+    ----------
+    names : dict
+        What the names in the text stand for that it does not make itself: leaves, modules, large arrays, functions that have
+        no public name. ``exec(str(listing), names)`` computes the graph again, unless lines are left out.
+    result : str
+        The expression that gives the results, once the lines have run: a name, or nested as the results are.
+    is_whole : bool
+        Whether no line is left out.
+    """
+
+    __slots__ = ("_text", "is_whole", "names", "result")
+
+    def __init__(self, text: str, names: dict[str, Any], result: str, is_whole: bool) -> None:
+        self._text, self.names, self.result, self.is_whole = text, names, result, is_whole
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+
+def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None) -> Listing:
+    """Write the graph of some nodes as lines of Python: leaves first, then all that was done, in order, the result last.
+
+    Each line says in a comment the shape and dtype of what it makes, and where in the user's code it was made. Writes into
+    arrays stand where they were done, parts in a `compgraph.scope` in a ``with`` block, and a comment tells what Python was
+    told of values (``if x > 0``), since the graph holds for these answers alone.
+
+    Parameters
+    ----------
+    results : Node, or lists, tuples and dictionaries of them
+        Where the graph ends.
+    limit : int or None
+        How many lines to write, those nearest to the end; a line with dots counts the others. None writes all.
+    fold : bool, optional
+        Whether of equal parts in a row (layers, steps of a loop) only the first and the last are written, and a line with dots
+        counts the others. By default it is done for graphs of more than 60 nodes.
+
+    Returns
+    -------
+    Listing
+        Its text runs: ``exec(str(listing), listing.names)``, unless lines are left out.
+
+    Raises
+    ------
+    TypeError
+        If something else than nodes is given.
+    ValueError
+        If the limit is less than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> cg.record_lines(False)
+    >>> x = cg.variable([1.0, 2.0], "x")
+    >>> w = cg.variable([[1.0, 0.0], [0.5, 2.0]], "W_1")
+    >>> print(cg.program(cg.sum(np.tanh(w @ x), name="loss")))
+    x                  # (2,) float64, variable
+    W_1                # (2, 2) float64, variable
+    v0 = W_1 @ x       # (2,) float64
+    v1 = np.tanh(v0)   # (2,) float64
+    loss = np.sum(v1)  # () float64
+    >>> cg.record_lines()
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None to write all lines, not {limit}")
+    nodes = results_of("program", results)
+    items = steps_of(nodes)
+    names = Names(items)
+    writer = Writer(names, items)
+    updated = _updated(items)
+    lines = [line for item in items for line in _lines(item, writer, item in updated)]
+    result = _nested(results, names)
+    if not nodes or lines[-1].item is not results:
+        lines.append(Line(result))
+    lines, is_folded = _folded(lines, fold)
+    lines = _with_guards(lines, items, writer)
+    left = 0 if limit is None else max(len(lines) - limit, 0)
+    if left:
+        lines = [Line("...", f"{left} earlier {'line' if left == 1 else 'lines'}"), *lines[left:]]
+    return Listing(_text(lines, names), names.bound, result, not left and not is_folded)
+
+
+# ------------------------------------------------------------------------------------------------ lines
+
+
+def _updated(items: list[Any]) -> set[Any]:
+    """The variables that were given other values after something read them: the text has the new ones."""
+    read = ((item.args[position], item) for item in items for position in item.edges)
+    return {node for node, reader in read if isinstance(node, VariableNode) and node.tick > reader.tick}
+
+
+def _lines(item: Any, writer: Writer, is_updated: bool) -> list[Line]:
+    """The lines that say what one item is."""
+    names, scope, line = writer.names, getattr(item, "scope", ()), place_of(item.line)
+    if isinstance(item, Write):
+        return [Line(writer.write(item), line, scope, item)]
+    if is_number(item):
+        return []
+    parts = [_described(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
+    told = ", ".join(filter(None, parts))
+    if item.args:
+        return [Line(f"{names[item]} = {writer.operation(item)}", told, scope, item)]
+    if item.kind == "buffer":
+        return [Line(f"{names[item]} = {writer.buffer(item)}", told, scope, item)]
+    if not item.memory:
+        names.bound[names[item]] = item.plain
+        return [Line(names[item], told, (), item)]
+    return [Line(f"{names[item]} = {writer.buffer(item)}", told, (), item)]
+
+
+def _described(item: Any) -> str:
+    """Shape and dtype; how many results an operation has."""
+    return f"{len(item.plain)} results" if isinstance(item, Joint) else f"{item.shape} {item.dtype}"
+
+
+def _nested(results: Any, names: Names) -> str:
+    """The results by their names, nested as they were given."""
+    if isinstance(results, dict):
+        return "{" + ", ".join(f"{key!r}: {_nested(value, names)}" for key, value in results.items()) + "}"
+    if isinstance(results, LISTS):
+        inner = ", ".join(_nested(value, names) for value in results)
+        return f"[{inner}]" if isinstance(results, list) else f"({inner}{',' if len(results) == 1 else ''})"
+    return names.literal(results.plain) if is_number(results) else names[results]
+
+
+def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
+    """The lines without those of equal parts in a row, of which the first and the last stay; and whether any were left out."""
+    items = {line.item: None for line in lines if line.item is not None}
+    if fold is False or (fold is None and len(items) <= FOLDED_FROM):
+        return lines, False
+    hidden: dict[Any, str] = {}
+    for first, middle, leaves in runs_of(list(items)):
+        size, count = len(first), len(middle)
+        said = f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
+        hidden |= dict.fromkeys([item for part in middle for item in part], said)
+        hidden |= dict.fromkeys(leaves, f"{len(leaves)} more, used in lines that are left out")
+    kept: list[Line] = []
+    for line in lines:
+        comment = hidden.get(line.item)
+        if comment is None:
+            kept.append(line)
+        elif not kept or kept[-1].code != "..." or kept[-1].comment != comment:
+            kept.append(Line("...", comment))
+    return kept, bool(hidden)
+
+
+def _with_guards(lines: list[Line], items: list[Any], writer: Writer) -> list[Line]:
+    """The lines, with comments on what Python was told of values, each where it was told."""
+    guards, escaped = guards_of(items)
+    told = [(guard.tick, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
+    found: list[Line] = []
+    for line in lines:
+        if line.item is not None and line.item.args:
+            while told and told[0][0] < line.item.tick:
+                found.append(Line(told.pop(0)[1], scope=line.scope))
+        found.append(line)
+    found += [Line(text) for _, text in told]
+    escaped = [
+        text for text in escaped if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
+    ]  # not to be shown
+    return found + [Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(escaped)]
+
+
+def _answer(guard: Any, writer: Writer) -> str:
+    """What Python was told: ``bool(v3 > 0) gave True, train.py:12``."""
+    about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Node))
+    what = guard.what.removesuffix("()")
+    asked = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
+    _, _, line = str(guard).partition(" at ")
+    return ", ".join(filter(None, [f"{asked} gave {guard.answer!r}", place_of(line)]))
+
+
+def _asked(node: Any, writer: Writer) -> str:
+    """What a guard is about: a node of the graph, or what was computed from such nodes."""
+    if node in writer.names:
+        return writer.names[node]
+    nodes = [operand for operand in node.args if isinstance(operand, (Node, Joint))]
+    known = nodes and all(operand in writer.names or (isinstance(operand, Node) and is_number(operand)) for operand in nodes)
+    return writer.operation(node) if known else f"a result of {node.opname}" if node.opname else "a value"
+
+
+def _text(lines: list[Line], names: Names) -> str:
+    """The lines as one text, with scopes as blocks, and the comments below each other."""
+    rows: list[tuple[str, str]] = []
+    open_scopes: tuple[str, ...] = ()
+    for line in lines:
+        common = 0
+        while common < min(len(open_scopes), len(line.scope)) and open_scopes[common] == line.scope[common]:
+            common += 1
+        for depth in range(common, len(line.scope)):
+            names.module("cg")
+            rows.append((f"{'    ' * depth}with cg.scope({line.scope[depth]!r}):", ""))
+        open_scopes = line.scope
+        rows.append(("    " * len(line.scope) + line.code, line.comment))
+    width = min(max([len(code) for code, comment in rows if comment], default=0), WIDEST)
+    return "\n".join(f"{code:{width}}  # {comment}" if comment else code for code, comment in rows)

@@ -1,0 +1,192 @@
+"""Names that Python takes, and values as Python writes them."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph import ConstantNode, Node, Write, full_name
+
+SMALL = 4  # a vector of at most so many elements is written as numbers; a larger array gets a name
+MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}
+_TAKEN = frozenset({*MODULES, *keyword.kwlist, *dir(builtins)})
+_IN_SIGHT = (np.float64, np.complex128)
+
+
+def is_automatic(node: Any) -> bool:
+    """Whether nobody gave a node its name: it has none, or one made of its opname, or its kind, and a number."""
+    return node._name is None or bool(re.fullmatch(rf"{re.escape(node.opname or node.kind)}_\d+", node._name))
+
+
+def is_number(node: Any) -> bool:
+    """Whether a node is a scalar constant that nobody named."""
+    return isinstance(node, ConstantNode) and node.ndim == 0 and is_automatic(node)
+
+
+class Names:
+    """The names of nodes, and of what else a text needs.
+
+    Attributes
+    ----------
+    bound : dict
+        What names in the text stand for: modules, leaves, large arrays, functions without a public name.
+    """
+
+    def __init__(self, items: list[Any]) -> None:
+        self.bound: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+        self._taken = set(_TAKEN)
+        self._arrays: dict[int, str] = {}
+        self._count = 0
+        for item in items:  # the user's names first: others give way
+            if isinstance(item, Node) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
+                self._names[item] = self._free(item.name)
+        for item in items:
+            if not isinstance(item, Write) and item not in self._names and not is_number(item):
+                self._names[item] = self._numbered("v")
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self._names
+
+    def __getitem__(self, item: Any) -> str:
+        return self._names[item]
+
+    def bind(self, value: Any, wanted: str) -> str:
+        """A name for an object, which is bound to it: the same one each time."""
+        known = next((name for name, other in self.bound.items() if other is value), None)
+        if known is None:
+            known = self._free(wanted)
+            self.bound[known] = value
+        return known
+
+    def array(self, array: Any) -> str:
+        """A name for an array: ``c0``, ``c1`` ..."""
+        if id(array) not in self._arrays:
+            name = self._arrays[id(array)] = self._numbered("c")
+            self.bound[name] = array
+        return self._arrays[id(array)]
+
+    def function(self, function: Any) -> str:
+        """A function by the name that users know, if it is found there, else by a name bound to it."""
+        for path in _paths(function):
+            found = _at(path)
+            if found is function or (found is not None and getattr(found, "function", None) is function):
+                self.module(path.partition(".")[0])
+                return path
+        name = getattr(function, "__name__", "")
+        return self.bind(function, name if name.isidentifier() else "function")
+
+    def at(self, path: str) -> Any:
+        """The object of a name that `function` gave, or None."""
+        return self.bound[path] if path in self.bound else _at(path)
+
+    def module(self, name: str) -> None:
+        """Bind the name of a module: ``np``, ``cg`` or ``scipy``."""
+        self.bound[name] = sys.modules[MODULES[name]]
+
+    def literal(self, value: Any, in_sight: bool = False) -> str:
+        """A value as Python writes it; `in_sight` if a number of double precision may be written as Python's own."""
+        if value is None or value is Ellipsis or value.__class__ in (bool, int, str, bytes):
+            return "..." if value is Ellipsis else repr(value)
+        if value.__class__ in (float, complex):
+            return self._number(value)
+        if isinstance(value, slice):
+            return f"slice({', '.join(map(self.literal, (value.start, value.stop, value.step)))})"
+        if value.__class__ in (list, tuple, dict):
+            return self._collection(value)
+        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+            if in_sight and value.__class__ in _IN_SIGHT:
+                return self._number(value.item())
+            self.module("np")
+            return f"np.{value.__class__.__name__}({self._number(value.item())})"
+        if isinstance(value, (np.dtype, type)):
+            return self._type(value)
+        return self._array(value) if isinstance(value, np.ndarray) else self.bind(value, "option")
+
+    def index(self, index: Any) -> str:
+        """An index as it stands between brackets."""
+        if isinstance(index, tuple) and index:
+            return ", ".join(map(self.index, index)) + ("," if len(index) == 1 else "")
+        if isinstance(index, slice):
+            ends = ["" if end is None else self.index(end) for end in (index.start, index.stop)]
+            return ":".join([*ends, self.index(index.step)] if index.step is not None else ends)
+        if isinstance(index, Node):
+            return self._names[index] if index in self else self.literal(index.plain)
+        if isinstance(index, np.integer):
+            return str(index)
+        return self.literal(index)
+
+    def _collection(self, value: Any) -> str:
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self.literal(k)}: {self.literal(v)}" for k, v in value.items()) + "}"
+        inner = ", ".join(map(self.literal, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+
+    def _number(self, value: Any) -> str:
+        if isinstance(value, (float, complex)) and not np.isfinite(value):
+            self.module("np")
+            if isinstance(value, complex):
+                return f"complex({self._number(value.real)}, {self._number(value.imag)})"
+            return "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
+        return repr(value)
+
+    def _type(self, value: Any) -> str:
+        if isinstance(value, np.dtype):
+            self.module("np")
+            is_common = value.isbuiltin == 1 and value.isnative
+            return f"np.{value.type.__name__}" if is_common else f"np.dtype({value.str!r})"
+        name: str = value.__name__
+        if getattr(np, name, None) is value:
+            self.module("np")
+            return f"np.{name}"
+        return name if getattr(builtins, name, None) is value else self.bind(value, name)
+
+    def _array(self, value: Any) -> str:
+        if value.__class__ is not np.ndarray or value.ndim > 1 or value.size > SMALL or value.dtype.kind not in "biufc":
+            return self.array(value)
+        self.module("np")
+        dtype = "" if value.size and np.array(value.tolist()).dtype == value.dtype else f", dtype={value.dtype.str!r}"
+        inner = [self._number(number) for number in np.atleast_1d(value).tolist()]
+        return f"np.array({'[' + ', '.join(inner) + ']' if value.ndim else inner[0]}{dtype})"
+
+    def _free(self, wanted: str) -> str:
+        name = re.sub(r"\W+", "_", wanted).strip("_") or "x"
+        name = f"x_{name}" if not name.isidentifier() else name
+        count, free = 1, f"{name}_" if name in _TAKEN else name
+        while free in self._taken:
+            count += 1
+            free = f"{name}_{count}"
+        self._taken.add(free)
+        return free
+
+    def _numbered(self, letter: str) -> str:
+        while f"{letter}{self._count}" in self._taken:
+            self._count += 1
+        return self._free(f"{letter}{self._count}")
+
+
+def _paths(function: Any) -> list[str]:
+    """Where users may find a function: ``np.linalg.norm``, ``cg.relu``."""
+    if isinstance(function, np.ufunc):
+        return [f"np.{function.__name__}", f"scipy.special.{function.__name__}"]
+    known = operations.PUBLIC_NAMES.get(function)
+    name = getattr(function, "__name__", "")
+    paths = [known] if known else []
+    if getattr(function, "__module__", None):
+        paths.append(full_name(function))
+    return [*paths, f"np.{name}", f"cg.{name}", f"np.emath.{name}"]
+
+
+def _at(path: str) -> Any:
+    """What stands under a name of several parts, or None."""
+    first, *rest = path.split(".")
+    found = sys.modules.get(MODULES.get(first, ""))
+    for part in rest:
+        found = getattr(found, part, None)
+    return found

@@ -1,0 +1,67 @@
+"""What was done to compute some nodes: operations and writes, in the order in which they were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..graph import Joint, Node, Write, memory_of, require_history, walk
+
+LISTS = (list, tuple)
+
+
+def results_of(operator: str, results: Any) -> list[Any]:
+    """The nodes in lists, tuples and dictionaries, however nested; a TypeError for what is none, or has no one value."""
+    if isinstance(results, dict):
+        return [node for part in results.values() for node in results_of(operator, part)]
+    if isinstance(results, LISTS):
+        return [node for part in results for node in results_of(operator, part)]
+    require_history(results)
+    if not isinstance(results, Node):
+        raise TypeError(f"{operator} takes nodes, alone or in lists, tuples and dictionaries, not a {type(results).__name__}")
+    if results.level:
+        raise TypeError(
+            f"{operator}: this value carries what a function was given by vmap or jvp, so it has no program of its own; take the "
+            "node outside of the function"
+        )
+    return [results]
+
+
+def steps_of(results: Iterable[Any]) -> list[Any]:
+    """The leaves, joints, operations and writes that some nodes need, leaves first, then in the order of recording.
+
+    A write is needed if its memory is read after it; those into other memory, and later ones, are left out.
+    """
+    needed: dict[Any, None] = {}
+    read: set[int] = set()  # the logs, by id, of what is read later
+
+    def need(item: Any) -> None:
+        needed[item] = None
+        memory = memory_of(item) if isinstance(item, Node) else None
+        if memory is not None:
+            memory.require_whole()
+            read.add(id(memory))
+
+    for node in results:
+        need(node)
+    found = []
+    for item in sorted(walk(needed.copy(), _sources), key=_moment, reverse=True):
+        if item in needed or (id(item.memory) in read if isinstance(item, Write) else _is_read(item, read)):
+            found.append(item)
+            for position in item.edges:
+                need(item.args[position])
+    return found[::-1]
+
+
+def _sources(item: Any) -> tuple[Any, ...]:
+    read = tuple([item.args[position] for position in item.edges])
+    return (*read, *item.memory.log) if isinstance(item, Node) and item.memory else read
+
+
+def _is_read(item: Any, read: set[int]) -> bool:
+    return not isinstance(item, Joint) and item.memory is not None and id(item.memory) in read
+
+
+def _moment(item: Any) -> tuple[bool, float]:
+    """Leaves first: a variable that was updated is younger than its readers."""
+    return bool(item.args) or isinstance(item, Write), float(item.tick)

@@ -1,0 +1,84 @@
+"""Derivatives as mathematics look like a textbook's, and are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+variable: Callable[..., Any] = cg.variable
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=5)
+NAMES = {"X": X, "y": Y}
+
+
+def derivative(node: Any, wrt: Any = None) -> str:
+    """The right side of the derivative's equation."""
+    return ad.latex(node, wrt, names=NAMES).equations[1].split(" = ", 1)[1]
+
+
+def test_scalars() -> None:
+    x = variable(0.5, "x")
+    forms = {
+        r"\sin\left(x\right) + x \, \cos\left(x\right)": np.sin(x) * x,
+        r"3 \, x^{2}": x**3,
+        r"\frac{e^{-x}}{\left(1 + e^{-x}\right)^{2}}": 1 / (1 + np.exp(-x)),
+        r"\frac{x}{\sqrt{1 + x^{2}}}": np.sqrt(1 + x**2),
+        r"\sigma\left(x\right) \, \left(1 - \sigma\left(x\right)\right)": cg.sigmoid(x),
+        r"-x \, e^{-\frac{1}{2} \, x^{2}}": np.exp(-(x**2) / 2),
+        r"\frac{1}{x}": np.log(x),
+        r"\left(2 \;\text{if}\; x > 0 \;\text{else}\; -1\right)": np.where(x > 0, x * 2, -x),
+        "1": x + 3,
+        "7": 7 * x,
+    }
+    for text, node in forms.items():
+        assert derivative(node) == text
+
+
+def test_losses() -> None:
+    w, weights = variable(RNG.normal(size=3), "w"), variable(RNG.normal(size=(3, 4)), "W_1")
+    forms = {
+        r"2 \, X^{\top} \, \left(X \, w - y\right)": np.sum((X @ w - Y) ** 2),
+        r"\frac{X^{\top} \, \left(X \, w - y\right)}{\left\| X \, w - y \right\|}": np.linalg.norm(X @ w - Y),
+        r"-0.2 \, X^{\top} \, \left(y \odot \sigma\left(-y \odot X \, w\right)\right)": np.mean(cg.softplus(-Y * (X @ w))),
+        r"0.2 \, X^{\top} \, \left(\operatorname{softmax}\left(X \, W_{1}\right) - C_{1}\right)": cg.softmax_cross_entropy(
+            X @ weights, np.array([0, 1, 2, 3, 0])
+        ),
+        r"2 \, w": w @ w,
+        r"\sin\left(w\right) + w \odot \cos\left(w\right)": np.sum(np.sin(w) * w),
+    }
+    for text, node in forms.items():
+        assert derivative(node) == text
+
+
+def test_shapes_and_letters() -> None:
+    x = variable(np.ones(3), "x")
+    formula = ad.latex(x @ x)
+    assert formula.equations == [r"f = x^{\top} \, x", r"\nabla_{x} f = 2 \, x"]
+    assert formula.shapes == [r"x \in \mathbb{R}^{3}"]
+    f = variable(2.0, "f")
+    assert ad.latex(f * f).equations[1] == r"\frac{d F}{d f} = 2 \, f"
+    assert ad.latex(f * variable(5.0, "f")).equations[2].startswith(r"\frac{\partial F}{\partial f'} = ")
+    y = variable(3.0, "y")
+    assert ad.latex(cg.multiply(f, y, name="loss"), wrt=[y]).equations == [
+        r"\mathrm{loss} = f \, y", r"\frac{d \mathrm{loss}}{d y} = f",
+    ]  # fmt: skip
+
+
+def test_what_is_no_scalar_is_refused() -> None:
+    x = variable(np.ones(3), "x")
+    with pytest.raises(ValueError, match=r"of a scalar, not of shape \(3,\); take its sum"):
+        ad.latex(x * 2)
+    with pytest.raises(TypeError, match="latex"):
+        ad.latex(1.0)
+    with pytest.raises(ValueError, match="does not depend"):
+        ad.latex(np.sum(x), wrt=variable(1.0))
+    b = cg.zeros(3)
+    b[0] = x[0]
+    with pytest.raises(ValueError, match="written in place"):
+        ad.latex(np.sum(b))
