@@ -29,9 +29,14 @@ class Gradients(Mapping[str, Any]):
             )
         self._adjoints = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
-        self._named: dict[str, Node | None] = {}
-        for node in adjoints:
-            self._named[node.name] = None if node.name in self._named else node
+
+    @functools.cached_property
+    def _named(self) -> dict[str, Node | None]:
+        """The variables by their names, None for a name of several; found when first asked for, since most ask by variable."""
+        named: dict[str, Node | None] = {}
+        for node in self._adjoints:
+            named[node.name] = None if node.name in named else node
+        return named
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Node):

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Node, next_tick
+from compgraph.graph.context import profiled
 from compgraph.graph.interpreter import made_since
 
 from ..batching import propagate, pushed_on
 from ..rules import RuleErrors
+from .profiled import told_step
 from .structural_zeros import holds_nan, known_zeros
 from .supports import as_support, kept, pushed_support
 
@@ -83,7 +85,9 @@ def _forward(
             made_since(tangent, before, node.code, node.instruction, node.scope)
         return tangent
 
-    errors.run(lambda: propagate(reversed(nodes), waiting, step, last_uses))
+    profiler = profiled()
+    told = step if profiler is None else told_step(profiler, step)
+    errors.run(lambda: propagate(reversed(nodes), waiting, told, last_uses))
     return waiting.get(output)
 
 

@@ -172,8 +172,8 @@ def holds_nan(values: Iterable[Any]) -> bool:
             if holds_nan(plain):
                 return True
         elif plain is not None and plain.size:
-            flat = plain.reshape(-1) if plain.ndim else plain
-            total = flat.dot(flat) if plain.ndim else plain  # nan if one is, without a flag; for complex infinities too
+            # Nan if one is, or for complex infinities. Unlike np.dot it looks at no flags: large numbers overflow, unseen.
+            total = np.vdot(plain, plain) if plain.ndim else plain
             if total != total:
                 return True
     return False

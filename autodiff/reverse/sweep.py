@@ -26,9 +26,10 @@ from compgraph.graph import (
     require_unchanged,
     root_of,
 )
-from compgraph.graph.context import watched
+from compgraph.graph.context import profiled, watched
 
-from ..rules import DEFERRED, RuleErrors, Shared, added, as_node, conform
+from ..rules import DEFERRED, RuleErrors, Scatter, Shared, added, as_node, conform, fetched
+from .profiled import told_pass
 from .structural_zeros import Pass, supported, swept
 from .writes import KINDS, Events, Past, events_of, reached_by_writes, sweep_with
 
@@ -115,7 +116,11 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
         if nodes.__class__ is Events:
             return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
         adjoints = {output: seed} if output in needed else {}
-        return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
+        profiler = profiled()
+        if profiler is None:
+            return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
+        sweep = lambda told: _over_nodes(nodes, told, wanted, needed, create_graph, ends, rules, errors)  # noqa: E731
+        return told_pass(profiler, output, adjoints, errors, sweep)
 
     return once
 
@@ -125,8 +130,7 @@ def _over_nodes(
     errors: RuleErrors,
 ) -> dict[Any, Any]:  # fmt: skip
     """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
-    found: dict[Any, Any] = {}
-    sums: set[Any] = set()  # the operands whose adjoints are arrays that were made here
+    found, sums = dict[Any, Any](), set[Any]()  # sums: the operands whose adjoints are arrays that were made here
     take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
     for node in nodes:
         if (adjoint := take(node, None)) is None:
@@ -141,25 +145,33 @@ def _over_nodes(
         if not args or node in ends:
             continue
         errors.at = node
-        formulas, options = rules[node.function].formulas, node.options
-        if create_graph:
-            out, operands = as_node(node), args
-        elif len(args) == 2:  # written out, since a comprehension costs as much as the arithmetic
-            out, (a, b) = node.plain, args
+        formulas, options, count = rules[node.function].formulas, node.options, len(args)
+        out = as_node(node) if create_graph else node.plain
+        operands = args
+        if count == 2 and not create_graph:  # written out, as the calls below: a star costs as much as the arithmetic
+            a, b = args
             operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
-        else:
-            out = node.plain
-            operands = (args[0].plain,) if len(args) == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
+        elif not create_graph:
+            operands = (args[0].plain,) if count == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
         if formulas.__class__ is Shared:
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
+            count = 0
         for position in node.edges:
             operand = args[position]
             if operand not in needed or (formula := formulas[position]) is None:
                 continue
-            contribution = formula(adjoint, out, *operands, **options) if options else formula(adjoint, out, *operands)
+            earlier = waiting(operand)
+            if earlier.__class__ is Scatter and formula is fetched and log is None:  # a loop over elements comes here each turn
+                earlier.take(adjoint, operands[1:])
+                continue
+            if count == 2 and not options:
+                contribution = formula(adjoint, out, operands[0], operands[1])
+            elif count == 1 and not options:
+                contribution = formula(adjoint, out, operands[0])
+            else:
+                contribution = formula(adjoint, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            earlier = waiting(operand)
             if (kind := contribution.__class__) not in DEFERRED:
                 c, x = contribution, operand.plain
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is x.__class__):
@@ -172,7 +184,7 @@ def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[Any]:
     """The nodes an adjoint of an output has to pass on its way to a wanted one."""
     if nodes.__class__ is Events:
         return reached_by_writes(nodes, output, wanted)
-    active = [node for node in nodes if node.__class__ not in INERT]
+    active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if node.__class__ not in INERT]
     if wanted.issuperset([node for node in active if not node.args]):
         return set(active)
     needed: set[Any] = set()

@@ -34,9 +34,10 @@ from compgraph.graph import (
     root_of,
     snapshot,
 )
-from compgraph.graph.context import watched
+from compgraph.graph.context import profiled, watched
 
 from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, added, as_node, conform
+from .profiled import told_past
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT | USED.keys()
@@ -175,7 +176,7 @@ class Past:
                 shadow = self.shadows[root] = self.shadow_of(root)
             place = shadow.window(node.plain)
             if contribution.__class__ is Scatter:
-                contribution.pieces = [(turned(piece), index) for piece, index in contribution.pieces]
+                contribution.pieces = [*map(turned, contribution.pieces)]
                 contribution.add_to(place)
                 contribution = contribution.dense
             if contribution is not None:
@@ -264,6 +265,16 @@ def sweep_with(
     past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[Any], ends: Any = ()
 ) -> dict[Any, Any]:
     """One pass over a graph, back to the beginning with a past that is now; see `structural_zeros.Pass`."""
+    profiler = profiled()
+    if profiler is not None:
+        return told_past(profiler, past, output, seed, lambda: _swept(past, events, output, seed, wanted, needed, ends))
+    return _swept(past, events, output, seed, wanted, needed, ends)
+
+
+def _swept(
+    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[Any], ends: Any
+) -> dict[Any, Any]:
+    """The pass itself."""
     if past.roots:
         collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     found: dict[Any, Any] = {}

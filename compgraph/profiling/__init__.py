@@ -1,0 +1,22 @@
+"""Where time and memory go: `profile`, which is told of each operation while its block runs.
+
+While nobody profiles, nothing here is called. `record` asks for a profiler only where operations may not take the shortest way
+in any case, a sweep asks once. Other methods that are to be entries of their own (a compiled function, an executor, values with
+tangents) are exchanged for others as long as somebody profiles; those who own them say which, by `exchange`.
+
+============  =========================================================================================
+`profile`     what users call: `profile`, and the `Profile` that it returns
+`recorder`    what is told of operations and sweeps in one thread: time by entries, bytes by weak references
+`entries`     the entries, a tree
+`ledger`      bytes as they are allocated and freed, their peak, and what held it
+`exchanges`   methods that are exchanged while somebody profiles
+`table`       the table
+`pages`       the flame graph, and the picture of memory, as HTML pages
+============  =========================================================================================
+"""
+
+from .entries import BACKWARD, EXAMPLES, FORWARD, TANGENT
+from .exchanges import exchange, exchange_quick_way
+from .profile import Profile, profile
+
+__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "exchange", "exchange_quick_way", "profile"]

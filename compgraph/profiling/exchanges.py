@@ -1,0 +1,156 @@
+"""Methods that are exchanged while somebody profiles, so that they are entries of their own.
+
+Nobody else pays for it: the classes have their own methods again when the last block is left. A block that a signal has ended
+without ``__exit__`` leaves the others in place, which then ask for a profiler in vain.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..graph import Memory, Node, Write, operation
+from ..graph.context import is_quick, may_be_quick, open_scopes, profiled, profiler, renewed, settle
+from .entries import FORWARD
+from .recorder import Opened, Recorder
+
+ndarray = np.ndarray
+_exchanges: list[Exchange] = []
+_lock = renewed(threading.Lock())
+_count = 0  # of the blocks that run, in all threads
+
+
+class Exchange(NamedTuple):
+    """What a class or a module calls by a name, and what it calls while somebody profiles."""
+
+    owner: Any
+    name: str
+    own: Any
+    told: Any
+
+    def set(self, is_told: bool) -> None:
+        """Put one of the two in place."""
+        setattr(self.owner, self.name, self.told if is_told else self.own)
+
+
+def _itself(result: Any) -> Any:
+    return result
+
+
+def exchange(owner: type, name: str, opening: Callable[..., Opened], holds: Callable[[Any], Any] = _itself) -> None:
+    """Let calls of a method be entries of a profile.
+
+    Parameters
+    ----------
+    owner : type
+        The class that defines it.
+    name : str
+        The method, or class method.
+    opening : callable
+        ``opening(recorder, *args, **kwargs)`` opens the entry, and gives what `Recorder.begin` does.
+    holds : callable
+        Of what the method returns the array, or the tuple of arrays, whose memory it has allocated.
+    """
+    own = owner.__dict__[name]
+    is_of_class = isinstance(own, classmethod)
+    call = own.__func__ if is_of_class else own
+
+    @functools.wraps(call)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        recorder = profiled()
+        if recorder is None:
+            return call(*args, **kwargs)
+        opened = opening(recorder, *args, **kwargs)
+        try:
+            result = call(*args, **kwargs)
+            recorder.held(holds(result))
+            return result
+        finally:
+            recorder.end(opened)
+
+    _add(Exchange(owner, name, own, classmethod(told) if is_of_class else told))
+
+
+def exchange_quick_way(module: ModuleType) -> None:
+    """Let a module that computes the commonest operations at once do so while somebody profiles, too.
+
+    It asks ``is_quick()`` right before it computes, and calls ``operation`` of what it has computed.
+    """
+    _add(Exchange(module, "is_quick", is_quick, _begun))
+    _add(Exchange(module, "operation", operation, _operation))
+
+
+def _begun() -> bool:
+    """Whether an operation may take the shortest way; who profiles is told that it begins."""
+    settle()
+    recorder = profiler.get()
+    if recorder is None or recorder.thread != get_ident() or not may_be_quick():
+        return is_quick()
+    recorder.start = perf_counter()
+    return True
+
+
+def _operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """As `operation`; who profiles is told of it."""
+    node = operation(value, function, args, edges)
+    recorder = profiler.get()
+    if recorder is None or recorder.thread != get_ident() or not recorder.start:  # `record` has told of it
+        return node
+    scope = open_scopes()
+    if scope:
+        node._scope = scope
+    entry = recorder.step(FORWARD, function, node.code, node.instruction, scope)
+    entry.calls += 1
+    if value.__class__ is ndarray:
+        recorder.hold(entry, value, () if value.base is None else [a.plain for a in args if isinstance(a, Node)])
+        if len(args) == 2:
+            for a in args:
+                if a.__class__ is ndarray and a.base is None:  # a copy of a plain operand
+                    recorder.hold(entry, a)
+    entry.seconds += perf_counter() - recorder.start
+    recorder.start = 0.0
+    return node
+
+
+def _add(made: Exchange) -> None:
+    with _lock:
+        _exchanges.append(made)
+        if _count:  # a module that is imported within a block
+            made.set(True)
+
+
+def begin_block() -> None:
+    """Exchange the methods, unless they are exchanged already."""
+    global _count
+    with _lock:
+        _count += 1
+        if _count == 1:
+            for each in _exchanges:
+                each.set(True)
+
+
+def end_block() -> None:
+    """Put the methods back, at the end of the last block."""
+    global _count
+    with _lock:
+        _count -= 1
+        if not _count:
+            for each in _exchanges:
+                each.set(False)
+
+
+def _entered(recorder: Recorder, memory: Memory, write: Write, *args: Any) -> Opened:
+    """A write into a node; what was overwritten is kept, and so is a plain value that is stored."""
+    opened = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
+    recorder.held((write.saved, *(() if write.edges else write.args)))
+    return opened
+
+
+exchange(Memory, "enter", _entered)

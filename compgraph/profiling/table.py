@@ -1,0 +1,145 @@
+"""The table of a profile."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections import Counter
+from typing import NamedTuple
+
+from .entries import Entry
+
+REST = "between operations"
+_HEAD = ("calls", "time", "own", "share", "bytes")
+
+
+class Row(NamedTuple):
+    """One row; `time`, with all steps, and `own` are in seconds, `share` is that of `own` in the whole."""
+
+    name: str
+    calls: int
+    time: float
+    own: float
+    share: float
+    bytes: int
+
+
+class Table:
+    """Rows of a profile; it prints itself, and shows itself in a notebook.
+
+    Attributes
+    ----------
+    rows : list of Row
+        All rows, in order.
+    seconds : float
+        The whole time.
+    rest : float
+        The seconds that were no operation's.
+    """
+
+    def __init__(self, by: str, rows: list[Row], seconds: float, rest: float, limit: int | None) -> None:
+        self.by, self.rows, self.seconds, self.rest, self.limit = by, rows, seconds, rest, limit
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        shown = self.rows if self.limit is None else self.rows[: self.limit]
+        cells: list[tuple[str, ...]] = [(self.by, *_HEAD)]
+        cells += [(r.name, f"{r.calls:,}", duration(r.time), duration(r.own), _percent(r.share), size(r.bytes)) for r in shown]
+        if len(shown) < len(self.rows):
+            others = self.rows[len(shown) :]
+            own, share = sum(r.own for r in others), sum(r.share for r in others)
+            cells += [(f"... {len(others)} more", "", "", duration(own), _percent(share), "")]
+        rest = self.rest / self.seconds if self.seconds else 0.0
+        cells += [(REST, "", "", duration(self.rest), _percent(rest), "")]
+        cells += [("whole", "", duration(self.seconds), "", "", "")]
+        return cells
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *[c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)]]).rstrip()
+            for row in cells
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells()
+        right = ' style="text-align:right"'
+        rows = [
+            "".join(f"<t{kind}{right if place else ''}>{html.escape(cell)}</t{kind}>" for place, cell in enumerate(row))
+            for kind, row in [("h", head), *[("d", row) for row in body]]
+        ]
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None) -> Table:
+    """The table of all entries within one; see `Profile.table`."""
+    if by not in ("operation", "line", "scope"):
+        raise ValueError(f"by must be 'operation', 'line' or 'scope', not {by!r}")
+    if sort not in ("time", "own", "calls", "bytes", "name"):
+        raise ValueError(f"sort must be 'time', 'own', 'calls', 'bytes' or 'name', not {sort!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, or None, not {limit}")
+    sums: dict[str, list[float]] = {}
+    for entry, around in root.walk():
+        already = {name for each in around for name in _names(each, by)}
+        for name in _names(entry, by):
+            found = sums.setdefault(name, [0, 0.0, 0.0, 0])
+            is_outermost = name not in already
+            if is_outermost or by == "operation":
+                found[0] += entry.calls
+            if is_outermost:
+                found[1] += entry.seconds
+            found[2] += entry.own
+            found[3] += entry.allocated
+    short = _shortened(list(sums)) if by == "line" else {}
+    rows = [
+        Row(short.get(name, name), int(calls), time, own, own / seconds if seconds else 0.0, int(allocated))
+        for name, (calls, time, own, allocated) in sums.items()
+    ]
+    if sort == "name":
+        rows.sort(key=lambda row: row.name)
+    else:
+        rows.sort(key=lambda row: getattr(row, sort), reverse=True)
+    rest = max(0.0, seconds - sum(entry.seconds for entry in root.steps.values()))
+    return Table(by, rows, seconds, rest, limit)
+
+
+def _names(entry: Entry, by: str) -> list[str]:
+    """The rows that an entry belongs to: with scopes, all that are around it."""
+    if by == "operation":
+        return [entry.operation]
+    if by == "line":
+        return [entry.full_line or "(line not known)"]
+    if not entry.scope:
+        return ["(no scope)"]
+    return ["/".join(entry.scope[:depth]) for depth in range(1, len(entry.scope) + 1)]
+
+
+def _shortened(names: list[str]) -> dict[str, str]:
+    """Lines without the folders of their files, where that tells them apart."""
+    short = {name: os.path.basename(name) for name in names}
+    count = Counter(short.values())
+    return {name: other if count[other] == 1 else name for name, other in short.items()}
+
+
+def duration(seconds: float) -> str:
+    """A time in words: ``1.23 ms``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 999.5 else f"{seconds / scale:.0f} {unit}"
+    return f"{seconds * 1e9:.0f} ns" if seconds else "0"
+
+
+def size(count: float) -> str:
+    """Bytes in words: ``1.23 MB``, by powers of 1000."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}" if count / scale < 999.5 else f"{count / scale:.0f} {unit}"
+    return f"{count:.0f} B" if count else "0"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
