@@ -2,10 +2,14 @@
 
 ==============  ===============================================================================================
 `visualize`     what users call: `visualize_at`, and the `GraphPicture` that it returns
-`words`         a node's texts: its name as mathematics, its formula, its value in short
+`words`         names as mathematics, values in short
+`writes`        the steps behind a result, in their order, where arrays were written into
+`labels`        the texts of a step: its sign or name, its index, its formula
 `folding`       the parts of a graph that repeat
 `programs`      what is asked of a compiled program that is drawn
-`drawing`       what is drawn: entries, arrows and boxes, as plain data without nodes
+`data`          what is drawn: entries, arrows and boxes, as plain data without nodes
+`entries`       a step -> an entry
+`drawing`       a graph -> a drawing
 `colors`        the two themes
 `dot`           a drawing -> DOT, Graphviz's language
 `rendering`     DOT -> SVG, PNG, PDF
@@ -13,23 +17,16 @@
 ==============  ===============================================================================================
 """
 
+from .data import Arrow, Box, Drawing, Entry
 from .dot import showable
-from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry
+from .drawing import FOLDED_FROM
+from .page import as_script, theme_colors
 from .programs import ProgramOptions
 from .rendering import render
 from .visualize import GraphPicture, visualize_at
-from .words import as_mathematics
+from .words import as_mathematics, chosen_name, name_of, place_of
 
 __all__ = [
-    "FOLDED_FROM",
-    "Arrow",
-    "Box",
-    "Drawing",
-    "Entry",
-    "GraphPicture",
-    "ProgramOptions",
-    "as_mathematics",
-    "render",
-    "showable",
-    "visualize_at",
-]
+    "FOLDED_FROM", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions", "as_mathematics", "as_script",
+    "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
+]  # fmt: skip

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import html
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from .colors import Theme
-from .drawing import REST, Arrow, Box, Drawing, Entry
+from .data import REST, Arrow, Box, Drawing, Entry
 
 # The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
 
-# ordering=in: the arrows reach an operation in the order of its operands, so that x - y is told from y - x.
 # pad, not margin: the background fills it.
-GRAPH_STYLE = {"ordering": "in", "nodesep": "0.2", "ranksep": "0.4", "margin": "0", "pad": "0.1"}
+GRAPH_STYLE = {"nodesep": "0.22", "ranksep": "0.42", "margin": "0", "pad": "0.12"}
 # For larger graphs Graphviz's search for a layout is cut short: where hundreds of nodes share an operand, it takes a minute.
 HASTE = {"nslimit": "1", "nslimit1": "2"}
 MANY = 100  # drawings of more entries are laid out with HASTE
+# Arrows that pass many layers are drawn straight: to lead each around what lies between takes Graphviz minutes.
+STRAIGHT = {"splines": "line", "mclimit": "0.05"}
+FAR = 4000  # layers that all arrows pass together
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
-    "fontsize": "12",
-    "height": "0.4",
-    "width": "0.5",
-    "margin": "0.12,0.06",
+    "fontsize": "13",
+    "height": "0.46",
+    "width": "0.54",
+    "margin": "0.13,0.06",
     "penwidth": "0",
     "style": "filled",
 }
-EDGE_STYLE = {"arrowsize": "0.7", "fontname": FONT, "fontsize": "10"}
-BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "11", "labeljust": "l", "margin": "10"}
-SHAPES = {"operation": "box", "write": "box", "called": "box"}  # leaves and results are ellipses
+EDGE_STYLE = {"arrowsize": "0.7", "penwidth": "1.2", "fontname": FONT, "fontsize": "11"}
+LABEL_STYLE = {"shape": "plaintext", "style": "", "fontsize": "11", "width": "0", "height": "0.2", "margin": "0.04,0.01"}
+BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "12", "labeljust": "l", "margin": "10"}
+ROUND = ("variable", "constant", "result")  # kinds of entries that are ellipses while their text is short
+LONG = 12  # characters
 OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
+SIGN_SIZE = "19"
+MOST_PORTS = 4  # operations of more operands have none: Graphviz puts their operands in order as far as it can
+PORTED_SIZE = 32  # points: the least height and width of an operation with ports
 
 # Characters that SVG cannot hold, that end a C string, or that would break the line.
 UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -42,15 +51,130 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
     style |= HASTE if len(drawing.entries) > MANY else {}
+    style |= STRAIGHT if len(drawing.entries) > MANY and _passed(drawing) > FAR else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
-    names = _names(drawing)
-    _add_inside(dot, drawing, None, theme, 0)
+    writer = _Writer(drawing, direction, theme)
+    writer.add_inside(dot, None, 0)
     if drawing.more:
         dot.node("rest", drawing.more, shape="plaintext", style="", fontcolor=theme.text)
-    for source, target, attributes in _edges(drawing, names):
+    for source, target, attributes in writer.edges:
         dot.edge(source, target, **attributes)
     return str(dot.source)
+
+
+class _Writer:
+    """Declares what is drawn; `edges` are the source, the target and the attributes of each."""
+
+    def __init__(self, drawing: Drawing, direction: str, theme: Theme) -> None:
+        self._drawing, self._direction, self._theme = drawing, direction, theme
+        self._names = _names(drawing)
+        self._operands = Counter(arrow.target for arrow in drawing.arrows if not arrow.again)
+        self._labels: list[tuple[int | None, str, str]] = []  # of arrows: the box, the name, the text
+        self.edges = list(self._edges())
+
+    def add_inside(self, dot: Any, box: int | None, depth: int) -> None:
+        """Declare what stands directly in a box (None: in no box), and the boxes in it.
+
+        What is computed first is declared first: with operands in their order, Graphviz finds better layouts then.
+        """
+        for place, entry in reversed(list(enumerate(self._drawing.entries))):
+            if entry.box == box:
+                label = _label(entry, self._operands[place], self._direction)
+                dot.node(f"n{place}", **label, **_style(entry, self._theme), id=f"node-{place}")
+        for within, name, text in self._labels:
+            if within == box:
+                dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.adjoint, id=name)
+        for number, inner in reversed(list(enumerate(self._drawing.boxes))):
+            if inner.parent != box:
+                continue
+            if inner.closed:
+                self._add_closed(dot, number, inner)
+                continue
+            with dot.subgraph(name=f"cluster_{number}") as cluster:
+                style = BOX_STYLE | _box_style(inner, self._theme, depth)
+                cluster.attr(label=escaped(inner.title), id=f"box-{number}", **style)
+                self.add_inside(cluster, number, depth + 1)
+
+    def _add_closed(self, dot: Any, number: int, box: Box) -> None:
+        """Declare a closed box: one node, whose label counts what is in it."""
+        count = sum(number in _around(self._drawing, entry.box) for entry in self._drawing.entries)
+        label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
+        colors = {"fillcolor": self._theme.inner_box, "color": self._theme.box_line, "fontcolor": self._theme.text}
+        dot.node(f"box{number}", label, id=f"box-{number}", shape="box", style="rounded,filled", penwidth="2", **colors)
+
+    def _edges(self) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """The arrows. A closed box has one arrow to or from each neighbour, and none inside.
+
+        Those to an operation of a few operands end at its ports: so ``x - y`` is told from ``y - x``. A label is a node in the
+        middle of its arrow, since nothing is drawn over nodes.
+        """
+        ends = [("rest" if arrow.source == REST else self._names[arrow.source], self._names[arrow.target])
+                for arrow in self._drawing.arrows]  # fmt: skip
+        counts = Counter(ends)
+        known: set[tuple[str, str]] = set()
+        arrived: Counter[int] = Counter()
+        for number, (arrow, (source, target)) in enumerate(zip(self._drawing.arrows, ends, strict=True)):
+            is_outside = "box" in source + target
+            if is_outside and (source == target or (source, target) in known):
+                continue
+            known.add((source, target))
+            end = target if arrow.again else self._port(arrow.target, arrived)
+            style = {"id": f"edge-{number}", **({"style": "dashed", "constraint": "false"} if arrow.again else {})}
+            style |= self._weight(arrow)
+            if not arrow.label or (is_outside and counts[source, target] > 1):
+                yield source, end, style
+            elif arrow.again:
+                yield source, end, {**style, "label": escaped(arrow.label)}
+            else:
+                middle = f"label{number}"
+                self._labels.append((self._common_box(arrow), middle, arrow.label))
+                yield source, middle, {**style, "dir": "none"}
+                yield middle, end, {**style, "id": f"edge-{number}-end"}
+
+    def _weight(self, arrow: Arrow) -> dict[str, str]:
+        """An element that is read stands beside its use, since the long arrow is that of the array; writes stand in a row."""
+        source = None if arrow.source == REST else self._drawing.entries[arrow.source]
+        if source is None or arrow.again:
+            return {}
+        if source.details.get("opname") == "getitem":
+            return {"weight": "3"}
+        return {"weight": "8"} if source.kind == self._drawing.entries[arrow.target].kind == "write" else {}
+
+    def _port(self, place: int, arrived: Counter[int]) -> str:
+        """Where the next arrow to an entry ends."""
+        name = self._names[place]
+        if name != f"n{place}" or not 2 <= self._operands[place] <= MOST_PORTS:
+            return name
+        port, arrived[place] = arrived[place], arrived[place] + 1
+        return f"{name}:i{port}:{'w' if self._direction == 'LR' else 'n'}"
+
+    def _common_box(self, arrow: Arrow) -> int | None:
+        """The innermost open box around both ends of an arrow."""
+        ends = [None if place == REST else self._drawing.entries[place].box for place in (arrow.source, arrow.target)]
+        outer = [_around(self._drawing, box) for box in ends]
+        common = [box for box in outer[0] if box in outer[1]]
+        hiding = [place for place, box in enumerate(common) if self._drawing.boxes[box].closed]
+        return next(iter(common[hiding[-1] + 1 :] if hiding else common), None)
+
+
+def _passed(drawing: Drawing) -> int:
+    """How many layers the arrows pass, all together."""
+    uses: dict[int, list[int]] = defaultdict(list)
+    missing: Counter[int] = Counter()
+    arrows = [arrow for arrow in drawing.arrows if not arrow.again and arrow.source != REST]
+    for arrow in arrows:
+        uses[arrow.source].append(arrow.target)
+        missing[arrow.target] += 1
+    layers = dict.fromkeys((place for place in range(len(drawing.entries)) if not missing[place]), 0)
+    ready = list(layers)
+    for place in ready:
+        for target in uses[place]:
+            layers[target] = max(layers.get(target, 0), layers[place] + 1)
+            missing[target] -= 1
+            if not missing[target]:
+                ready.append(target)
+    return sum(layers[arrow.target] - layers[arrow.source] for arrow in arrows if {arrow.source, arrow.target} <= layers.keys())
 
 
 def _names(drawing: Drawing) -> list[str]:
@@ -63,20 +187,13 @@ def _names(drawing: Drawing) -> list[str]:
     return [f"n{place}" if box is None else f"box{box}" for place, box in enumerate(closed)]
 
 
-def _add_inside(dot: Any, drawing: Drawing, box: int | None, theme: Theme, depth: int) -> None:
-    """Declare the entries that stand directly in a box (None: in no box), and the boxes in it."""
-    for place, entry in enumerate(drawing.entries):
-        if entry.box == box:
-            dot.node(f"n{place}", escaped(entry.label), **_style(entry, theme), id=f"node-{place}")
-    for number, inner in enumerate(drawing.boxes):
-        if inner.parent != box:
-            continue
-        if inner.closed:
-            _add_closed(dot, drawing, number, inner, theme)
-            continue
-        with dot.subgraph(name=f"cluster_{number}") as cluster:
-            cluster.attr(label=escaped(inner.title), id=f"box-{number}", **BOX_STYLE, **_box_style(inner, theme, depth))
-            _add_inside(cluster, drawing, number, theme, depth + 1)
+def _around(drawing: Drawing, box: int | None) -> list[int]:
+    """A box, and the boxes around it, from the inside out."""
+    found = []
+    while box is not None:
+        found.append(box)
+        box = drawing.boxes[box].parent
+    return found
 
 
 def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
@@ -86,53 +203,49 @@ def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
     return {"fillcolor": fill, "color": theme.box_line, "fontcolor": theme.text, **lines}
 
 
-def _add_closed(dot: Any, drawing: Drawing, number: int, box: Box, theme: Theme) -> None:
-    """Declare a closed box: one node, whose label counts what is in it."""
-    count = sum(number in _around(drawing, entry.box) for entry in drawing.entries)
-    label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
-    style = {"shape": "box", "style": "rounded,filled", "penwidth": "2"}
-    dot.node(f"box{number}", label, id=f"box-{number}", **style, **_closed_colors(theme))
+def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
+    """The label of an entry, and how large it is. An operation of a few operands has a port for each, in their order."""
+    alone = "\n" not in entry.label
+    order = {"ordering": "in"} if count > 1 else {}
+    if not 2 <= count <= MOST_PORTS:
+        label = escaped(entry.label) if alone or not entry.sign else f"<{_lines(entry)}>"
+        size = {"fontsize": SIGN_SIZE, "margin": "0"} if entry.sign and alone else {}
+        return {"label": label, **size, **order}
+    is_sideways = direction == "LR"
+    width, height = (1, PORTED_SIZE // count) if is_sideways else (PORTED_SIZE // count, 1)
+    ports = [f'<td port="i{k}" width="{width}" height="{height}"></td>' for k in range(count)]
+    span = f'{"rowspan" if is_sideways else "colspan"}="{count}"'
+    text = f'<td {span} width="{PORTED_SIZE}" cellpadding="{4 if entry.sign and alone else 8}">{_lines(entry)}</td>'
+    # Opposite the ports stands as much, so that the text is in the middle.
+    rows = [f'{ports[0]}{text}<td {span} width="1"></td>', *ports[1:]]
+    rows = rows if is_sideways else ["".join(ports), text, f'<td {span} height="1"></td>']
+    table = "".join(f"<tr>{row}</tr>" for row in rows)
+    return {
+        "label": f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">{table}</table>>',
+        "margin": "0",
+        **order,
+    }
 
 
-def _closed_colors(theme: Theme) -> dict[str, str]:
-    return {"fillcolor": theme.inner_box, "color": theme.box_line, "fontcolor": theme.text}
-
-
-def _around(drawing: Drawing, box: int | None) -> Iterator[int]:
-    """A box, and the boxes around it, from the inside out."""
-    while box is not None:
-        yield box
-        box = drawing.boxes[box].parent
-
-
-def _edges(drawing: Drawing, names: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The arrows: source, target, attributes. A closed box has one arrow to or from each neighbour, and none inside."""
-    known: set[tuple[str, str]] = set()
-    for number, arrow in enumerate(drawing.arrows):
-        source = "rest" if arrow.source == REST else names[arrow.source]
-        target = names[arrow.target]
-        if "box" in source + target:
-            if source == target or (source, target) in known:
-                continue
-            known.add((source, target))
-        yield source, target, {"id": f"edge-{number}", **_edge_style(arrow)}
-
-
-def _edge_style(arrow: Arrow) -> dict[str, str]:
-    style = {"style": "dashed", "constraint": "false"} if arrow.again else {}
-    return {**style, "label": escaped(arrow.label)} if arrow.label else style
+def _lines(entry: Entry) -> str:
+    """The label of an entry in Graphviz's HTML, its first line larger where that is a sign."""
+    # No-break spaces, since others are taken together; an empty line would be an error; backslashes as in other labels.
+    text = html.escape(showable(entry.label)).replace(" ", "&#160;").replace("\\", "\\\\")
+    lines = [line or "&#160;" for line in text.split("\n")]
+    first, *others = lines
+    return "<br/>".join([f'<font point-size="{SIGN_SIZE}">{first}</font>' if entry.sign else first, *others])
 
 
 def _style(entry: Entry, theme: Theme) -> dict[str, str]:
+    is_round = entry.kind in ROUND and "\n" not in entry.label and len(entry.label) <= LONG
+    shape = {"shape": "ellipse"} if is_round else {"shape": "box", "style": "rounded,filled"}
     if entry.kind in OUTLINED:
         frame = {"color": getattr(theme, OUTLINED[entry.kind]), "penwidth": "2"}
-        return {"shape": SHAPES.get(entry.kind, "ellipse"), "fillcolor": theme.background, "fontcolor": theme.text, **frame}
+        return {**shape, "fillcolor": theme.background, "fontcolor": theme.text, **frame}
     kind = "operation" if entry.kind == "write" else entry.kind
-    style = {"shape": SHAPES.get(entry.kind, "ellipse"), "fillcolor": getattr(theme, kind)}
+    style = {**shape, "fillcolor": getattr(theme, kind)}
     if getattr(theme, f"{kind}_text") != "black":
         style["fontcolor"] = getattr(theme, f"{kind}_text")
-    if entry.kind == "write":
-        style["style"] = "filled,dashed"
     return {**style, "penwidth": "4", "color": theme.mark} if entry.marked else style
 
 

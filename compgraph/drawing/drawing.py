@@ -1,85 +1,25 @@
-"""What is drawn of a graph, as plain data: entries, arrows between them, and boxes around them.
-
-A drawing holds texts and no nodes: it shows the graph as it was when the drawing was made, and keeps none of it alive.
-"""
+"""What is drawn of a graph: its entries, the arrows between them, and the boxes around them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..graph import ConstantNode, GraphNode, Joint, Node, Write, operands_of, walk
+from ..graph import GraphNode, Node
 from . import words
-from .folding import Fold, Uses, folds_of, shared
+from .data import REST, Arrow, Box, Drawing
+from .entries import Shown, entries_of
+from .folding import Fold, folds_of, shared
+from .writes import Item, Uses, steps_behind
 
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
-REST = -1  # in the place of an entry: the nodes that are not drawn
 SIDE_BY_SIDE = 8  # arrows from one entry to another; more are drawn as one that counts them
 ARROWS = 8  # at most so many for each node of the limit, on average: a dense graph of n nodes has about n**2
 
 Path: TypeAlias = tuple[str | int, ...]  # the boxes around an entry, outermost first: names of scopes, numbers of folds
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What is written on the entries besides operation and name."""
-
-    values: bool = False
-    shapes: bool = False
-    dtypes: bool = False
-    lines: bool = False
-
-
-@dataclass
-class Entry:
-    """A node as it is drawn; `label` is the text on it, `details` what the HTML page shows of it on demand."""
-
-    kind: str
-    label: str
-    details: dict[str, str]
-    box: int | None = None
-    marked: bool = False
-
-
-@dataclass
-class Arrow:
-    """From an operand to the operation that uses it; `again` if it leads from one part of a fold to the next."""
-
-    source: int
-    target: int
-    label: str = ""
-    again: bool = False
-
-
-@dataclass
-class Box:
-    """A scope, or (`count` more than 1) one part of the graph, drawn for several equal ones."""
-
-    title: str
-    parent: int | None
-    count: int = 1
-    closed: bool = False
-
-
-@dataclass
-class Drawing:
-    """The whole picture; `rest` counts the nodes that are left out, `unseen` the arrows that are left out."""
-
-    entries: list[Entry] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
-    boxes: list[Box] = field(default_factory=list)
-    rest: int = 0
-    unseen: int = 0
-
-    @property
-    def more(self) -> str:
-        """The label that counts what is left out; empty if nothing is."""
-        parts = [f"{self.rest} more"] if self.rest else []
-        parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
-        return "… " + ", ".join(parts) if parts else ""
 
 
 @dataclass
@@ -87,8 +27,8 @@ class Traced:
     """A drawing; the entry of each node in it, and the arrow of each ``(operation, position of the operand)``."""
 
     drawing: Drawing
-    places: dict[GraphNode, int]
-    arrows: dict[tuple[GraphNode, int], int]
+    places: dict[Item, int]
+    arrows: dict[tuple[Item, int], int]
 
 
 def traced_drawing(
@@ -101,7 +41,8 @@ def traced_drawing(
     fold: bool | None,
 ) -> Traced:
     """Decide what is drawn of the graph that ends at `output`; the arguments are those of `visualize_at`."""
-    uses = _uses(output)
+    steps = steps_behind(output)
+    uses = steps.uses
     folds = folds_of(uses) if fold or (fold is None and len(uses) > FOLDED_FROM) else []
     parts = [_drawn_part(each, mark) for each in folds]
     images = {
@@ -111,7 +52,7 @@ def traced_drawing(
     visible = [node for node in uses if node not in images]
     places = {node: place for place, node in enumerate(visible[:limit])}
     drawing = Drawing(rest=len(visible) - len(places))
-    drawing.entries = _entries(places, uses, shown, mark, _first_leaves(folds, parts, uses))
+    drawing.entries = entries_of(places, steps, shown, mark, _like(folds, parts, places))
     paths = _paths(places, folds, parts)
     _add_boxes(drawing, paths, folds, _closed(scopes, visible), limit)
     arrows = _add_arrows(drawing, uses, places, images, folds, limit)
@@ -120,68 +61,21 @@ def traced_drawing(
     return Traced(drawing, places, arrows)
 
 
-def _uses(output: GraphNode) -> Uses:
-    """All nodes behind `output`, the nearest first, and their operands."""
-    # Operands are looked up once: a raw value that was written becomes a new constant each time.
-    uses: Uses = {}
-    list(walk([output], lambda node: uses.setdefault(node, operands_of(node))))
-    return uses
-
-
-def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[GraphNode]:
+def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[Item]:
     """The part that is drawn: the one with the marked node, or the last."""
     return next((part for part in fold.parts if mark in part), fold.parts[-1]) if mark is not None else fold.parts[-1]
 
 
-# ---------------------------------------------------------------------------------------------- entries
-
-
-def _entries(
-    places: dict[GraphNode, int], uses: Uses, shown: Shown, mark: GraphNode | None, firsts: dict[GraphNode, GraphNode]
-) -> list[Entry]:
-    # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
-    labels = {node: words.label_of(node) for node in sorted(places, key=lambda node: node.tick)}
-    labels |= {node: f"{words.label_of(first)} … {labels[node]}" for node, first in firsts.items() if node in places}
-    return [_entry(node, uses[node], labels[node], shown, node is mark) for node in places]
-
-
-def _first_leaves(folds: list[Fold], parts: list[list[GraphNode]], uses: Uses) -> dict[GraphNode, GraphNode]:
-    """For each variable of a drawn part, its counterpart in the first part of the run: labels name both, as ``W_1 … W_9``."""
-    pairs = [pair for fold, part in zip(folds, parts, strict=True) for pair in zip(part, fold.parts[0], strict=True)]
-    return {node: first for node, first in pairs if node is not first and _kind(node) == "variable" and not uses[node]}
-
-
-def _entry(node: GraphNode, operands: tuple[GraphNode, ...], label: str, shown: Shown, marked: bool) -> Entry:
-    value = words.value_of(node)
-    details = {
-        "name": node.name if isinstance(node, Node) else "",
-        "opname": node.opname or "",
-        "formula": words.formula_of(node, operands),
-        "value": "" if value is None else words.shown(value, elements=24, digits=6),
-        "shape": "" if value is None else str(getattr(value, "shape", ())),
-        "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
-        "line": words.place_of(node.line),
-        "code": words.code_of(node.line),
-    }
-    extra = [words.shown(value)] if shown.values and value is not None else []
-    extra += [details["shape"]] if shown.shapes else []
-    extra += [details["dtype"]] if shown.dtypes else []
-    extra += [details["line"]] if shown.lines else []
-    return Entry(_kind(node), "\n".join([label, *filter(None, extra)]), details, marked=marked)
-
-
-def _kind(node: GraphNode) -> str:
-    if isinstance(node, ConstantNode):
-        return "constant"
-    if isinstance(node, Write):
-        return "write"
-    return "operation" if isinstance(node, Joint) or node.function is not None else "variable"
+def _like(folds: list[Fold], parts: list[list[Item]], places: dict[Item, int]) -> dict[Item, list[Item]]:
+    """For each item of a drawn part those that it stands for, its like in each part."""
+    pairs = [(node, like) for fold, part in zip(folds, parts, strict=True) for node, *like in zip(part, *fold.parts, strict=True)]
+    return {node: like for node, like in pairs if node in places}
 
 
 # ------------------------------------------------------------------------------------------------ boxes
 
 
-def _paths(places: dict[GraphNode, int], folds: list[Fold], parts: list[list[GraphNode]]) -> dict[int, Path]:
+def _paths(places: dict[Item, int], folds: list[Fold], parts: list[list[Item]]) -> dict[int, Path]:
     """For each entry in a box, the boxes around it; a fold stands inside the scopes that all of its parts are in."""
     paths: dict[int, Path] = {place: node.scope for node, place in places.items() if node.scope}
     for number, (fold, part) in enumerate(zip(folds, parts, strict=True)):
@@ -214,7 +108,7 @@ def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], clos
         drawing.entries[place].box = numbers.get(path)
 
 
-def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] | bool:
+def _closed(scopes: str | Iterable[str], visible: list[Item]) -> set[str] | bool:
     """The names of the scopes that are closed; True if all are, False if none is."""
     if isinstance(scopes, str):
         if scopes not in ("open", "closed"):
@@ -236,17 +130,17 @@ def _closed(scopes: str | Iterable[str], visible: list[GraphNode]) -> set[str] |
 def _add_arrows(
     drawing: Drawing,
     uses: Uses,
-    places: dict[GraphNode, int],
-    images: dict[GraphNode, GraphNode],
+    places: dict[Item, int],
+    images: dict[Item, Item],
     folds: list[Fold],
     limit: int | None,
-) -> dict[tuple[GraphNode, int], int]:
+) -> dict[tuple[Item, int], int]:
     """Add an arrow for each use of an operand.
 
     Nodes of parts that are not drawn are replaced by their counterparts (`images`) in the drawn one; equal arrows are added once.
     """
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
-    arrows: dict[tuple[GraphNode, int], int] = {}
+    arrows: dict[tuple[Item, int], int] = {}
     known: set[tuple[int, int, bool]] = set()
     most = math.inf if limit is None else ARROWS * limit
     for node, place in places.items():
@@ -287,12 +181,12 @@ def _side_by_side(found: list[Arrow]) -> list[Arrow]:
 
 
 def _arrow(
-    node: GraphNode,
-    operand: GraphNode,
+    node: Item,
+    operand: Item,
     place: int,
-    places: dict[GraphNode, int],
-    images: dict[GraphNode, GraphNode],
-    part_of: dict[GraphNode, tuple[int, int]],
+    places: dict[Item, int],
+    images: dict[Item, Item],
+    part_of: dict[Item, tuple[int, int]],
 ) -> Arrow:
     here, there = part_of.get(node), part_of.get(operand)
     again = here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
@@ -302,15 +196,15 @@ def _arrow(
 def _add_adjoints(
     drawing: Drawing,
     uses: Uses,
-    places: dict[GraphNode, int],
-    arrows: dict[tuple[GraphNode, int], int],
+    places: dict[Item, int],
+    arrows: dict[tuple[Item, int], int],
     adjoints: Mapping[Any, Any],
 ) -> None:
     """Write each adjoint on the one arrow out of its node, or on the node itself if no arrow or several leave it."""
     known = {node: adjoints[node] for node in uses if isinstance(node, Node) and node in adjoints}
     if not known:
         raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
-    ways: dict[GraphNode, list[tuple[GraphNode, int]]] = {}
+    ways: dict[Item, list[tuple[Item, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):
             ways.setdefault(operand, []).append((node, position))

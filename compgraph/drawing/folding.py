@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from ..graph import GraphNode
-
-Uses: TypeAlias = dict[GraphNode, tuple[GraphNode, ...]]  # each node of a graph, and its operands
+from .writes import Item, Uses
 
 LONGEST = 200  # at most so many operations in a part
 FEWEST = 3  # at least so many parts in a run
@@ -22,7 +21,7 @@ CONSIDERED = 50_000  # at most so many nodes are searched, those nearest to the 
 class Fold:
     """A run of equal parts: for each part its nodes, in the same order."""
 
-    parts: list[list[GraphNode]]
+    parts: list[list[Item]]
 
 
 def folds_of(uses: Uses) -> list[Fold]:
@@ -46,6 +45,17 @@ def folds_of(uses: Uses) -> list[Fold]:
     order = {node: place for place, node in enumerate(operations)}
     first, last = _reach(operations, order, uses)
     local = {node for node in first if last[node] - first[node] <= LONGEST}
+    # In a short loop a leaf that every turn uses is near all of its uses, and belongs to no turn.
+    counts = Counter(operand for node in operations for operand in uses[node] if operand in local and operand not in order)
+    shared_leaves = {leaf for leaf, count in counts.items() if count >= FEWEST}
+    found = [_folds(operations, order, first, local, uses)]
+    if shared_leaves:
+        found.append(_folds(operations, order, first, local - shared_leaves, uses))
+    return max(found, key=lambda folds: sum(len(part) for fold in folds for part in fold.parts[1:]))
+
+
+def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Fold]:
+    """The runs of equal parts, if the nodes in `local` belong to parts, and others are the same for all."""
     codes: dict[Any, int] = {}
     marks = np.array([codes.setdefault(_mark(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64)
     folds = []
@@ -55,7 +65,7 @@ def folds_of(uses: Uses) -> list[Fold]:
     return folds
 
 
-def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses) -> tuple[dict[GraphNode, int], ...]:
+def _reach(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
     """For each node, where it is made (a leaf: first used) and where it is last used, as positions in the order of operations."""
     first, last = dict(order), dict(order)
     for place, node in enumerate(operations):
@@ -65,22 +75,20 @@ def _reach(operations: list[GraphNode], order: dict[GraphNode, int], uses: Uses)
     return first, last
 
 
-def _mark(node: GraphNode, order: dict[GraphNode, int], first: dict[GraphNode, int], local: set[GraphNode], uses: Uses) -> Any:
+def _mark(node: Item, order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> Any:
     """A key that is the same for equal operations; see `folds_of`."""
     place = order[node]
     operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
     return node.opname, *_kind(node), *operands, *[_kind(operand) for operand in uses[node]]
 
 
-def _kind(node: GraphNode) -> tuple[Any, ...]:
+def _kind(node: Item) -> tuple[Any, ...]:
     return type(node), getattr(node, "shape", None), getattr(node, "dtype", None)
 
 
-def _with_leaves(
-    part: list[GraphNode], order: dict[GraphNode, int], first: dict[GraphNode, int], local: set[GraphNode], uses: Uses
-) -> list[GraphNode]:
+def _with_leaves(part: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Item]:
     """The operations of a part, each after the leaves it is the first to use."""
-    found: dict[GraphNode, None] = {}
+    found: dict[Item, None] = {}
     for node in part:
         for operand in uses[node]:
             if operand in local and operand not in order and first[operand] == order[node]:

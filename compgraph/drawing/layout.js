@@ -13,7 +13,7 @@ const SWEEPS = 10;     // over all layers, to find an order with few crossings
 const STEPS = 30;      // over all layers, to draw arrows straight
 
 /* root: {children}; an item: {parent, along, across, children (of an open box), titleAlong, titleAcross}.
-   arrows: {from, to, again, room}; `again` arrows lead back. Items get a and c, boxes along and across, arrows points. */
+   arrows: {from, to, again}; `again` arrows lead back. Items get a and c, boxes along and across, arrows points. */
 function layOut(root, arrows) {
   prepare(root);
   arrows.forEach((arrow, number) => divide(arrow, number, root));
@@ -49,13 +49,13 @@ function divide(arrow, number, root) {
   arrow.route = [];
   let below = from;
   for (let box = from.parent; box !== common; below = box, box = box.parent)
-    arrow.route.push([box, segment(box, "out" + from.id, below, port(box.outs, from), from, arrow)]);
+    arrow.route.push([box, segment(box, "out" + from.id, below, port(box.outs, from), from)]);
   const inner = outer.slice(0, outer.indexOf(common)).reverse();
   const targets = [...inner, to];
   const name = (target) => (target === to ? "to" + number : "in" + from.id + "," + target.id);
-  arrow.route.push([common, segment(common, name(targets[0]), below, targets[0], from, arrow)]);
+  arrow.route.push([common, segment(common, name(targets[0]), below, targets[0], from)]);
   inner.forEach((box, i) =>
-    arrow.route.push([box, segment(box, name(targets[i + 1]), port(box.ins, from), targets[i + 1], from, arrow)]));
+    arrow.route.push([box, segment(box, name(targets[i + 1]), port(box.ins, from), targets[i + 1], from)]));
 }
 
 function port(ports, from) {
@@ -63,11 +63,9 @@ function port(ports, from) {
   return ports.get(from);
 }
 
-function segment(box, key, start, end, from, arrow) {
-  if (!box.segments.has(key)) box.segments.set(key, { start, end, from, room: 0 });
-  const found = box.segments.get(key);
-  if (start === arrow.from) found.room = Math.max(found.room, arrow.room || 0);
-  return found;
+function segment(box, key, start, end, from) {
+  if (!box.segments.has(key)) box.segments.set(key, { start, end, from });
+  return box.segments.get(key);
 }
 
 function arrange(box) {
@@ -99,7 +97,7 @@ function ends(segments) {
   return segments.ends;
 }
 
-/* The layer of each item: as late as its operands ask for, leaves as near to their use as they can be. */
+/* The layer of each item: as late as its operands ask for, leaves and what is `late` as near to their use as they can be. */
 function ranked(box, items, segments) {
   const after = new Map(items.map((item) => [item, []])), before = new Map(items.map((item) => [item, []]));
   for (const each of segments) after.get(each.start).push(each);
@@ -128,7 +126,7 @@ function ranked(box, items, segments) {
     ranks.set(item, Math.max(first, ...before.get(item).map((each) => ranks.get(each.start) + 1)));
   for (const item of finished.slice().reverse()) {
     const uses = after.get(item).filter((each) => !each.turned);
-    if (!before.get(item).length && uses.length) ranks.set(item, Math.min(...uses.map((each) => ranks.get(each.end))) - 1);
+    if ((item.late || !before.get(item).length) && uses.length) ranks.set(item, Math.min(...uses.map((each) => ranks.get(each.end))) - 1);
   }
   for (const item of box.ins.values()) ranks.set(item, 0);
   const last = Math.max(0, ...ranks.values());
@@ -280,7 +278,7 @@ function measure(box, layers, segments, vertexOf) {
   let along = box.ins.size ? 0 : startAlong;
   layers.forEach((layer, i) => {
     starts.push(along);
-    along += widths[i] + (i < layers.length - 1 ? gapAfter(layer, segments, i === 0 && box.ins.size ? startAlong : 0) : 0);
+    along += widths[i] + (i < layers.length - 1 ? gapAfter(layer, i === 0 && box.ins.size ? startAlong : 0) : 0);
   });
   for (const vertex of layers.flat()) {
     vertex.layer = layers.findIndex((layer) => layer[0].rank === vertex.rank);
@@ -299,13 +297,12 @@ function measure(box, layers, segments, vertexOf) {
   for (const each of segments) each.points = pointsOf(each, starts, widths);
 }
 
-/* Steep arrows and labels ask for more room. */
-function gapAfter(layer, segments, least) {
-  let steepest = 0, room = 0;
+/* Steep arrows ask for more room. */
+function gapAfter(layer, least) {
+  let steepest = 0;
   for (const vertex of layer)
     for (const next of vertex.after) steepest = Math.max(steepest, Math.abs(next.vertex.c + next.other - vertex.c - next.own));
-  for (const each of segments) if (layer.includes(each.chain[0])) room = Math.max(room, each.room);
-  return Math.max(GAP + Math.min(steepest * 0.18, 60), room + 22, least);
+  return Math.max(GAP + Math.min(steepest * 0.18, 60), least);
 }
 
 function pointsOf(each, starts, widths) {

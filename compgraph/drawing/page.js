@@ -5,13 +5,16 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const graph = byId("graph"), view = byId("view"), panel = byId("panel"), hint = byId("hint"), query = byId("query");
 let across = data.direction === "TB"; // whether layers lie one below the other
-const REST = -1;
+let chosenByReader = false;           // the direction, by the button
+const REST = -1, NARROW = 640; // pixels, as in the style sheet
 const KINDS = { variable: "variable", constant: "constant", operation: "operation", write: "write in place",
   called: "left to NumPy", result: "result" };
 
+const SIGN = 19; // pixels: the size of an operation's sign
+
 const canvas = document.createElement("canvas").getContext("2d");
-function widthOf(text, bold) {
-  canvas.font = `${bold ? "600 " : ""}13px Helvetica, Arial, sans-serif`;
+function widthOf(text, style = "", points = 13) {
+  canvas.font = `${style} ${points}px Helvetica, Arial, sans-serif`;
   return canvas.measureText(text).width;
 }
 
@@ -55,14 +58,15 @@ function sized(item, w, h) {
 
 function entryItem(number) {
   const entry = data.entries[number], lines = entry.label.split("\n");
-  const round = ["variable", "constant", "result"].includes(entry.kind);
-  const width = Math.max(...lines.map((line, i) => widthOf(line, i === 0)));
-  const w = Math.max(40, round && lines.length === 1 ? width * 1.12 + 26 : width + 26);
-  return sized({ id: "n" + number, number, entry, lines, round: round && lines.length === 1, soft: round }, w, Math.max(34, lines.length * 17 + 13));
+  const soft = ["variable", "constant", "result"].includes(entry.kind);
+  const round = soft && lines.length === 1 && lines[0].length <= 12;
+  const width = Math.max(...lines.map((line, i) => (i ? widthOf(line) : widthOf(line, "600", entry.sign ? SIGN : 13))));
+  const w = Math.max(40, round ? width * 1.12 + 24 : width + 26);
+  return sized({ id: "n" + number, number, entry, lines, round, soft, sign: entry.sign, late: entry.details.opname === "getitem" }, w, Math.max(36, lines.length * 17 + 15 + (entry.sign ? 4 : 0)));
 }
 
 function boxItem(number) {
-  const box = data.boxes[number], width = widthOf(box.title, true) + 48;
+  const box = data.boxes[number], width = widthOf(box.title, "600") + 48;
   const item = { id: "b" + number, number, box };
   if (box.closed) {
     const count = data.entries.filter((entry) => boxesAround(entry.box).includes(number)).length;
@@ -71,6 +75,12 @@ function boxItem(number) {
   }
   item.children = [];
   return Object.assign(item, across ? { titleAlong: TITLE, leastAcross: width } : { titleAcross: TITLE, leastAlong: width });
+}
+
+/* The innermost box around two items. */
+function commonBox(one, other, root) {
+  const outer = around(other);
+  return around(one).find((box) => outer.includes(box)) || root;
 }
 
 function compose() {
@@ -90,14 +100,23 @@ function compose() {
     return hiding === undefined ? into(holder(entry.box), entryItem(number)) : boxItems[hiding];
   });
   const rest = data.more ? into(root, sized({ id: "rest", rest: true, lines: [data.more] }, Math.max(110, widthOf(data.more) + 24), 34)) : null;
+  const ends = data.arrows.map((arrow) => [arrow.source === REST ? rest : items[arrow.source], items[arrow.target]]);
+  const keys = ends.map(([from, to]) => from.id + ">" + to.id), counts = new Map();
+  for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
   const known = new Set();
   links = [];
   data.arrows.forEach((arrow, number) => {
-    const from = arrow.source === REST ? rest : items[arrow.source], to = items[arrow.target];
-    const key = from.id + ">" + to.id, outside = from.box || to.box;
-    if ((from === to && from.box) || (outside && known.has(key))) return;
-    known.add(key);
-    links.push({ from, to, again: arrow.again, label: arrow.label, number, room: arrow.label && !across ? widthOf(arrow.label) : 0 });
+    const [from, to] = ends[number], outside = from.box || to.box;
+    if ((from === to && from.box) || (outside && known.has(keys[number]))) return;
+    known.add(keys[number]);
+    const link = { from, to, again: arrow.again, number };
+    if (!arrow.label || (outside && counts.get(keys[number]) > 1)) links.push(link);
+    else if (arrow.again) links.push({ ...link, label: arrow.label });
+    else {
+      // A label stands in the middle of its arrow, with a place of its own: nothing is drawn over it.
+      const label = into(commonBox(from, to, root), sized({ id: "l" + number, label: arrow.label }, widthOf(arrow.label, "", 12) + 8, 18));
+      links.push({ ...link, to: label, begins: true }, { ...link, from: label, ends: true });
+    }
   });
   layOut(root, links);
   const turn = (item) => {
@@ -113,30 +132,31 @@ function compose() {
 
 /* --------------------------------------------------------------------------------------------- drawing */
 
-function texts(lines, x, y) {
-  const top = y - ((lines.length - 1) * 17) / 2;
-  return lines.map((line, i) => draw("text", { x, y: top + i * 17, class: i ? undefined : "first" }, line));
+function texts(lines, x, y, sign) {
+  const top = y - ((lines.length - 1) * 17) / 2 + (sign && lines.length > 1 ? 2 : 0);
+  return lines.map((line, i) => draw("text", { x, y: top + i * 17 - (sign && !i && lines.length > 1 ? 3 : 0), class: i ? undefined : sign ? "first sign" : "first" }, line));
 }
 
 function ring({ x, y, w, h }) {
   return draw("rect", { class: "ring", x: x - 5, y: y - 5, width: w + 10, height: h + 10, rx: 8 });
 }
 
-function told({ entry, lines }) {
-  const { shape, dtype, value } = entry.details;
+/* For readers aloud: of a sign, the word. */
+function told({ entry, lines, sign }) {
+  const { shape, dtype, value, opname } = entry.details;
   const facts = [shape && `shape ${shape}`, dtype, value && `value ${value.length > 60 ? value.slice(0, 60) + "…" : value}`];
-  return [lines.join(", "), KINDS[entry.kind], ...facts].filter(Boolean).join(", ");
+  return [[sign ? opname : lines[0], ...lines.slice(1)].join(", "), KINDS[entry.kind], ...facts].filter(Boolean).join(", ");
 }
 
 function drawEntry(item) {
   const { x, y, w, h, entry } = item;
   const shape = item.round
     ? draw("ellipse", { class: "shape", cx: x + w / 2, cy: y + h / 2, rx: w / 2, ry: h / 2 })
-    : draw("rect", { class: "shape", x, y, width: w, height: h, rx: item.soft ? Math.min(h / 2, 18) : 3 });
+    : draw("rect", { class: "shape", x, y, width: w, height: h, rx: item.soft ? Math.min(h / 2, 18) : 8 });
   const node = draw("g", {
     id: `node-${item.number}`, class: `node ${entry.kind}${entry.marked ? " marked" : ""}`, tabindex: 0, role: "button",
     "aria-label": told(item), "data-place": item.number,
-  }, ring(item), shape, ...texts(item.lines, x + w / 2, y + h / 2));
+  }, ring(item), shape, ...texts(item.lines, x + w / 2, y + h / 2, item.sign));
   item.node = node;
   return node;
 }
@@ -177,18 +197,18 @@ function wayBack({ points }) {
 
 function drawLink(link) {
   const path = link.back ? wayBack(link) : pathOf(link);
-  link.node = draw("path", { class: `arrow${link.again ? " again" : ""}`, d: path, "marker-end": "url(#head)", id: `edge-${link.number}` });
+  link.node = draw("path", {
+    class: `arrow${link.again ? " again" : ""}`, d: path, "marker-end": link.begins ? undefined : "url(#head)",
+    id: `edge-${link.number}${link.ends ? "-end" : ""}`,
+  });
   if (!link.label) return [link.node];
-  const [[x, y], [nx, ny]] = [link.points[0], link.points[1]];
-  const text = draw("text", across
-    ? { x: (x + nx) / 2 + 6, y: Math.max(y, ny) + 12, class: "adjoint", style: "text-anchor: start" }
-    : { x: Math.max(x, nx) + 6, y: y - 8, class: "adjoint", style: "text-anchor: start" }, link.label);
-  return [link.node, text];
+  const [, [x, y], [nx, ny]] = link.points; // along the floor of the way back
+  return [link.node, draw("text", { x: (x + nx) / 2, y: (y + ny) / 2, class: "adjoint" }, link.label)];
 }
 
 function show() {
   const root = compose();
-  const layers = { boxes: [], arrows: [], nodes: [] };
+  const layers = { boxes: [], labels: [], nodes: [] };
   const walk = (item, depth) => {
     for (const child of item.children) {
       if (child.children) {
@@ -197,6 +217,8 @@ function show() {
         layers.boxes.push(draw("rect", { class: kind, x, y, width: w, height: h, rx: 10 }));
         layers.nodes.push([child, drawTitle(child)]);
         walk(child, depth + 1);
+      } else if (child.label) {
+        layers.labels.push(draw("text", { x: child.x + child.w / 2, y: child.y + child.h / 2, class: "adjoint" }, child.label));
       } else if (child.rest) {
         layers.nodes.push([child, draw("g", { id: "rest" }, ...texts(child.lines, child.x + child.w / 2, child.y + child.h / 2))]);
       } else layers.nodes.push([child, child.box ? drawTitle(child) : drawEntry(child)]);
@@ -205,7 +227,7 @@ function show() {
   walk(root, 0);
   const along = ([item]) => (across ? item.y * 1e6 + item.x : item.x * 1e6 + item.y); // the order of Tab: that of computation
   layers.nodes.sort((one, other) => along(one) - along(other));
-  view.replaceChildren(...layers.boxes, ...links.flatMap(drawLink), ...layers.nodes.map(([, node]) => node));
+  view.replaceChildren(...layers.boxes, ...links.flatMap(drawLink), ...layers.labels, ...layers.nodes.map(([, node]) => node));
   byId("open").disabled = !data.boxes.some((box) => box.closed);
   byId("close").disabled = !data.boxes.some((box) => !box.closed);
   mark();
@@ -219,9 +241,15 @@ function look() {
   view.setAttribute("transform", `translate(${eye.x} ${eye.y}) scale(${eye.scale})`);
 }
 
+/* How large all of it can be shown. */
+function fitting() {
+  const { width, height } = graph.getBoundingClientRect();
+  return Math.min(1.6, (width - 32) / Math.max(size.w, 1), (height - 32) / Math.max(size.h, 1));
+}
+
 function fit() {
   const { width, height } = graph.getBoundingClientRect();
-  eye.scale = Math.min(1.6, (width - 32) / Math.max(size.w, 1), (height - 32) / Math.max(size.h, 1));
+  eye.scale = fitting();
   eye.x = (width - size.w * eye.scale) / 2;
   eye.y = (height - size.h * eye.scale) / 2;
   look();
@@ -332,7 +360,7 @@ function mark() {
 }
 
 function titleOf(number) {
-  return number === REST ? data.more : data.entries[number].label.split("\n").slice(0, data.entries[number].details.opname ? 2 : 1).join(" ");
+  return number === REST ? data.more : data.entries[number].details.title;
 }
 
 function links_to(numbers) {
@@ -345,10 +373,10 @@ function links_to(numbers) {
 }
 
 function tell(number) {
-  const entry = data.entries[number], { name, opname, formula, value, shape, dtype, adjoint, line, code } = entry.details;
+  const entry = data.entries[number], { title, name, opname, formula, value, shape, dtype, adjoint, line, code } = entry.details;
   const list = element("dl", {});
   const fact = (term, ...content) => list.append(element("dt", {}, term), element("dd", {}, ...content));
-  if (formula) fact("Formula", element("span", { class: "formula" }, (name && opname ? `${entry.label.split("\n")[1]} = ` : "") + formula));
+  if (formula) fact("Formula", element("span", { class: "formula" }, (name && opname ? `${title} = ` : "") + formula));
   if (value) fact("Value", element("pre", {}, value));
   if (shape) fact("Shape and dtype", `${shape} ${dtype}`);
   if (adjoint) fact("Adjoint", element("pre", {}, adjoint));
@@ -358,8 +386,7 @@ function tell(number) {
   if (uses[number].length) fact("Used by", ...links_to(uses[number]));
   const leave = element("button", { type: "button", class: "leave", "aria-label": "Close panel" }, "×");
   leave.addEventListener("click", dismiss);
-  const title = element("h2", { id: "panel-title" }, name || opname);
-  panel.replaceChildren(leave, title, element("p", { class: "kind" }, [opname, KINDS[entry.kind]].filter(Boolean).join(" · ")), list);
+  panel.replaceChildren(leave, element("h2", { id: "panel-title" }, title), element("p", { class: "kind" }, [opname, KINDS[entry.kind]].filter(Boolean).join(" · ")), list);
   panel.scrollTop = 0;
 }
 
@@ -388,8 +415,8 @@ function dismiss() {
 }
 
 function hintAt(number, x, y) {
-  const { details, label } = data.entries[number];
-  hint.textContent = [label.split("\n").slice(0, details.opname ? 2 : 1).join(" "), [details.shape, details.dtype].filter(Boolean).join(" "), details.value]
+  const { details } = data.entries[number];
+  hint.textContent = [details.title, [details.shape, details.dtype].filter(Boolean).join(" "), details.value]
     .filter(Boolean).join("\n");
   hint.hidden = false;
   const { width, height } = hint.getBoundingClientRect();
@@ -474,6 +501,7 @@ byId("larger").addEventListener("click", () => zoom(1.25));
 byId("fit").addEventListener("click", fit);
 byId("turn").addEventListener("click", () => {
   across = !across;
+  chosenByReader = true;
   show();
   fit();
 });
@@ -489,8 +517,23 @@ byId("theme").addEventListener("click", () => {
 
 if (!data.boxes.length) byId("open").hidden = byId("close").hidden = true;
 nameTheme();
+/* On a narrow screen the graph lies in the direction in which it is larger, unless the reader has chosen one. */
+function turnToFit() {
+  if (chosenByReader) return;
+  const asked = data.direction === "TB";
+  const lying = (direction) => {
+    if (across === direction) return fitting();
+    across = direction;
+    show();
+    return fitting();
+  };
+  const before = lying(asked);
+  if (innerWidth <= NARROW && lying(!asked) <= before) lying(asked);
+}
+
 /* All of it if that can be read, else the result. */
 function start() {
+  turnToFit();
   fit();
   if (eye.scale < 0.3) bringIn(items[0], true);
 }

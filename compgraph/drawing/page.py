@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .colors import THEMES, Theme, hex_of
+from .data import Drawing
 from .dot import showable
-from .drawing import Drawing
 
 HERE = Path(__file__).parent
 
@@ -32,9 +32,9 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
     """
     parts = {
         "THEME": "" if theme is None else f' data-theme="{theme}"',
-        "COLORS": _colors(),
+        "COLORS": theme_colors(),
         "STYLE": _part("page.css"),
-        "DATA": _as_script({**asdict(drawing), "more": drawing.more, "direction": direction}),
+        "DATA": as_script({**asdict(drawing), "more": drawing.more, "direction": direction}),
         "LAYOUT": _part("layout.js"),
         "SCRIPT": _part("page.js"),
     }
@@ -47,7 +47,7 @@ def _part(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def _as_script(data: Any) -> str:
+def as_script(data: Any) -> str:
     """Data as JSON for a script element: no text in it can end the element, and every character can be encoded."""
     text = json.dumps(_showable(data), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -61,7 +61,7 @@ def _showable(data: Any) -> Any:
     return {key: _showable(value) for key, value in data.items()} if isinstance(data, dict) else data
 
 
-def _colors() -> str:
+def theme_colors() -> str:
     """CSS that defines the colors of the chosen theme, or else of the theme that the browser prefers."""
     light, dark = (_properties(THEMES[name]) for name in ("light", "dark"))
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .drawing import Drawing
+from .data import Drawing
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,13 +19,30 @@ sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
 """
 
 
+def can_render() -> bool:
+    """Whether Graphviz is installed, as its program ``dot`` or in pygraphviz's wheel."""
+    return shutil.which("dot") is not None or importlib.util.find_spec("pygraphviz") is not None
+
+
 def render(source: str, format: str) -> bytes:
-    """The picture of a DOT text: a file's bytes, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``)."""
+    """The picture of a DOT text: a file's bytes, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``).
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If there is no Graphviz.
+    """
     if shutil.which("dot") is not None:
         import graphviz
 
         picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
         return picture
+    if not can_render():
+        raise ModuleNotFoundError(
+            f"{'the layout' if format == 'json' else format.upper()} is made by Graphviz, which is not installed: pip install "
+            "pygraphviz, or install Graphviz's program dot (apt install graphviz, brew install graphviz). Without it a graph is "
+            "drawn as an HTML page: visualize_at(node, 'graph.html')"
+        )
     # -P and PYTHONPATH: modules are found where this process finds them, and not in the current folder.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,11 +12,14 @@ import numpy as np
 
 from ..graph import GraphNode, Node, require_history
 from .colors import LIGHT, THEMES
+from .data import Drawing
 from .dot import dot_of
-from .drawing import Drawing, Shown, traced_drawing
+from .drawing import traced_drawing
+from .entries import Shown
 from .page import page_of
 from .programs import Compiled, ProgramOptions, drawing_of_program
-from .rendering import render
+from .rendering import can_render, render
+from .writes import Item
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
 DIRECTIONS = ("LR", "TB")
@@ -43,8 +47,14 @@ class GraphPicture:
     def __repr__(self) -> str:
         return "<GraphPicture: a notebook shows it, .save('graph.svg') writes it to a file>"
 
-    def _repr_svg_(self) -> str:
-        return render(self.source, "svg").decode()
+    def _repr_svg_(self) -> str | None:
+        return render(self.source, "svg").decode() if can_render() or self._drawing is None else None
+
+    def _repr_html_(self) -> str | None:
+        """Where Graphviz is not installed: the page, in a frame of its own."""
+        if can_render() or self._drawing is None:
+            return None
+        return f'<iframe srcdoc="{html.escape(self.html())}" style="width: 100%; height: 480px; border: 0"></iframe>'
 
     def html(self) -> str:
         """The picture as one HTML page that needs no other file, in which one can move, search, open and close boxes.
@@ -78,6 +88,8 @@ class GraphPicture:
             If the format is none of these.
         FileNotFoundError
             If the folder does not exist.
+        ModuleNotFoundError
+            If the format is SVG, PNG or PDF, and Graphviz is not installed.
         """
         path = Path(filename)
         chosen = _checked_format(path, format)
@@ -109,7 +121,9 @@ def visualize_at(
     r"""Draw the graph that ends at a node, or a compiled program.
 
     Variables are light blue, constants orange, operations purple; an arrow leads from each operand to the operation
-    that uses it. Names are written as on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter.
+    that uses it. Operations show their sign, and the name if they were given one; a variable without a name has that of the
+    Python variable it was assigned to; a constant shows its number. Names are written as on paper: ``W_1`` with a subscript,
+    ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the array before it to those that read the array later.
 
     Of a compiled function the program that was made last is drawn. Operations that are done together, in one pass through memory,
     stand in a box that says for how many elements. A box with a thick border is a loop, and says how many turns it has; dashed
@@ -134,8 +148,8 @@ def visualize_at(
     mark : Node, optional
         A node to draw with a red frame.
     values, shapes, dtypes, lines : bool
-        What to write on the nodes besides operation and name: their values (of large arrays the corners), shapes, dtypes,
-        and the lines of code that made them.
+        What to write on the nodes besides operation and name: their values (of large arrays the corners; what was written
+        into them later is not in them), shapes, dtypes, and the lines of code that made them.
     adjoints : mapping from nodes to adjoints, optional
         Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. An adjoint is written on the
         arrow out of its node; on the node itself, as ``∂ =``, if several arrows leave the node, since the adjoint is the sum
@@ -170,14 +184,13 @@ def visualize_at(
     >>> import compgraph as cg
     >>> from compgraph.drawing.visualize import visualize_at
     >>> x = cg.variable(3.0, "x")
-    >>> picture = visualize_at(cg.OperationalNode.create_using(9.0, "mul", x, x, name="square"), values=True)
+    >>> picture = visualize_at(cg.exp(x, name="growth"))
     >>> print(picture.source)  # doctest: +ELLIPSIS
     digraph {
         ...
-        n0 [label="mul\nsquare\n9" fillcolor=purple3 fontcolor=white id="node-0" shape=box]
-        n1 [label="x\n3" fillcolor=lightblue id="node-1" shape=ellipse]
+        n1 [label=x fillcolor=lightblue id="node-1" shape=ellipse]
+        n0 [label="exp\ngrowth" fillcolor=purple3 fontcolor=white id="node-0" shape=box style="rounded,filled"]
         n1 -> n0 [id="edge-0"]
-        n1 -> n0 [id="edge-1"]
     }
     """
     is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "drawing")
@@ -208,7 +221,7 @@ def identified_picture(
     values: bool = False,
     shapes: bool = False,
     theme: str | None = None,
-) -> tuple[GraphPicture, dict[GraphNode, str], dict[tuple[GraphNode, int], str]]:
+) -> tuple[GraphPicture, dict[Item, str], dict[tuple[Item, int], str]]:
     """A picture as by `visualize_at`, and the ids of the elements of its SVG, for programs that color or animate them.
 
     Every node drawn has an element of its own: nothing is folded, and all boxes are open.

@@ -1,4 +1,4 @@
-"""The texts of a node: its name as mathematics, its formula, its value in short, its line of code."""
+"""Names as mathematics, values in short, lines of code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConstantNode, GraphNode, Joint, Node, Write
+from ..graph import Node
+from ..graph.interpreter import assigned_name
 
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι",
@@ -21,15 +22,6 @@ GREEK = {
 SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 WITH_SUBSCRIPT = re.compile(r"([^\W\d_]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_([0-9aehijklmnoprstuvx]+)")
 
-MOST = 12  # a formula names at most so many operands
-
-INFIX = {
-    "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@",
-    "greater": ">", "greater_equal": "≥", "less": "<", "less_equal": "≤", "equal": "=", "not_equal": "≠",
-}  # fmt: skip
-SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-PREFIX = {"neg": "−", "sqrt": "√"}
-AUTOMATIC = re.compile(r"const_\d+")
 LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*?)(?:: (?P<text>.*))?', re.DOTALL)
 
 
@@ -47,43 +39,25 @@ def as_mathematics(name: str) -> str:
     return GREEK.get(name, name)
 
 
-def label_of(node: GraphNode) -> str:
-    """The text on a node: its opname and its name; on a leaf its name alone."""
-    if isinstance(node, (Joint, Write)):
-        return node.opname
-    return f"{node.opname}\n{as_mathematics(node.name)}" if node.opname else as_mathematics(node.name)
+def chosen_name(node: Any) -> str | None:
+    """The name that the user gave to a node; None where it has none, or one of those that are made, as ``mul_0``.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable(1.0, "x")
+    >>> chosen_name(x), chosen_name(cg.sin(x, name="y")), chosen_name(x * 2)
+    ('x', 'y', None)
+    """
+    name: str | None = getattr(node, "_name", None)
+    stem = node.kind if node.opname is None else node.opname
+    return None if name is None or re.fullmatch(rf"{re.escape(stem)}_\d+", name) else name
 
 
-def formula_of(node: GraphNode, operands: tuple[GraphNode, ...]) -> str:
-    """The formula of a node, in the names of its operands; an empty text for a leaf."""
-    if isinstance(node, Write):
-        return f"[…] = {_operand(operands[0])}"
-    if node.opname is None:
-        return ""
-    operands = tuple([operand for operand in operands if not isinstance(operand, Write)])
-    names = [_operand(operand) for operand in operands[:MOST]] + ["…"] * (len(operands) > MOST)
-    name = node.opname
-    if name == "pow" and len(names) == 2:
-        whole = re.fullmatch(r"−?\d+", names[1])
-        return names[0] + names[1].translate(SUPERSCRIPTS) if whole else f"{names[0]} ^ {names[1]}"
-    if name in INFIX and len(names) == 2:
-        return f"{names[0]} {INFIX[name]} {names[1]}"
-    if name in PREFIX and len(names) == 1:
-        return PREFIX[name] + names[0]
-    if name == "getitem" and names:
-        return f"{names[0]}[{', '.join(names[1:]) or '…'}]"
-    told = [(key, value) for key, value in node.options.items() if isinstance(value, (int, float, str, tuple))]
-    options = [f"{key}={value!r}" for key, value in told if isinstance(value, (int, float)) or len(value) <= 4 * MOST]
-    return f"{name}({', '.join(names + options)})"
-
-
-def _operand(node: GraphNode) -> str:
-    """An operand in a formula: its name, or the number itself if it is a scalar constant that nobody named."""
-    if isinstance(node, (Joint, Write)):
-        return node.opname
-    if isinstance(node, ConstantNode) and node.size == 1 and AUTOMATIC.fullmatch(node.name):
-        return _number(node.value.reshape(())[()], 6)
-    return as_mathematics(node.name)
+def name_of(node: Node) -> str | None:
+    """The name of a node in pictures: the one given to it, or, of a leaf, that of the Python variable that holds it."""
+    chosen = chosen_name(node)
+    return chosen if chosen is not None or node.opname is not None else assigned_name(node.code, node.instruction)
 
 
 def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
@@ -96,7 +70,7 @@ def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
     """
     array = np.asarray(value)
     if not array.ndim:
-        return _number(array[()], digits)
+        return number(array[()], digits)
     if array.ndim == 1 or array.size <= elements:
         return _row(array, elements, digits)
     rows = [array[i] for i in (range(len(array)) if len(array) <= 3 else (0, 1, -1))]
@@ -122,13 +96,14 @@ def _row(array: np.ndarray[Any, Any], elements: int, digits: int) -> str:
     if array.ndim > 1:
         return "[" + "\n ".join(_row(each, elements, digits) for each in array) + "]"
     if array.size <= elements:
-        return "[" + " ".join(_number(each, digits) for each in array) + "]"
+        return "[" + " ".join(number(each, digits) for each in array) + "]"
     half = 1 if elements < 4 else 2
     ends = [*array[:half], None, *array[-half:]]
-    return "[" + " ".join("…" if each is None else _number(each, digits) for each in ends) + "]"
+    return "[" + " ".join("…" if each is None else number(each, digits) for each in ends) + "]"
 
 
-def _number(value: Any, digits: int) -> str:
+def number(value: Any, digits: int) -> str:
+    """A number of NumPy's as text, with so many significant digits."""
     if value.dtype.kind in "fc":
         return f"{value:.{digits}g}".replace("-", "−")
     return str(value).replace("-", "−")
@@ -144,13 +119,3 @@ def code_of(line: str | None) -> str:
     """The text of a line of code."""
     match = LINE.fullmatch(line or "")
     return (match["text"] or "") if match else ""
-
-
-def value_of(node: GraphNode) -> Any:
-    """The value that is shown of a node: of a write what was written, of an operation with several outputs None."""
-    if isinstance(node, Joint):
-        return None
-    if isinstance(node, Write):
-        (stored,) = node.args
-        return stored.value if isinstance(stored, Node) else stored
-    return node.value

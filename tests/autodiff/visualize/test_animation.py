@@ -716,3 +716,30 @@ def test_names_are_written_as_on_paper() -> None:
     x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
     assert set(named([x, other]).values()) == {"W₁", "W₁′"}
     assert "∂f/∂W₁" in str(animate(cg.multiply(x, variable(2.0, "alpha"), name="f")).frames[-1])
+
+
+def test_the_title_names_the_variables() -> None:
+    """As the user calls them, also where no name was given."""
+    w, b = variable(2.0), variable(3.0, "b_1")
+    assert "Reverse mode: the derivative of f with respect to w<" in animate(w * w).html()
+    assert "Reverse mode: the gradient of f with respect to w and b₁<" in animate(w * b).html()
+    assert "Forward mode: f as w moves<" in animate(w * w, mode="forward").html()
+
+
+def test_play_and_forward_look_different() -> None:
+    """No two buttons show the same picture."""
+    icons = re.findall(r'<button[^>]*id="(\w+)".*?<svg[^>]*>(.*?)</svg>', animate(variable(1.0, "x") * 2).html())
+    assert [name for name, _ in icons] == ["first", "back", "play", "forward", "last"]
+    shapes = [re.findall(r'class="line"', icon) for _, icon in icons]
+    assert [bool(shape) for shape in shapes] == [True, True, False, True, True]  # play alone is filled
+
+
+def test_a_phone_turns_the_graph(page_file: Path) -> None:
+    """Layers lie below one another there."""
+    for width, is_turned in (("desktop", False), ("phone", True)):
+        with opened(page_file, width) as page:
+            box = "document.getElementById('drawing').viewBox.baseVal"
+            size = page.evaluate(f"{box}.width / {box}.height")
+            assert (size < 1) is is_turned
+            page.click("#forward")
+            assert state(page)["active"] == ["sub_0"]

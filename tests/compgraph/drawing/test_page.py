@@ -230,7 +230,7 @@ def test_search(tmp_path: Path) -> None:
         ]:
             query.fill(words)
             assert page.locator("#found").text_content() == count
-        query.fill("o")
+        query.fill("i")
         total = page.locator(".node.found").count()
         assert total > 1
         query.press("Enter")
@@ -377,3 +377,36 @@ def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
         assert page.evaluate("(() => { const start = performance.now(); show(); return performance.now() - start; })()") < 1000
         assert page.locator(".node").count() == 300
         require_drawn(page.screenshot())
+
+
+def test_a_phone_turns_the_page(tmp_path: Path) -> None:
+    """On a narrow screen the graph lies as it is larger, until the reader turns it; on a wide one as it was asked for."""
+    with shown(tmp_path, expression(), "phone") as page:
+        assert page.evaluate("across")
+        turned = scale(page)
+        page.get_by_role("button", name="Turn").click()
+        assert not page.evaluate("across")
+        assert scale(page) < turned
+        page.evaluate("dispatchEvent(new Event('resize'))")
+        assert not page.evaluate("across")
+    with shown(tmp_path, expression()) as page:
+        assert not page.evaluate("across")
+
+
+def test_labels_lie_free(tmp_path: Path) -> None:
+    """No arrow passes through the text of an adjoint, and none is hidden by a node."""
+    output = expression()
+    nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
+    with shown(tmp_path, output, adjoints=gradient(output, wrt=nodes)) as page:
+        assert page.locator("text.adjoint").count() >= 3
+        crossed = page.evaluate("""[...document.querySelectorAll("text.adjoint")].filter((text) => {
+            const { x, y, width, height } = text.getBBox();
+            return [...document.querySelectorAll(".arrow")].some((path) => {
+                for (let at = 0; at < path.getTotalLength(); at += 1) {
+                    const point = path.getPointAtLength(at);
+                    if (point.x > x && point.x < x + width && point.y > y && point.y < y + height) return true;
+                }
+                return false;
+            });
+        }).length""")
+        assert crossed == 0

@@ -1,0 +1,236 @@
+"""The texts of a step: its sign or name, and its formula."""
+
+from __future__ import annotations
+
+import re
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from ..graph import ConstantNode, Joint, Node, Write
+from .words import as_mathematics, brief, chosen_name, name_of, number
+from .writes import Item, Later, Steps, part_of, value_then
+
+INFIX = {
+    "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@", "pow": "^",
+    "greater": ">", "greater_equal": "≥", "less": "<", "less_equal": "≤", "equal": "=", "not_equal": "≠",
+}  # fmt: skip
+PREFIX = {"neg": "−", "sqrt": "√"}
+SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box would not be seen
+# How tightly signs bind: what binds less tightly than the sign around it stands in parentheses.
+BINDING = {"add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "mod": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5}
+SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+MOST = 12  # a formula names at most so many operands
+DEEP = 2  # and writes out what has no name so many operations deep
+LONGEST = 24  # characters of an index
+UNKNOWN = "…"
+FEW = 3  # elements: of so many an array without a name is written out
+
+
+class Labels:
+    """Writes what stands on the steps behind a result."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def label(self, item: Item) -> str:
+        """The text on a step: its sign, and the name if the user gave one; on a leaf its name, or the number itself."""
+        if isinstance(item, Write):
+            return f"{self._place(item)} ="
+        if isinstance(item, Joint):
+            return SIGNS.get(item.opname, item.opname)
+        node = item.view if isinstance(item, Later) else item
+        if node.opname is None:
+            return self._leaf(node)
+        sign = f"[{index_text(_index(node))}]" if node.opname == "getitem" else SIGNS.get(node.opname, node.opname)
+        name = chosen_name(node)
+        return f"{sign}\n{as_mathematics(name)}" if name else sign
+
+    def is_sign(self, item: Item) -> bool:
+        """Whether the first line of the label is a sign, and no word."""
+        return not isinstance(item, Write) and item.opname in SIGNS
+
+    def title(self, item: Item) -> str:
+        """The step in one line: its name, or the formula of what has none."""
+        if isinstance(item, (Joint, Write)):
+            return self.label(item)
+        node = item.view if isinstance(item, Later) else item
+        if node.opname is None:
+            return self._leaf(node)
+        name = chosen_name(node)
+        return as_mathematics(name) if name else self.formula(item)
+
+    def formula(self, item: Item, depth: int = DEEP) -> str:
+        """The formula of a step, in the names of its operands; an empty text for a leaf."""
+        if item.opname is None:
+            return ""
+        uses = self._steps.uses.get(item, ())
+        if isinstance(item, Write):
+            return f"{self._place(item)} = {self._operand(uses[-1], depth - 1)}"
+        node = item.view if isinstance(item, Later) else item
+        opname = item.opname
+        if opname == "getitem":
+            return f"{self._operand(uses[0], depth - 1, tight=6)}[{index_text(_index(node))}]"
+        if opname in INFIX and len(uses) == 2:
+            return self._infix(opname, uses, depth)
+        if opname in PREFIX and len(uses) == 1:
+            return PREFIX[opname] + self._operand(uses[0], depth - 1, tight=BINDING[opname])
+        names = [self._operand(each, depth - 1) for each in uses[:MOST]] + ["…"] * (len(uses) > MOST)
+        options = getattr(node, "options", {})
+        told = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
+        short = [f"{key}={value!r}" for key, value in told if isinstance(value, (int, float)) or len(value) <= 4 * MOST]
+        return f"{opname}({', '.join(names + short)})"
+
+    def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
+        binding = BINDING.get(opname, 1)
+        left = self._operand(uses[0], depth - 1, tight=binding + (opname == "pow"))
+        right = self._operand(uses[1], depth - 1, tight=binding + (opname not in ("add", "mul")))
+        if opname == "pow" and re.fullmatch(r"−?\d+", right):
+            return left + right.translate(SUPERSCRIPTS)
+        return f"{left} {INFIX[opname]} {right}"
+
+    def _operand(self, item: Item, depth: int, tight: int = 0) -> str:
+        """An operand in a formula: its name, its number, or its own formula if it has neither."""
+        if isinstance(item, Write):
+            return self._root_name(item) or "[…]"
+        if isinstance(item, Joint):
+            return item.opname
+        node = item.view if isinstance(item, Later) else item
+        if node.opname is None:
+            return self._leaf(node, digits=6)
+        name = chosen_name(node)
+        if name is not None:
+            return as_mathematics(name)
+        if depth <= 0:
+            return "(…)" if node.opname in SIGNS else f"{node.opname}(…)"
+        text = self.formula(item, depth)
+        return f"({text})" if BINDING.get(node.opname, 1 if node.opname in INFIX else 6) < tight else text
+
+    def _leaf(self, node: Node, digits: int = 4) -> str:
+        """A variable by its name; a constant that the user did not name by its number, a large one by its shape."""
+        is_constant = isinstance(node, ConstantNode)
+        name = chosen_name(node) if is_constant else name_of(node)
+        if name is None and (is_constant or is_array_to_fill(node)):
+            value = value_then(node)
+            return number(value[()], digits) if not value.ndim else brief(value) if value.size <= FEW else str(value.shape)
+        return as_mathematics(node.name if name is None else name)
+
+    def _place(self, write: Write) -> str:
+        """Where a write writes, as ``y[0]``."""
+        root: Any = self._steps.root(write)
+        return f"{self._root_name(write)}[{place_text(root.plain, write.window, write.index)}]"
+
+    def _root_name(self, write: Write) -> str:
+        return as_mathematics(name_of(self._steps.root(write)) or "")
+
+
+def _index(node: Any) -> Any:
+    """The index of a `getitem`; its parts may have been given one by one."""
+    return node.args[1] if len(node.args) == 2 else tuple(node.args[1:])
+
+
+def index_text(index: Any) -> str:
+    """An index, without its brackets.
+
+    Examples
+    --------
+    >>> index_text((0, slice(1, None), None, ...)), index_text([True, False])
+    ('0, 1:, None, …', 'mask')
+    """
+    text = ", ".join(map(_part_text, index if isinstance(index, tuple) else (index,)))
+    return text if len(text) <= LONGEST else UNKNOWN
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, slice):
+        start, stop, step = ("" if each is None else _part_text(each) for each in (part.start, part.stop, part.step))
+        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+    if part is None or isinstance(part, EllipsisType):
+        return UNKNOWN if part is ... else "None"
+    if isinstance(part, Node):
+        return as_mathematics(chosen_name(part) or UNKNOWN)
+    array = np.asarray(part)
+    if array.dtype.kind == "b":
+        return "mask"
+    return brief(array) if array.ndim else str(array[()]).replace("-", "−")
+
+
+def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
+    """The index in `array` of what is ``window[index]``, where `window` is `array` or a view of it.
+
+    Examples
+    --------
+    >>> a = np.zeros((4, 5))
+    >>> place_text(a, a[1:, 2], 0), place_text(a, a[::2], slice(None))
+    ('1, 2', '::2')
+    """
+    if _layout(window) == _layout(array):
+        return index_text(index)
+    part = part_of(window, index)
+    return UNKNOWN if part is None or part.dtype != array.dtype else _region(array, part)
+
+
+def _layout(array: np.ndarray[Any, Any]) -> Any:
+    return array.ctypes.data, array.shape, array.strides, array.dtype
+
+
+def _region(array: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> str:
+    """Which elements of an array a view consists of, as an index."""
+    offset = part.ctypes.data - array.ctypes.data
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    if offset < 0 or any(stride <= 0 for stride in array.strides):
+        return UNKNOWN
+    starts, texts = {}, {}
+    for axis in order:
+        starts[axis], offset = divmod(offset, array.strides[axis])
+        texts[axis] = str(starts[axis])
+    moves = [(stride, n) for stride, n in zip(part.strides, part.shape, strict=True) if n > 1]
+    for stride, n in moves:
+        fitting = [a for a in order if stride % array.strides[a] == 0 and array.shape[a] > 1]
+        if not fitting:
+            return UNKNOWN
+        axis = fitting[0]
+        step = stride // array.strides[axis]
+        if not 0 <= starts[axis] + step * (n - 1) < array.shape[axis] or ":" in texts[axis]:
+            return UNKNOWN
+        texts[axis] = _slice_text(starts[axis], step, n, array.shape[axis])
+    found = [texts[axis] for axis in range(array.ndim)]
+    while len(found) > 1 and found[-1] == ":":
+        found.pop()
+    return UNKNOWN if offset else ", ".join(found)
+
+
+def _slice_text(start: int, step: int, count: int, length: int) -> str:
+    stop = start + step * count
+    first = "" if start == (0 if step > 0 else length - 1) else str(start)
+    last = "" if stop < 0 or stop >= length else str(stop)
+    return f"{first}:{last}" if step == 1 else f"{first}:{last}:{str(step).replace('-', '−')}"
+
+
+def is_array_to_fill(node: Any) -> bool:
+    """Whether a node is an array of plain numbers that was made to be written into."""
+    return node.function is None and node.kind == "buffer"
+
+
+NUMBERS = re.compile(r"\d+")
+
+
+def merged(labels: list[str]) -> str:
+    """One text for those of equal steps: that of the first and the last, where they differ.
+
+    Examples
+    --------
+    >>> merged(["y[1] =", "y[2] =", "y[3] ="]), merged(["W₁", "W₂"]), merged(["sin", "sin"])
+    ('y[1 … 3] =', 'W₁ … W₂', 'sin')
+    """
+    first, last = labels[0], labels[-1]
+    if first == last:
+        return first if len(set(labels)) == 1 else f"{first} … {last}"
+    between, others = NUMBERS.split(first), NUMBERS.split(last)
+    if between == others and "[" in first:
+        pairs = zip(NUMBERS.findall(first), NUMBERS.findall(last), strict=True)
+        numbers = [one if one == other else f"{one} … {other}" for one, other in pairs] + [""]
+        return "".join(text + each for text, each in zip(between, numbers, strict=True))
+    return f"{first} … {last}"
