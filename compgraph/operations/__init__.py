@@ -33,6 +33,7 @@ from .callables import (
     ufunc_method,
     view,
 )
+from .hints import Missing, missing, refuse_options, saying, without_missing
 from .opnames import (
     PUBLIC_NAMES,
     _by_opname,
@@ -47,7 +48,7 @@ from .opnames import (
     public_functions,
 )
 from .policies import BATCH_KINDS
-from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, copies, dispatchers, implementation
+from .private_numpy import CLIP, JOINING_MODULE, METHODS_MODULE, NO_VALUE, NUMPY, copies, dispatchers, implementation
 from .tables import (
     ALIASES,
     BINARY_OPERATORS,
@@ -82,12 +83,13 @@ from .tables import (
 __all__ = [
     "ALIASES", "BATCH_KINDS", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "INDEXED",
     "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE",
-    "NO_VALUE", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS",
-    "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS",
+    "NO_VALUE", "NUMPY", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS",
+    "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS",
     "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS",
-    "WRITING_METHODS", "Configured", "Keyworded", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
-    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers", "einsum", "enter",
-    "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept",
-    "keyworded", "known_elsewhere", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power",
-    "public_functions", "stacked_matmul", "stop_gradient", "ufunc_method", "view",
+    "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname",
+    "added_at", "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "dispatchers",
+    "einsum", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of",
+    "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of",
+    "output", "power", "public_functions", "refuse_options", "saying", "stacked_matmul", "stop_gradient", "ufunc_method",
+    "view", "without_missing",
 ]  # fmt: skip

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 NO_VALUE: Any = np._NoValue  # stands for an argument that was not given
+# NumPy's functions, for tables of modules that are imported late: within a function that is differentiated, when that may be,
+# names such as np.zeros mean functions of ours.
+NUMPY: Any = SimpleNamespace(**vars(np))
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls
 JOINING_MODULE: str = np.lib._index_tricks_impl.__name__  # where np.r_ and np.c_ are defined
 METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the methods of a plain array are defined

@@ -1,11 +1,16 @@
 """How calls reach `record`: NumPy's ufuncs, functions, operators and methods on nodes, and the user's own primitives."""
 
-from . import methods, operators
+from ..profiling import exchange_quick_way
+from . import methods, operators, ufuncs
 from .binding import bind, unsupported
 from .functions import HANDLERS, in_steps
+from .hints import NAMES_ELSEWHERE, hinting
 from .primitives import Primitive, expand, named, namespace, primitive, stop_gradient
 
 __all__ = [
-    "HANDLERS", "Primitive", "bind", "expand", "in_steps", "methods", "named", "namespace", "operators", "primitive",
-    "stop_gradient", "unsupported",
+    "HANDLERS", "NAMES_ELSEWHERE", "Primitive", "bind", "expand", "hinting", "in_steps", "methods", "named", "namespace",
+    "operators", "primitive", "stop_gradient", "unsupported",
 ]  # fmt: skip
+
+for _module in (methods, operators, ufuncs):
+    exchange_quick_way(_module)

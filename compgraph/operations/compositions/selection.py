@@ -182,7 +182,9 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     kept = [np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i])) for i in axes]
     index: list[Any] = [slice(None)] * x.ndim
     for i, mask in zip(axes, kept, strict=True):
-        places = np.flatnonzero(mask)
-        first, last = (int(places[0]), int(places[-1]) + 1) if np.any(mask) else (0, 0)
+        first, last = 0, 0
+        if np.any(mask):
+            places = np.flatnonzero(mask)
+            first, last = int(places[0]), int(places[-1]) + 1
         index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
     return x[(..., *index)]
