@@ -7,7 +7,8 @@ from .call import has_node as has_node
 from .call import zeros_for as zeros_for
 from .checkpoint import checkpoint, checkpointed_chain
 from .custom_gradient import custom_gradient
-from .implicit import fixed_point, minimize, root
+from .implicit import fixed_point, root
+from .nested import parameters as parameters
 from .ode import odeint
 
-__all__ = ["checkpoint", "checkpointed_chain", "custom_gradient", "fixed_point", "minimize", "odeint", "root"]
+__all__ = ["checkpoint", "checkpointed_chain", "custom_gradient", "fixed_point", "odeint", "root"]

@@ -18,38 +18,45 @@ from compgraph.guards import note_lengths
 from ..arguments import as_argument
 from ..batching import any_differs, each_example, outside
 from ..forward import jvp
-from ..operators import grad, jacrev, value_and_grad, vjp
+from ..operators import jacrev, vjp
 from .call import Opaque, require_same
 from .closure import Closure
+from .nested import problem_of
 
 Function = Callable[..., Any]
 
 
-def root(g: Function, x0: Any, *params: Any, method: str = "hybr", tol: float = 1e-12, options: Any = None) -> Any:
+def root(
+    g: Function, x0: Any, *params: Any, args: Any = (), method: str = "hybr", tol: float = 1e-12, options: Any = None
+) -> Any:
     """The solution x of ``g(x, *params) = 0``, as a differentiable function of the parameters.
 
     Parameters
     ----------
     g : callable
-        A function of x and the parameters that returns an array of the shape of x.
-    x0 : array_like
+        A function of x and the parameters that returns what nests as x, with arrays of the same shapes.
+    x0 : array_like, or arrays nested in any way
         Where the search begins. The solution does not depend on it, so it gets no derivative.
-    *params : array_like or Node
+    *params : array_like or Node, or arrays nested in any way
         What the solution is differentiated with respect to.
+    args : tuple
+        The parameters as SciPy takes them, instead.
     method, tol, options
         As in ``scipy.optimize.root``.
 
     Returns
     -------
     array or Node
-        The solution, of the shape of `x0`.
+        The solution, of the shape of `x0`; nested as it is.
 
     Raises
     ------
     RuntimeError
         If the solver does not converge.
     TypeError
-        If `g` uses a node that is not among the parameters, or x is complex.
+        If `g` uses a node that is not among the parameters, x is complex, or parameters are given in both ways.
+    ValueError
+        If `g` returns what nests otherwise than `x0`.
     numpy.linalg.LinAlgError
         In a derivative: if the Jacobian of `g` with respect to x is singular there.
 
@@ -64,38 +71,48 @@ def root(g: Function, x0: Any, *params: Any, method: str = "hybr", tol: float = 
     >>> square_root = lambda p: root(lambda x, p: x * x - p, 1.0, p)
     >>> print(round(float(square_root(2.0)), 9), round(float(grad(square_root)(2.0)), 9))
     1.414213562 0.353553391
+
+    Unknowns and parameters may nest:
+
+    >>> circle = lambda x, p: {"u": x["u"] ** 2 + x["v"] ** 2 - p["r"] ** 2, "v": x["u"] - p["a"] * x["v"]}
+    >>> found = root(circle, {"u": 1.0, "v": 1.0}, args=({"r": 5.0, "a": 0.75},))
+    >>> print(round(float(found["u"]), 9), round(float(found["v"]), 9))
+    3.0 4.0
     """
+    problem = problem_of("root", g, x0, params, args)
 
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         from scipy import optimize
 
         found = optimize.root(
-            lambda x: np.ravel(to_plain(g(_shaped(x, start), *values))),
+            lambda x: np.ravel(to_plain(problem.function(_shaped(x, start), *values))),
             np.ravel(start),
-            jac=lambda x: to_plain(jacobian_of(g, _shaped(x, start), values)),
+            jac=lambda x: to_plain(jacobian_of(problem.function, _shaped(x, start), values)),
             method=method,
             tol=tol,
             options=options,
         )
-        residual = np.max(np.abs(np.ravel(to_plain(g(_shaped(found.x, start), *values)))), initial=0)
-        if not found.success and not residual <= _rounding(g, found.x, start, values):
+        residual = np.max(np.abs(np.ravel(to_plain(problem.function(_shaped(found.x, start), *values)))), initial=0)
+        if not found.success and not residual <= _rounding(problem.function, found.x, start, values):
             raise RuntimeError(f"root: no solution was found: {found.message} (residual {residual:.3g})")
         return found.x
 
-    return _solution("root", g, x0, params, solve)
+    return problem.restored(_solution("root", problem.function, problem.start, problem.leaves, solve))
 
 
-def fixed_point(f: Function, x0: Any, *params: Any, tol: float = 1e-12, maxiter: int = 500) -> Any:
+def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float = 1e-12, maxiter: int = 500) -> Any:
     """The x with ``x = f(x, *params)``, found by iteration, as a differentiable function of the parameters.
 
     Parameters
     ----------
     f : callable
-        A function of x and the parameters that returns an array of the shape of x.
-    x0 : array_like
+        A function of x and the parameters that returns what nests as x, with arrays of the same shapes.
+    x0 : array_like, or arrays nested in any way
         Where the iteration begins; it gets no derivative.
-    *params : array_like or Node
+    *params : array_like or Node, or arrays nested in any way
         What the solution is differentiated with respect to.
+    args : tuple
+        The parameters as SciPy takes them, instead.
     tol : float
         The relative change at which the iteration ends.
     maxiter : int
@@ -104,13 +121,13 @@ def fixed_point(f: Function, x0: Any, *params: Any, tol: float = 1e-12, maxiter:
     Returns
     -------
     array or Node
-        Of the shape of `x0`.
+        Of the shape of `x0`; nested as it is.
 
     Raises
     ------
     RuntimeError
         If the iteration does not converge; `root` may find the solution all the same.
-    TypeError, numpy.linalg.LinAlgError
+    TypeError, ValueError, numpy.linalg.LinAlgError
         As `root` does.
 
     Notes
@@ -125,11 +142,12 @@ def fixed_point(f: Function, x0: Any, *params: Any, tol: float = 1e-12, maxiter:
     >>> print(round(float(grad(lambda p: fixed_point(lambda x, p: np.cos(p * x), 0.5, p))(1.0)), 6))
     -0.297474
     """
+    problem = problem_of("fixed_point", f, x0, params, args)
 
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         x = start
         for _ in range(maxiter):
-            before, x = x, np.asarray(to_plain(f(_shaped(x, start), *values)))
+            before, x = x, np.asarray(to_plain(problem.function(_shaped(x, start), *values)))
             if x.shape != start.shape:
                 raise ValueError(f"fixed_point: the function made shape {x.shape} of {start.shape}")
             if not np.all(np.isfinite(x)):
@@ -138,83 +156,8 @@ def fixed_point(f: Function, x0: Any, *params: Any, tol: float = 1e-12, maxiter:
                 return x
         raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps; try autodiff.root")
 
-    return _solution("fixed_point", lambda x, *p: x - f(x, *p), x0, params, solve)
-
-
-def minimize(f: Function, x0: Any, *params: Any, method: str = "BFGS", tol: float = 1e-9, options: Any = None) -> Any:
-    """The x at which ``f(x, *params)`` is least, as a differentiable function of the parameters.
-
-    Parameters
-    ----------
-    f : callable
-        A function of x and the parameters that returns a scalar, twice differentiable.
-    x0 : array_like
-        Where the search begins; it gets no derivative.
-    *params : array_like or Node
-        What the minimiser is differentiated with respect to.
-    method, options
-        As in ``scipy.optimize.minimize``; methods without constraints.
-    tol : float
-        How small the gradient must be, relative to its size at the start. Newton's steps end the search.
-
-    Returns
-    -------
-    array or Node
-        The minimiser, of the shape of `x0`.
-
-    Raises
-    ------
-    RuntimeError
-        If the solver fails, or ends where the gradient is not zero or the Hessian not positive definite.
-    TypeError
-        As `root` does.
-
-    See Also
-    --------
-    autodiff.optimizers.minimize : nested arguments, bounds, constraints and all of SciPy's methods, without a derivative of
-        the minimiser.
-
-    Notes
-    -----
-    The derivative is that of the root of the gradient; see `root`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from autodiff import grad
-    >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p))(3.0)), 6))
-    0.5
-    """
-
-    def slope(x: Any, *p: Any) -> Any:
-        return grad(lambda z: f(z, *p))(x)
-
-    def solve(start: Any, values: tuple[Any, ...]) -> Any:
-        from scipy import optimize
-
-        def both(x: Any) -> tuple[float, Any]:
-            value, found = value_and_grad(lambda z: f(z, *values))(_shaped(x, start))
-            return float(to_plain(value)), np.ravel(to_plain(found))
-
-        first = float(np.max(np.abs(both(np.ravel(start))[1]), initial=0))
-        with np.errstate(over="ignore", invalid="ignore"):  # a search that diverges is reported below
-            found = optimize.minimize(both, np.ravel(start), jac=True, method=method, tol=tol * max(first, 1e-3), options=options)
-        x = np.asarray(found.x, float)
-        for _ in range(5):
-            matrix, residual = to_plain(jacobian_of(slope, _shaped(x, start), values)), both(x)[1]
-            if not np.all(np.isfinite(matrix)) or not np.all(np.linalg.eigvalsh((matrix + matrix.T) / 2) > 0):
-                raise RuntimeError(
-                    f"minimize: no minimum was found: the Hessian is not positive definite at the end: {found.message}"
-                )
-            if not np.max(np.abs(residual), initial=0) > tol * max(first, 1e-3) * 1e-3:
-                break
-            x = x - np.linalg.solve(matrix, residual)
-        residual = np.max(np.abs(both(x)[1]), initial=0)
-        if not residual <= tol * max(first, 1.0):
-            raise RuntimeError(f"minimize: no minimum was found: {found.message} (gradient {residual:.3g})")
-        return x
-
-    return _solution("minimize", slope, x0, params, solve)
+    found = _solution("fixed_point", lambda x, *p: x - problem.function(x, *p), problem.start, problem.leaves, solve)
+    return problem.restored(found)
 
 
 # ------------------------------------------------------------------------------------------ the theorem
@@ -282,7 +225,7 @@ def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Fun
     return out
 
 
-_functions = {name: Opaque(name) for name in ("root", "fixed_point", "minimize")}
+_functions = {name: Opaque(name) for name in ("root", "fixed_point")}
 
 
 def require_closed(name: str, g: Function, values: list[Any]) -> Any:

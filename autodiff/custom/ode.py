@@ -16,23 +16,28 @@ from ..forward import jvp
 from ..operators import vjp
 from .call import Opaque, require_same
 from .implicit import laid_out, require_closed
+from .nested import problem_of
 
 Function = Callable[..., Any]
 
 
-def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", rtol: float = 1e-9, atol: float = 1e-11) -> Any:
+def odeint(
+    f: Function, y0: Any, t: Any, *params: Any, args: Any = (), method: str = "DOP853", rtol: float = 1e-9, atol: float = 1e-11
+) -> Any:
     """The solution of ``dy/dt = f(y, t, *params)`` at given times, differentiable in all that determines it.
 
     Parameters
     ----------
     f : callable
-        A function of the state, the time and the parameters that returns the rate of change, of the shape of the state.
-    y0 : array_like or Node
+        A function of the state, the time and the parameters that returns the rate of change, which nests as the state.
+    y0 : array_like or Node, or arrays nested in any way
         The state at the first of the times.
     t : array_like or Node
         The times, two or more, increasing or decreasing.
-    *params : array_like or Node
+    *params : array_like or Node, or arrays nested in any way
         What else `f` depends on.
+    args : tuple
+        The parameters as SciPy takes them, instead.
     method : str
         As in ``scipy.integrate.solve_ivp``.
     rtol, atol : float
@@ -41,14 +46,14 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
     Returns
     -------
     array or Node
-        The states, one for each of the times: of shape ``(len(t), *y0.shape)``.
+        The states, one for each of the times: of shape ``(len(t), *y0.shape)``; nested as `y0` is.
 
     Raises
     ------
     RuntimeError
         If the solver fails.
     TypeError
-        If `f` uses a node that is not among its arguments, or something is complex.
+        If `f` uses a node that is not among its arguments, something is complex, or parameters are given in both ways.
     ValueError
         If the times are not a vector of two or more that increase or decrease, or `f` returns another shape.
 
@@ -68,11 +73,17 @@ def odeint(f: Function, y0: Any, t: Any, *params: Any, method: str = "DOP853", r
     >>> print(round(float(decay(0.5)), 6), round(float(grad(decay)(0.5)), 6))
     0.367879 -0.735759
     """
+    problem = problem_of("odeint", f, y0, params, args, between=1)
+    options: Any = {"method": method, "rtol": rtol, "atol": atol}
+    return problem.restored(_states(problem.function, problem.start, t, problem.leaves, options))
+
+
+def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
+    """The solution as one node; within vmap that of each example."""
     if any_differs(y0, t, params):
-        options: Any = {"method": method, "rtol": rtol, "atol": atol}
-        return each_example("odeint", lambda y0, t, given: odeint(f, y0, t, *given, **options), (y0, t, params))
+        return each_example("odeint", lambda y0, t, given: _states(f, y0, t, tuple(given), options), (y0, t, params))
     with outside():
-        return _solved(f, y0, t, params, {"method": method, "rtol": rtol, "atol": atol})
+        return _solved(f, y0, t, params, options)
 
 
 def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:

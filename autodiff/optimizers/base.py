@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from compgraph import operations
 
 from ..arguments import unflatten
 from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
@@ -15,6 +17,16 @@ Clip = Callable[[list[Any]], list[Any]]
 
 # A step goes through large arrays in blocks of so many elements: a block stays in the processor's cache for the whole step.
 BLOCK = 32768
+
+# Settings as other packages name them.
+_ELSEWHERE = {
+    **dict.fromkeys(("lr", "learning_rate", "step_size", "eta"), "the learning rate is rate="),
+    "params": "what is updated is parameters=, the first argument",
+    "eps": "it is epsilon=",
+    **dict.fromkeys(("b1", "b2", "beta1", "beta2", "beta_1", "beta_2"), "both are betas=(0.9, 0.999)"),
+    "alpha": "the learning rate is rate=, the decay of RMSProp decay=",
+    "maximize": "minimise -f",
+}
 
 
 class Optimizer:
@@ -47,6 +59,14 @@ class Optimizer:
         If parameters share memory or are read-only, or a setting is out of its range.
     """
 
+    zero_grad = operations.Missing("gradients are values that are handed to step; nothing gathers in the parameters")
+    param_groups = operations.Missing("one optimiser has one rate; make an optimiser for each group of parameters")
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """A new optimiser; settings as other packages name them raise, and say what they are called here."""
+        operations.refuse_options(cls.__name__, options, _ELSEWHERE)
+        return super().__new__(cls)
+
     def __init__(self, parameters: Any, rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
         if clip is not None and not callable(clip):
             raise TypeError(
@@ -74,7 +94,7 @@ class Optimizer:
         """The tree of parameters, with the numbers as they are now."""
         return unflatten(self._structure, [p.current for p in self._parameters])
 
-    def step(self, gradients: Any) -> None:
+    def step(self, gradients: Any = None) -> None:
         """Update the parameters.
 
         Parameters
@@ -96,6 +116,8 @@ class Optimizer:
         RuntimeWarning
             NumPy's own, if an updated parameter overflows.
         """
+        if gradients is None:
+            raise TypeError("step takes the gradients, which no parameter keeps: optimizer.step(autodiff.gradient(loss))")
         self._take(self._checked(gradients), self.rate)
 
     def state_dict(self) -> dict[str, Any]:

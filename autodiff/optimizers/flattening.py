@@ -62,7 +62,9 @@ class Layout:
         return unflatten(self.structure, leaves)
 
     def result(self, vector: Any) -> Any:
-        """The tree of a plain vector, with new arrays, and with numbers where the first tree had numbers."""
+        """The tree of a vector, with new arrays, and with numbers where the first tree had numbers; of a node, nodes."""
+        if isinstance(vector, Node):
+            return self.tree(vector)
         leaves, structure = flatten(self.tree(np.asarray(vector)))
         made = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
         return unflatten(structure, made)

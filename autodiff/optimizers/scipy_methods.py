@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, require_single, to_plain
-from compgraph.graph.context import NoGraph, is_recording, recording_on
+from compgraph.graph import Node, require_single, to_plain
+from compgraph.graph.context import recording_on
 
+from ..batching import any_differs, each_example, outside
+from ..custom import parameters
 from ..operators import grad, hessian, linearize, value_and_grad
-from ..reverse import collect
 from .constraints import Method, listed, on_vectors
 from .flattening import Layout
 
@@ -41,7 +42,8 @@ METHODS = {
 def minimize(
     f: Function,
     x0: Any,
-    *args: Any,
+    *params: Any,
+    args: Any = (),
     method: str | None = None,
     bounds: Any = None,
     constraints: Any = (),
@@ -50,17 +52,20 @@ def minimize(
     callback: Callable[[Any], object] | None = None,
     progress: bool = False,
 ) -> Any:
-    """Minimise a function by ``scipy.optimize.minimize``, which is given its exact derivatives.
+    """Minimise a function by ``scipy.optimize.minimize``, which is given its exact derivatives; differentiable itself.
 
     Parameters
     ----------
     f : callable
-        ``f(x, *args)`` returns a scalar; `x` nests as `x0`.
+        ``f(x, *params)`` returns a scalar; `x` nests as `x0`.
     x0 : tree
         Where the search begins: real arrays, variables and numbers, nested in any way. SciPy searches in float64, but `f`
         gets each array in its own dtype: with float32 a `tol` below about 1e-6 cannot be reached. Integers become float64.
-    *args : object
-        Further arguments of `f`.
+    *params : object
+        Further arguments of `f`. The minimiser is a differentiable function of all nodes in them, and of all that `f`, the
+        bounds and the constraints use.
+    args : tuple
+        The further arguments as SciPy takes them, instead.
     method : str, optional
         A method of SciPy: see the notes. By default SLSQP with constraints, L-BFGS-B with bounds, else BFGS.
     bounds : scipy.optimize.Bounds, sequence of pairs, or tree, optional
@@ -81,7 +86,8 @@ def minimize(
     -------
     scipy.optimize.OptimizeResult
         SciPy's result. Its `x`, and its `jac` (of ``trust-constr``: `grad`), nest as `x0`, with arrays in place of variables.
-        Its other fields refer to the flat vector.
+        Its other fields refer to the flat vector. Where `f` depends on nodes that can be differentiated by, `x`, `fun` and
+        `jac` are nodes, and reading another field of numbers raises. Within `vmap` it has `x`, `fun` and `success`.
 
     Raises
     ------
@@ -89,12 +95,9 @@ def minimize(
         If the method is unknown, or does not take bounds or constraints; if `f` does not return a scalar, or a constraint
         asks for finite differences.
     TypeError
-        If `x0` holds complex numbers or longdouble; if the method uses derivatives and `f` returns no node; or if `f` uses a
-        node that an outer derivative is taken with respect to: the result is plain (`autodiff.minimize` is differentiable).
-
-    See Also
-    --------
-    autodiff.minimize : the minimiser as a differentiable function of parameters.
+        If `x0` holds complex numbers or longdouble; or if the method uses derivatives and `f` returns no node.
+    RuntimeError
+        Where the result is differentiable: if no minimum was found, or its Hessian is singular.
 
     Notes
     -----
@@ -109,42 +112,75 @@ def minimize(
 
     `METHODS` is this table as data. The gradient is recorded once for all products with the Hessian at one point.
 
+    The minimiser's derivative is that of the equations which hold there, by the implicit function theorem (A. V. Fiacco, 1976).
+
     Examples
     --------
     >>> import numpy as np
     >>> found = minimize(lambda p: (p["a"] - 1) ** 2 + np.sum((p["b"] - p["a"]) ** 2), {"a": 0.0, "b": np.zeros(2)})
     >>> print(round(float(found.x["a"]), 6), np.round(found.x["b"], 6))
     1.0 [1. 1.]
+    >>> from autodiff import grad
+    >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p).x)(3.0)), 6))
+    0.5
     """
-    from scipy import optimize
+    params = parameters("minimize", params, args)
+    options = {
+        "method": method, "bounds": bounds, "constraints": constraints, "tol": tol, "options": options, "callback": callback,
+        "progress": progress,
+    }  # fmt: skip
+    return _of_examples(lambda start, given: _minimized(f, start, given, **options), x0, params)
 
+
+def _of_examples(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
+    """SciPy's result; within vmap what of the results of all examples can be put together."""
+    if not any_differs(x0, params):
+        with outside():
+            return search(x0, params)
+    from scipy.optimize import OptimizeResult
+
+    def of_one(start: Any, given: Any) -> dict[str, Any]:
+        found = _of_examples(search, start, tuple(given))
+        return {name: found[name] for name in ("x", "fun", "success")}
+
+    return OptimizeResult(each_example("minimize", of_one, (x0, params)))
+
+
+def _minimized(
+    f: Function, x0: Any, params: tuple[Any, ...], method: Any, bounds: Any, constraints: Any, tol: Any, options: Any,
+    callback: Any, progress: bool,
+) -> Any:  # fmt: skip
+    """SciPy's result, nested as `x0`."""
     layout = Layout(x0)
     given = listed(constraints)
     name, kind = _method(method, bounds is not None, bool(given))
-    problem = Problem(lambda x: f(x, *args), layout)
-    if is_recording():
-        _require_outside(problem.flat(np.array(layout.start)))
+    problem = Problem(f, layout)
     bar = _bar(progress, name)
-
-    with NoGraph(), nullcontext() if bar is None else bar:
-        found = optimize.minimize(
-            problem.both if kind.gradient else problem.alone,
-            layout.start,
-            method=name,
-            jac=True if kind.gradient else None,
-            hess=problem.hessian if kind.second == "matrix" else None,
-            hessp=problem.product if kind.second == "products" else None,
-            bounds=_bounds(bounds, layout),
-            constraints=[on_vectors(c, layout, kind) for c in given],
-            tol=tol,
-            options=options,
-            callback=_after_each(problem, callback, bar, name),
-        )
+    how = {
+        "args": params,
+        "method": name,
+        "hess": problem.hessian if kind.second == "matrix" else None,
+        "hessp": problem.product if kind.second == "products" else None,
+        "bounds": _bounds(bounds, layout),
+        "constraints": [on_vectors(c, layout, kind) for c in given],
+        "tol": tol,
+        "options": options,
+        "callback": _after_each(problem, callback, bar, name),
+    }
+    with nullcontext() if bar is None else bar:
+        found = _search(problem, layout.start, kind, how)
     found.x = layout.result(found.x)
     slope = "grad" if name == "trust-constr" else "jac"
     if kind.gradient and slope in found:
         found[slope] = layout.result(found[slope])
     return found
+
+
+def _search(problem: Problem, start: Any, kind: Method, how: dict[str, Any]) -> Any:
+    """What SciPy finds, as a function of all nodes that it depends on."""
+    from ..custom.scipy import optimize
+
+    return optimize.minimize(problem.both if kind.gradient else problem.alone, start, jac=kind.gradient or None, **how)
 
 
 def _after_each(problem: Problem, callback: Any, bar: Any, name: str) -> Any:
@@ -171,34 +207,35 @@ class Problem:
         self._at: Any = None
         self._push: Any = None
 
-    def flat(self, vector: Any) -> Any:
+    def flat(self, vector: Any, *params: Any) -> Any:
         """The function of the vector."""
-        return self.f(self.layout.tree(vector))
+        return self.f(self.layout.tree(vector), *params)
 
-    def alone(self, x: Any) -> float:
-        """The value alone, as a plain number."""
-        value = np.asarray(to_plain(self.flat(np.array(x))))
-        if value.shape != ():
-            raise ValueError(f"minimize: the function returned shape {value.shape}, not a scalar; sum it")
-        self.value = float(value)
-        return self.value
-
-    def both(self, x: Any) -> tuple[float, Any]:
-        """The value and the gradient."""
-        value, slope = value_and_grad(self.flat)(x)
+    def alone(self, x: Any, *params: Any) -> Any:
+        """The value alone."""
+        value = self.flat(np.copy(x), *params)
+        require_single("minimize", value)
+        if np.shape(value) != ():
+            raise ValueError(f"minimize: the function returned shape {np.shape(value)}, not a scalar; sum it")
         self.value = float(to_plain(value))
-        return self.value, np.asarray(to_plain(slope), float)
+        return value
 
-    def product(self, x: Any, vector: Any) -> Any:
+    def both(self, x: Any, *params: Any) -> tuple[Any, Any]:
+        """The value and the gradient."""
+        value, slope = value_and_grad(self.flat)(x, *params)
+        self.value = float(to_plain(value))
+        return (value if isinstance(value, Node) else self.value), slope
+
+    def product(self, x: Any, vector: Any, *params: Any) -> Any:
         """The Hessian times a vector."""
         with recording_on():  # where the function writes in place, it runs again for each product, and must record
             if self._at is None or not np.array_equal(x, self._at):
-                self._at, (_, self._push) = np.array(x), linearize(grad(self.flat), np.array(x))
+                self._at, (_, self._push) = np.array(x), linearize(lambda x: grad(self.flat)(x, *params), np.array(x))
             return np.asarray(to_plain(self._push(np.asarray(vector, float))), float)
 
-    def hessian(self, x: Any) -> Any:
+    def hessian(self, x: Any, *params: Any) -> Any:
         """The Hessian."""
-        return np.asarray(to_plain(hessian(self.flat)(x)), float)
+        return np.asarray(to_plain(hessian(self.flat)(x, *params)), float)
 
 
 def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
@@ -221,16 +258,6 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
     if bounds is None or isinstance(bounds, optimize.Bounds) or layout.structure.is_leaf():
         return bounds
     return optimize.Bounds(*layout.pairs(bounds))
-
-
-def _require_outside(value: Any) -> None:
-    """Raise a TypeError if a value depends on the input of an outer derivative: that derivative would silently be lost."""
-    require_single("minimize", value)
-    if isinstance(value, Node) and (value.level or any(n.__class__ is InputNode for n in collect(value))):
-        raise TypeError(
-            "minimize: the function uses the input of an outer derivative, but the result would be plain numbers without "
-            "a derivative. autodiff.minimize is differentiable; node.value is a plain array"
-        )
 
 
 def _called(callback: Callable[[Any], object], x: Any, name: str) -> None:

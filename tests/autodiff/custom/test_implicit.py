@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from autodiff import check_grads, fixed_point, grad, jvp, minimize, odeint, root
+from autodiff import check_grads, fixed_point, grad, jvp, minimize, odeint, root, vmap
 from autodiff.checks import check_graph
 from autodiff.reverse import gradient
 
@@ -44,16 +44,16 @@ class TestImplicit:
         def f(x: Any, p: Any, q: Any) -> Any:
             return np.sum((x - p) ** 2) + q * np.sum(x**4) + x[0] * x[1]
 
-        check_grads(lambda p, q: minimize(f, np.zeros(2), p, q), [np.array([1.0, 0.8]), 0.3], order=2)
-        ridge = minimize(lambda x, a, b: np.sum((a @ x - b) ** 2) + np.sum(x * x), np.zeros(3), A, B)
-        assert np.allclose(ridge, np.linalg.solve(A.T @ A + np.eye(3), A.T @ B), rtol=1e-10)
+        check_grads(lambda p, q: minimize(f, np.zeros(2), p, q, tol=1e-12).x, [np.array([1.0, 0.8]), 0.3], order=2)
+        ridge = minimize(lambda x, a, b: np.sum((a @ x - b) ** 2) + np.sum(x * x), np.zeros(3), A, B, tol=1e-9).x
+        assert np.allclose(ridge, np.linalg.solve(A.T @ A + np.eye(3), A.T @ B), rtol=1e-8)
 
     def test_float32(self) -> None:
         start, p = np.float32(1), np.float32(2)
         for found in (
             root(lambda x, p: x * x - p, start, p),
             fixed_point(lambda x, p: (x + p / x) / 2, start, p),
-            minimize(lambda x, p: (x * x - p) ** 2, start, p),
+            minimize(lambda x, p: (x * x - p) ** 2, start, p).x,
         ):
             assert found.dtype == np.float32
             assert float(found) == pytest.approx(np.sqrt(2), rel=1e-6)
@@ -70,6 +70,46 @@ class TestImplicit:
         assert float(gradient(slope)["w"]) == pytest.approx(1.5)
         assert check_graph(y) == []
 
+    def test_nested(self) -> None:
+        """Unknowns and parameters nest; the solution nests as the unknowns."""
+
+        def circle(x: Any, p: Any) -> Any:
+            return {"u": x["u"] ** 2 + np.sum(x["v"] ** 2) - p["r"] ** 2, "v": x["u"] - p["a"][0] * x["v"] - p["a"][1]}
+
+        def of(p: Any, **how: Any) -> Any:
+            found = root(circle, {"u": 1.0, "v": np.ones(2)}, *(() if how else (p,)), **how)
+            assert np.shape(found["u"]) == ()
+            assert np.shape(found["v"]) == (2,)
+            return found["u"] * 2 + found["v"]
+
+        point = {"r": 5.0, "a": [np.array([0.75, 0.5]), 0.1]}
+        check_grads(of, [point], order=2)
+        assert np.array_equal(of(point), of(None, args=(point,)))
+        assert np.array_equal(of(point), of(None, args=point)), "one parameter that is no tuple, as SciPy takes it"
+
+        def angle(p: Any) -> Any:
+            return fixed_point(lambda x, p: (np.cos(p[0] * x[1]), x[0] * p[1] / 2), (0.5, 0.5), args=(p,))[0]
+
+        slope = grad(angle)([1.0, 1.0])
+        k = 0.5
+        u = fixed_point(lambda u: np.cos(u * k), 0.5)
+        sine = np.sin(k * u)
+        assert [float(s) for s in slope] == pytest.approx([-sine * u * k / (1 + k * sine)] * 2, rel=1e-8)
+        several = vmap(lambda r: of({"r": r, "a": point["a"]}))(np.array([5.0, 6.0]))
+        assert np.allclose(several[0], of(point), rtol=1e-12)
+        narrow = root(lambda x: {"a": x["a"] - 2, "b": x["b"] ** 2 - 2}, {"a": np.float32(1), "b": np.ones(2)})
+        assert (narrow["a"].dtype, narrow["b"].dtype) == (np.float32, np.float64)
+
+    def test_nested_failures(self) -> None:
+        with pytest.raises(TypeError, match="by position or by args=, not by both"):
+            root(lambda x, p: x - p, 1.0, 2.0, args=(2.0,))
+        with pytest.raises(ValueError, match="root: the function gave what nests as"):
+            root(lambda x: x["a"], {"a": 1.0})
+        with pytest.raises(ValueError, match=r"fixed_point: the function made an array of shape \(2,\) for one of shape \(\)"):
+            fixed_point(lambda x: [np.ones(2)], [1.0])
+        with pytest.raises(TypeError, match="holds no array"):
+            root(lambda x: x, [])
+
     def test_a_parameter_that_does_not_matter(self) -> None:
         assert float(grad(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p)(2.0)) == 1.0
         assert float(jvp(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p, (2.0,), (1.0,))[1]) == 1.0
@@ -83,8 +123,10 @@ class TestImplicit:
             root(lambda x, p: x * x + p, 1.0, 2.0)
         with pytest.raises(RuntimeError, match="fixed_point: the iteration has not converged after 50 steps"):
             fixed_point(lambda x, p: p * x + 1, 1.0, -1.0, maxiter=50)
-        with pytest.raises(RuntimeError, match="minimize: no minimum was found"):
-            minimize(lambda x, p: p * x, 1.0, 2.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert not minimize(lambda x, p: p * x, 1.0, 2.0).success
+        with pytest.raises(RuntimeError, match="minimize"):
+            grad(lambda p: minimize(lambda x, p: (x - p) ** 4 + x**2, 5.0, p, options={"maxiter": 1}).x)(2.0)
         with pytest.raises(ValueError, match="fixed_point: the function made shape"):
             fixed_point(lambda x: np.ones(2), 1.0)
         with pytest.raises(TypeError, match="root: complex numbers are not supported"):
@@ -132,6 +174,17 @@ class TestOde:
         y = odeint(lambda y, t, k: -k * y, 1.0, [0.0, 1.0, 2.0], k)
         assert y.opname == "odeint"
         assert float(gradient(y[-1])["k"]) == pytest.approx(-2 * np.exp(-1), rel=1e-8)
+
+    def test_nested(self) -> None:
+        def f(y: Any, t: Any, p: Any) -> Any:
+            return {"x": y["v"], "v": -p["k"] * y["x"] + p["f"][0] * np.cos(t)}
+
+        def end(y0: Any, p: Any) -> Any:
+            states = odeint(f, y0, T, args=(p,))
+            assert np.shape(states["x"]) == (3, 2)
+            return states["x"][-1] * states["v"][1]
+
+        check_grads(end, [{"x": np.array([1.0, 0.5]), "v": np.array([0.0, 0.2])}, {"k": 1.3, "f": [0.4]}], order=1)
 
     def test_rates_of_time_alone(self) -> None:
         check_grads(lambda y0, t, p: odeint(lambda y, t, p: np.cos(t), y0, t, p), [0.3, T, 2.0], order=1)

@@ -1,0 +1,106 @@
+"""Problems whose unknowns and parameters nest, as problems of one vector and a row of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgraph.graph import require_single
+
+from ..arguments import as_argument, flatten, unflatten
+
+Function = Callable[..., Any]
+
+
+class Problem(NamedTuple):
+    """A problem that a solver takes.
+
+    Attributes
+    ----------
+    function : callable
+        Of the unknown as an array, whatever else the user's function gets before its parameters, and the leaves of these.
+    start : array_like or Node
+        What the unknown begins with: as it was given, or a vector if it nests.
+    leaves : tuple
+        The arrays in the parameters.
+    restored : callable
+        Of a solution as an array, which may have further axes in front: the solution nested as the unknown.
+    """
+
+    function: Function
+    start: Any
+    leaves: tuple[Any, ...]
+    restored: Function
+
+
+def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, between: int = 0) -> Problem:
+    """The problem of a function of an unknown and parameters, which may all nest.
+
+    Parameters
+    ----------
+    name : str
+        Who asks, for messages.
+    f : callable
+        The user's function; what it gives nests as `x0`.
+    x0 : tree
+        What the unknown begins with.
+    params : sequence of trees
+        The parameters given by position.
+    args : object
+        The parameters as SciPy takes them: a tuple of them, or one that is no tuple.
+    between : int
+        How many arguments `f` takes between the unknown and the parameters.
+
+    Raises
+    ------
+    TypeError
+        If parameters are given in both ways, or `x0` holds no array.
+    ValueError
+        When the function is called: if its result nests otherwise than `x0`.
+    """
+    leaves, structure = flatten(parameters(name, params, args))
+    starts, unknown = flatten(x0)
+    if not starts:
+        raise TypeError(f"{name}: what is solved for, {x0!r}, holds no array")
+    if unknown.is_leaf():
+        return Problem(_of_leaves(f, structure, between), x0, tuple(leaves), lambda x: x)
+    arrays = [as_argument(start, f"{name}: what is solved for") for start in starts]
+    shapes, dtypes = [a.shape for a in arrays], [a.dtype for a in arrays]
+
+    def tree(x: Any) -> Any:
+        sizes = [math.prod(shape) for shape in shapes]
+        ends = np.cumsum([0, *sizes])
+        pieces = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+        return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(pieces, dtypes, strict=True)])
+
+    def vector(found: Any) -> Any:
+        parts, given = flatten(found)
+        if given != unknown:
+            raise ValueError(f"{name}: the function gave what nests as {given}; what is solved for nests as {unknown}")
+        require_single(name, *parts)
+        for part, shape in zip(parts, shapes, strict=True):
+            if np.shape(part) != shape:
+                raise ValueError(f"{name}: the function made an array of shape {np.shape(part)} for one of shape {shape}")
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    inner = _of_leaves(f, structure, between)
+    return Problem(lambda x, *rest: vector(inner(tree(x), *rest)), vector(unflatten(unknown, arrays)), tuple(leaves), tree)
+
+
+def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
+    """The parameters of a function, given by position or, as SciPy takes them, by ``args=``."""
+    given = args if isinstance(args, tuple) else (args,)
+    if params and given:
+        raise TypeError(f"{name}: parameters are given by position or by args=, not by both")
+    return tuple(params) or given
+
+
+def _of_leaves(f: Function, structure: Any, between: int) -> Function:
+    """A function of nested parameters, as one of their leaves."""
+    if all(part.is_leaf() for part in structure.children()):
+        return f
+    first = 1 + between
+    return lambda *given: f(*given[:first], *unflatten(structure, given[first:]))
