@@ -11,8 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_openml, load_digits
-from sklearn.model_selection import train_test_split
+
+try:
+    from sklearn.datasets import fetch_openml, load_digits
+    from sklearn.model_selection import train_test_split
+except ImportError:
+    sys.exit('the digits come with scikit-learn: pip install ".[examples]"')
 
 Array: TypeAlias = NDArray[Any]
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from compgraph.graph import Node, describe
 from compgraph.interception import lent
 
 from .checks import as_argument
+from .labels import is_labelled, labelled, named_labels, require_aligned
 from .pytrees import flatten, unflatten
 
 Argnums = int | str | Sequence[int | str]
+Operator = TypeVar("Operator", bound=Callable[..., Any])
+
+
+def of_functions(operator: Operator) -> Operator:
+    """An operator of functions, which raises where it is given a node, and takes ``argnum=``, as HIPS/autograd has it, too."""
+
+    @functools.wraps(operator)
+    def applied(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Node):
+            raise TypeError(
+                f"{operator.__name__} takes a function, not the {describe(args[0])}; the derivatives of a node are "
+                "autodiff.gradient(node, wrt)"
+            )
+        if "argnum" in kwargs:
+            if "argnums" in kwargs or len(args) > 1:
+                raise TypeError(f"{operator.__name__}: argnum and argnums are the same argument; give one of them")
+            kwargs["argnums"] = kwargs.pop("argnum")
+        return operator(*args, **kwargs)
+
+    return applied  # type: ignore[return-value]
 
 
 class Arguments:
@@ -58,6 +81,9 @@ class Arguments:
         self.leaves, self.structure = flatten(given)
         if not self.leaves:
             raise TypeError(f"{operator}: what is to be differentiated by, {given}, holds no array and has no derivatives")
+        self.labelled = any(map(is_labelled, self.leaves))
+        if self.labelled:
+            require_aligned(operator, [*_leaves_of(self.args), *_leaves_of(self.kwargs)])
 
     def _place(self, argument: int | str) -> int | str:
         """An argument as its position among `args`, or its name among `kwargs`."""
@@ -120,10 +146,24 @@ class Arguments:
                 args[place] = tree
             else:
                 kwargs[place] = tree
-        return self.f(*args, **kwargs)
+        if not self.labelled:
+            return self.f(*args, **kwargs)
+        try:
+            return self.f(*args, **kwargs)
+        except (AttributeError, IndexError) as error:
+            error.add_note(
+                f"{self.operator}: the function is given the numbers of {named_labels(self.leaves)} as plain arrays, without "
+                "labels and methods: take elements by position, and what is looked up by label (x.index.get_loc) outside"
+            )
+            raise
 
     def shaped(self, results: Sequence[Any]) -> Any:
-        """One result for each leaf, as the arguments nest: a tree, or a tuple of trees if several were asked for."""
+        """One result for each leaf, as the arguments nest: a tree, or a tuple of trees if several were asked for.
+
+        A plain array of the shape of an argument that has labels, as pandas and xarray give them, has these.
+        """
+        if self.labelled:
+            results = [labelled(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
         trees = unflatten(self.structure, results)
         return trees[0] if self.single else tuple(trees)
 
@@ -137,7 +177,16 @@ class Arguments:
         leaves, given = flatten(list(trees))
         if given != self.structure:
             raise ValueError(f"{self.operator}: the tangents nest as {given}, the arguments as {self.structure}")
+        for name, leaf, tangent in zip(self.names, self.leaves, leaves, strict=True) if self.labelled else ():
+            require_aligned(self.operator, [(name, leaf), ("its tangent", tangent)])
         return leaves
+
+
+def _leaves_of(tree: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of arguments, and what to call each in messages."""
+    leaves, structure = flatten(tree)
+    for path, leaf in zip(structure.accessors(), leaves, strict=True):
+        yield path[1:].codify(f"argument {path[0].entry!r}"), leaf
 
 
 def _positional(f: Callable[..., Any]) -> list[str]:
