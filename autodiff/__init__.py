@@ -12,12 +12,16 @@ PyTorch's gradient, is its conjugate, ``np.conj(g)``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from compgraph import operations
+from compgraph.graph.context import imported
 from compgraph.protocols import stop_gradient
 
-from . import checks, forward, grads, numeric, optimizers, reverse
+from . import checks, forward, grads, numeric, reverse
 from .batching import vmap
 from .checks import check_grads
-from .custom import checkpoint, checkpointed_chain, custom_gradient, fixed_point, minimize, odeint, root
+from .custom import checkpoint, checkpointed_chain, custom_gradient, fixed_point, odeint, root
 from .numeric import DetachedGradientError
 from .operators import (
     curl,
@@ -26,6 +30,7 @@ from .operators import (
     elementwise_grad,
     grad,
     hessian,
+    hessian_vector_product,
     hvp,
     jacfwd,
     jacobian,
@@ -37,12 +42,57 @@ from .operators import (
     value_and_grad,
     vjp,
 )
+from .reverse import gradient
 from .reverse import limits as limits  # tells the rules how adjoints fall to 0 at corners
 from .rules import rule
 
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
+
 __all__ = [
     "DetachedGradientError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl", "custom_gradient",
-    "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "grads", "hessian", "hvp",
-    "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse",
-    "root", "rule", "stop_gradient", "taylor", "value_and_grad", "vjp", "vmap",
+    "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient", "grads",
+    "hessian", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "latex", "linearize",
+    "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor", "value_and_grad",
+    "vjp", "vmap",
 ]  # fmt: skip
+
+# Names that other packages have.
+_ELSEWHERE = {
+    **dict.fromkeys(("backward", "gradients"), "autodiff.gradient(loss) gives the derivatives with respect to all variables"),
+    "jit": "compgraph.jit compiles a function, or what an operator made of it",
+    "make_vjp": "value, pull = autodiff.vjp(f, *args)",
+    "make_jvp": "value, tangent = autodiff.jvp(f, args, tangents); autodiff.linearize keeps the graph for many tangents",
+    "make_hvp": "autodiff.hvp(f)(x, v); autodiff.linearize(autodiff.grad(f), x) keeps the graph for many vectors",
+    **dict.fromkeys(("deriv", "egrad", "derivative"), "autodiff.elementwise_grad differentiates element by element"),
+    "holomorphic_grad": "autodiff.grad takes complex arguments of real functions; autodiff.jacobian those of analytic ones",
+    **dict.fromkeys(("multigrad", "multigrad_dict", "grad_named"), "autodiff.grad(f, argnums=(0, 1)), or by names"),
+    "gradcheck": "autodiff.check_grads(f, args)",
+    "jet": "autodiff.taylor",
+    "no_grad": "with compgraph.no_graph(): records nothing; autodiff.stop_gradient(x) lets no derivative through",
+    "numpy": "import numpy as np: its functions record",
+    **dict.fromkeys(("lax", "scan", "fori_loop", "cond"), "for, while and if are recorded as they are"),
+    **dict.fromkeys(("tree_map", "tree_util"), "arguments nest in lists, tuples, dictionaries and dataclasses as they are"),
+    **dict.fromkeys(("pmap", "shard_map"), "autodiff.distributed runs on several processes and machines"),
+    **dict.fromkeys(("variable", "Variable", "tensor", "no_graph", "visualize_at"), "this is in compgraph (cg.variable ...)"),
+    **dict.fromkeys(
+        ("custom_vjp", "custom_jvp", "primitive", "defvjp"), "autodiff.custom_gradient, or cg.primitive and autodiff.rule"
+    ),
+}
+
+# What is imported when it is first asked for, with its room: `import autodiff` shall not wait for it.
+_LATE = {"latex": "formulas", "minimize": "optimizers", "optimizers": "optimizers"}
+
+if TYPE_CHECKING:
+    from . import optimizers
+    from .formulas import latex
+    from .optimizers import minimize
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATE:
+            room = imported(f"autodiff.{_LATE[name]}")
+            return room if name == _LATE[name] else getattr(room, name)
+        raise operations.missing("autodiff", name, _ELSEWHERE)

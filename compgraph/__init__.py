@@ -33,14 +33,11 @@ from .arrays import (
     zeros,
 )
 from .compiled import jit
-from .debugging import NonFiniteError, debug
-from .drawing import GraphPicture, visualize_at
-from .executor import Executor, GuardError, cut, simplified
 from .graph import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
-from .graph.context import default_dtype, no_graph, scope
+from .graph.context import default_dtype, imported, no_graph, scope
 from .graph.hollow import EscapeError, strict
 from .graph.interpreter import record_lines
-from .guards import reset
+from .guards import GuardError, reset
 from .interception import interception
 from .nn import (
     conv,
@@ -57,27 +54,42 @@ from .nn import (
     softplus,
 )
 from .operations.compositions.pieces import kaiser
-from .protocols import expand, named, primitive, stop_gradient
+from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 
 __all__ = [
-    "ConstantNode", "DiffersError", "EscapeError", "Executor", "GraphPicture", "GuardError", "Node", "NonFiniteError",
-    "OperationalNode", "PlaceholderNode", "VariableNode", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
-    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv", "cross_correlate", "cut", "debug",
-    "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit", "kaiser", "linalg", "log_softmax",
-    "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy", "placeholder", "primitive", "r_", "record_lines",
-    "relu", "require", "reset", "scope", "sigmoid", "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy",
-    "softplus", "stop_gradient", "strict", "topological_order", "variable", "visualize_at", "zeros",
+    "ConstantNode", "DiffersError", "EscapeError", "Executor", "Formula", "GraphPicture", "GuardError", "Listing", "Node",
+    "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
+    "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
+    "cross_correlate", "cut", "debug", "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit",
+    "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy",
+    "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
+    "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
+    "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
+
+# What is imported when it is first asked for, since `import compgraph` shall not wait for it.
+_LATE = {
+    "debugging": ["NonFiniteError", "debug"],
+    "drawing": ["GraphPicture", "visualize_at"],
+    "executor": ["Executor", "cut", "simplified"],
+    "printing": ["Formula", "Listing", "latex", "program"],
+    "profiling": ["Profile", "profile"],
+}
+_places = {name: place for place, names in _LATE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return imported(f"{__name__}.{name}")
+    if name in _places:
+        return globals().setdefault(name, getattr(imported(f"{__name__}.{_places[name]}"), name))
     function = operations.public_functions().get(name)
     if function is None:
-        raise AttributeError(f"compgraph has no {name!r}")
-    return globals().setdefault(name, named(function))
+        raise operations.missing("compgraph", name, NAMES_ELSEWHERE)
+    return globals().setdefault(name, hinting(name, named(function)))
 
 
 def __dir__() -> list[str]:

@@ -33,11 +33,18 @@ def stub_text() -> str:
         for name, value in explicit.items()
     }
     imports = []
-    for statement in ast.parse(Path(compgraph.__file__).read_text()).body:
-        if isinstance(statement, ast.ImportFrom) and statement.level:
-            names = [alias.name for alias in statement.names if functions.get(alias.name, "") is None]
-            imports += [f"from .{statement.module or ''} import " + ", ".join(f"{n} as {n}" for n in sorted(names))] * bool(names)
+    for place, given in _imported_names():
+        names = [name for name in given if functions.get(name, "") is None]
+        imports += [f"from .{place} import " + ", ".join(f"{n} as {n}" for n in sorted(names))] * bool(names)
     return _text(imports, {name: function for name, function in functions.items() if function})
+
+
+def _imported_names() -> list[tuple[str, list[str]]]:
+    """What the package imports from its modules, at once or when it is first asked for."""
+    statements = ast.parse(Path(compgraph.__file__).read_text()).body
+    imports = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
+    at_once = [(each.module or "", [alias.name for alias in each.names]) for each in imports]
+    return [*at_once, *sorted(vars(compgraph)["_LATE"].items())]
 
 
 def module_stub_text(module: str) -> str:

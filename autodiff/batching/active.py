@@ -40,9 +40,13 @@ def require_alive(level: int) -> None:
         )
 
 
-def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any]) -> Setting:
-    """The context in which a function runs for many examples: arrays that it makes are wrapped, and pictures draw a box."""
-    return Setting({vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap), **in_scope(title)})
+def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any], draws: dict[ContextVar[Any], Any]) -> Setting:
+    """The context in which a function runs for many examples: arrays that it makes are wrapped, and pictures draw a box.
+
+    `draws` are the changes by which somebody is asked where the function draws random numbers.
+    """
+    changes: dict[ContextVar[Any], Any] = {vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap)}
+    return Setting({**changes, **in_scope(title), **draws})
 
 
 def only_around(depth: int) -> Setting:

@@ -157,7 +157,7 @@ class BatchNode(TangentLayout, Node):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """A ufunc; its ``at`` at places that may be others for each example."""
         if len(inputs) == 1 and not options and method == "__call__" and ufunc in operations.SMOOTH_UFUNCS:  # the commonest call
-            return record(ufunc, inputs)
+            return self.carry(self.level, ufunc, inputs, NO_OPTIONS)
         if method == "at" and promoted(inputs[0]).__class__ is BatchNode:
             target, index, *others = inputs
             operands = tuple(map(as_operand, others))

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph.context import Setting
-from compgraph.interception import UNSEEDED, Watching, asked_for_draws, asking_for_draws, generators_behind, known
+from compgraph.interception import (
+    UNSEEDED,
+    Watching,
+    asked_for_draws,
+    asking_for_draws,
+    generators_behind,
+    known,
+    state_of,
+)
 
 from ..arguments import flatten
 from .batch_node import BatchNode
@@ -128,7 +136,7 @@ class Watch(Watching):
 
     def begin(self) -> None:
         """Take their states as they are."""
-        self._before = _state_of_shared(), [_state(generator) for generator in self._generators]
+        self._before = _state_of_shared(), [state_of(generator) for generator in self._generators]
 
     def settle(self) -> None:
         """Remember one that was drawn from since."""
@@ -138,7 +146,7 @@ class Watch(Watching):
                 self._drawn = _SHARED
             elif others:
                 pairs = zip(self._generators, others, strict=True)
-                self._drawn = next((generator for generator, state in pairs if _state(generator) != state), None)
+                self._drawn = next((generator for generator, state in pairs if state_of(generator) != state), None)
 
     def require_unused(self) -> None:
         """Raise if one of them was drawn from."""
@@ -161,7 +169,7 @@ def _state_of_shared() -> Any:
         if isinstance(owner, np.random.MT19937):
             _words = (ctypes.c_uint32 * (_WORDS + 1)).from_address(owner.ctypes.state_address)
     if _words is None:
-        return _state(_SHARED)
+        return state_of(_SHARED)
     some = _words[_WORDS], _words[0], _words[1]  # after as many draws as there are words they are all new
     if some != _calm:
         is_left, left = _SHARED.get_state()[3:]
@@ -169,19 +177,3 @@ def _state_of_shared() -> Any:
             return some, left
         _calm = some
     return some
-
-
-def _state(generator: Any) -> Any:
-    """What is another after a draw."""
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if isinstance(generator, np.random.RandomState):
-        return _frozen(generator.get_state(legacy=False))
-    return _frozen(getattr(generator, "bit_generator", generator).state)
-
-
-def _frozen(state: Any) -> Any:
-    """A state that stays as it is, and can be compared."""
-    if isinstance(state, dict):
-        return tuple([(key, _frozen(value)) for key, value in state.items()])
-    return state.tobytes() if isinstance(state, np.ndarray) else state

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph import operations
 from compgraph.graph import (
     VARYING,
     DiffersError,
@@ -18,21 +19,25 @@ from compgraph.graph import (
     require_computed,
     require_history,
 )
-from compgraph.graph.context import Setting, apart
+from compgraph.graph.context import apart
 from compgraph.graph.hollow import Hollowing, bodies, raised_at
 from compgraph.graph.interpreter import is_internal
 from compgraph.interception import intercepted, lent
+from compgraph.profiling import EXAMPLES, exchange
 from compgraph.scipy import enter_imported
 
-from ..arguments import as_result, flatten, unflatten
+from ..arguments import as_result, flatten, is_labelled, require_aligned, unflatten
 from .active import Alive, next_level, setting
 from .batch_node import BatchNode, BufferFor
 from .randomness import WAYS, Watch, asking
-from .values import is_batch
+from .values import is_batch, plain_base
 
 Axes = Any
 
 
+@operations.saying(
+    {"in_dims": "it is in_axes=", "out_dims": "it is out_axes=", "axis_name": "axes have no names", "chunk_size": "all at once"}
+)
 def vmap(
     f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, randomness: str = "error"
 ) -> Callable[..., Any]:
@@ -94,6 +99,8 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
+        if any(map(is_labelled, leaves)):
+            require_aligned("vmap", [(f"argument {k}", leaf) for k, leaf in enumerate(leaves)])
         axes = _axes_of(in_axes, args, kwargs)
         arrays = [_checked(x, axis) for x, axis in zip(leaves, axes, strict=True)]
         count = _count(arrays, axes, axis_size)
@@ -115,8 +122,8 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     args, kwargs = given
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
-    around = setting(_title(f, count), level, count, BufferFor(level, count))
-    with Hollowing(), around, intercepted(f, given_all, asks) as opened, Setting(asking(randomness, level, count)):
+    around = setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count))
+    with Hollowing(), around, intercepted(f, given_all, asks) as opened:
         if not asks or opened.is_closed:
             return _called(f, args, kwargs)
         with Watch(f, given_all) as watch:
@@ -290,3 +297,12 @@ def _placed(values: Any, axis: int) -> Any:
     if not -values.ndim <= axis < values.ndim:
         raise ValueError(f"vmap: out_axes asks for axis {axis} of a result of shape {values.shape}")
     return np.moveaxis(values, 0, axis) if axis % values.ndim else values
+
+
+def _numbers_of(result: Any) -> tuple[Any, ...]:
+    """The arrays of all examples that results are."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple([plain_base(part) for part in parts if is_batch(part)])
+
+
+exchange(BatchNode, "carry", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _numbers_of)

@@ -20,7 +20,9 @@ from ..arguments import (
     as_direction,
     as_result,
     flatten,
+    is_labelled,
     lost_graph,
+    require_aligned,
     require_same_value,
     unflatten,
     warn_of_zeros,
@@ -76,6 +78,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
     if nesting != structure:
         raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
+    if any(map(is_labelled, (*points, *directions))):
+        named = [(f"{what} {k}", x) for what, row in (("primal", points), ("tangent", directions)) for k, x in enumerate(row)]
+        require_aligned("jvp", named)
     level, start, around = next_level(), next_tick(), levels_around()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):

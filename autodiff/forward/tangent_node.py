@@ -34,6 +34,7 @@ from compgraph.graph import (
 from compgraph.graph.context import is_recording, watched
 from compgraph.graph.hollow import hollow_body
 from compgraph.inplace import put_plain, require_writeable, store
+from compgraph.profiling import TANGENT, exchange
 
 from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
@@ -275,3 +276,13 @@ def _buffer_like(array: Any, value: Any) -> Any:
 def _rank(value: Any) -> int:
     """The highest level of what may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
     return value.level if isinstance(value, Node) else -1
+
+
+def _numbers_of(result: Any) -> tuple[Any, ...]:
+    """The arrays that results and their tangents are."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    tangents = [part.derivative() for part in parts if isinstance(part, TangentNode) and part.root is None]
+    return (*parts, *tangents)
+
+
+exchange(TangentNode, "carry", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)

@@ -5,13 +5,19 @@ names in ``__init__.pyi``, which ``python -m compgraph._stubs`` writes. The rule
 loaded when a node can first meet these: after the module of SciPy's was imported.
 """
 
+import os
 from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any
 
 from compgraph.scipy import FAMILIES, when_entered
 
-_modules = [module.name for module in walk_packages(__path__, f"{__name__}.") if not module.ispkg]
+_places = sorted(
+    os.path.relpath(os.path.join(folder, file), *__path__)[:-3].replace(os.sep, ".")
+    for folder, _, files in os.walk(*__path__)
+    for file in files
+    if file.endswith(".py") and file != "__init__.py"
+)
+_modules = [f"{__name__}.{place}" for place in _places]
 _SCIPY = f"{__name__}.scipy."
 _late = [name for name in _modules if name.startswith(_SCIPY)]
 

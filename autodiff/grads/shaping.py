@@ -11,7 +11,7 @@ import numpy as np
 from compgraph.graph import record
 
 from ..batching import found_at, put_at, zeros_like_batch
-from ..rules import Scatter, Shared, fetched_at, general, linear, scatter
+from ..rules import Scatter, Shared, fetched, fetched_at, general, linear, scatter
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -190,7 +190,7 @@ def _items(t: Any, x: Any, index: tuple[Any, ...]) -> Any:
 
 
 getitem_grad = (
-    general("getitem", lambda g, out, x, *index: Scatter(g, index))
+    general("getitem", fetched)
     .tangent(lambda t, out, x, *index: fetched_at(t, *index))
     .batched(_item_batch, lambda tangents, out, x, *index: _items(tangents[0], x, index))
     .selecting()

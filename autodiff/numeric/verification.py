@@ -39,6 +39,8 @@ def require_differentiable(operator: str, node: Any) -> None:
     """Raise a TypeError unless reverse mode can start from a value."""
     require_history(node)
     if not isinstance(node, Node):
+        if callable(node):
+            raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f) gives the derivative")
         raise TypeError(
             f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
             f"under no_graph, or never depended on a variable.{told(escaped())}"

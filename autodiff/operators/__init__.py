@@ -2,13 +2,14 @@
 
 from .fields import curl, directional_derivative, divergence, elementwise_grad, laplacian
 from .grad import grad, jvp, value_and_grad, vjp
-from .hessians import hessian, hvp
+from .hessians import hessian, hessian_vector_product, hvp
 from .jacobians import jacfwd, jacobian, jacrev, linearize
 from .joint import as_joint, handed
 from .taylor import taylor
 from .trace import Trace
 
 __all__ = [
-    "Trace", "as_joint", "curl", "directional_derivative", "divergence", "elementwise_grad", "grad", "handed", "hessian", "hvp",
-    "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "taylor", "value_and_grad", "vjp",
+    "Trace", "as_joint", "curl", "directional_derivative", "divergence", "elementwise_grad", "grad", "handed", "hessian",
+    "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "taylor",
+    "value_and_grad", "vjp",
 ]  # fmt: skip

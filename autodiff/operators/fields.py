@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.graph import Node, to_plain
 
-from ..arguments import Argnums, Arguments
+from ..arguments import Argnums, Arguments, of_functions
 from ..forward import jvp
 from ..reverse import joined
 from .grad import grad
@@ -19,6 +19,7 @@ from .trace import Trace
 Function = Callable[..., Any]
 
 
+@of_functions
 def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the derivative of an elementwise function, at each element.
 
@@ -169,6 +170,7 @@ class Field:
         return np.ravel(found)
 
 
+@of_functions
 def divergence(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the divergence of a vector field: the trace of its Jacobian.
 
@@ -213,6 +215,7 @@ def _trace_of(field: Field) -> Any:
     return np.sum(np.stack(parts)) if any(isinstance(p, Node) for p in parts) else np.sum(parts)
 
 
+@of_functions
 def curl(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the curl (rotation) of a vector field in three dimensions, or in two.
 
@@ -255,6 +258,7 @@ def curl(f: Function, argnums: int | str = 0) -> Function:
     return curling
 
 
+@of_functions
 def laplacian(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the Laplacian of a scalar function: the trace of its Hessian.
 

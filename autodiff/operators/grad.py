@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.graph.context import recording_on
 
-from ..arguments import Argnums, Arguments, as_direction, flatten
+from ..arguments import Argnums, Arguments, as_direction, flatten, of_functions
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, in_a_row
@@ -15,6 +15,7 @@ from .trace import Function, Trace, in_a_row
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
 
+@of_functions
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the value of `f` and its gradient.
 
@@ -79,6 +80,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
     return differentiated
 
 
+@of_functions
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the gradient of `f`.
 

@@ -10,15 +10,16 @@ import numpy as np
 from compgraph.graph import Node, describe
 from compgraph.graph.context import recording_on
 
-from ..arguments import Argnums, Arguments
+from ..arguments import Argnums, Arguments, of_functions
 from ..reverse import gradient_nodes
 from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
 from .trace import Function, Trace, in_a_row
 
-__all__ = ["hessian", "hvp"]
+__all__ = ["hessian", "hessian_vector_product", "hvp"]
 
 
+@of_functions
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Hessian of `f`: its second derivatives.
 
@@ -74,6 +75,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
     return derived("hessian", f, argnums, has_aux, derive)
 
 
+@of_functions
 def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
 
@@ -117,6 +119,43 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     functools.update_wrapper(product, f)
     del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
+    return product
+
+
+@of_functions
+def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
+    """`hvp` as HIPS/autograd has it: the vector comes after all arguments.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns a scalar.
+    argnums : int, str, or sequence of them
+        The arguments of `f` to differentiate with respect to; autograd's name ``argnum`` is understood here and elsewhere.
+
+    Returns
+    -------
+    callable
+        ``(*args, v, **kwargs) -> product``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `hvp` does; TypeError also without a vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian_vector_product(lambda x, k: k * np.sum(x**3))(np.array([1.0, 2.0]), 2.0, np.array([1.0, 0.0]))
+    array([12.,  0.])
+    """
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2:
+            raise TypeError("hessian_vector_product: the vector is the last argument, after those of the function")
+        x, *others, v = args
+        return hvp(f, argnums)(x, v, *others, **kwargs)
+
     return product
 
 

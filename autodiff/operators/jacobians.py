@@ -19,7 +19,7 @@ import numpy as np
 
 from compgraph.graph import Node, require_unchanged
 
-from ..arguments import Argnums, Arguments, as_direction, unflatten
+from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import base_of, levels_around
 from ..forward import jvp
 from ..reverse import collect, without_tangents
@@ -50,6 +50,7 @@ def warn_of_unreached(trace: Trace) -> None:
         trace.warn_of_zeros({node for part in parts for node in collect(part, stop=trace.inputs)})
 
 
+@of_functions
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in reverse mode: good for more arguments than results.
 
@@ -94,6 +95,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return derived("jacrev", f, argnums, has_aux, derive)
 
 
+@of_functions
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in forward mode: good for more results than arguments.
 
@@ -131,6 +133,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return derived("jacfwd", f, argnums, has_aux, derive)
 
 
+@of_functions
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in the mode that needs fewer directions.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import InputNode, Node, describe, input_over, leaf, next_tick, plainly, record, solid, to_plain
-from compgraph.graph.context import apart, is_recording, no_graph, recording_on
+from compgraph.graph.context import apart, called, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
@@ -100,7 +100,7 @@ class Trace:
                 self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
                 self.inputs.append(bare(self.points[-1]))
             with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
-                self.result: Any = self.arguments(*self.points)
+                self.result: Any = called(self.arguments, self.points)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)

@@ -7,6 +7,7 @@ elements of ``x`` quadratic in its length; a `Scatter` keeps the pieces, and fil
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,22 @@ from compgraph.operations import getitem
 class Scatter:
     """Pieces of an adjoint, each with the index it belongs to."""
 
-    __slots__ = ("dense", "pieces")
+    __slots__ = ("dense", "indices", "pieces")
     __array_ufunc__ = None  # an array to the left of + leaves the addition to us
 
     def __init__(self, piece: Any, index: tuple[Any, ...]) -> None:
-        self.pieces = [(piece, index)]
+        self.pieces, self.indices = [piece], [index]
         self.dense: Any = None
+
+    def take(self, piece: Any, index: tuple[Any, ...]) -> None:
+        """Add one more piece."""
+        self.pieces.append(piece)
+        self.indices.append(index)
 
     def __add__(self, other: Any) -> Scatter:
         if other.__class__ is Scatter:
             self.pieces += other.pieces
+            self.indices += other.indices
             other = other.dense
         if other is not None:
             self.dense = other if self.dense is None else self.dense + other
@@ -38,9 +45,10 @@ class Scatter:
 
     def settle(self, node: Any) -> Any:
         """The whole adjoint of `node`."""
-        if any(isinstance(part, Node) for piece, index in self.pieces for part in (piece, *index)):
-            flat = [part for piece, index in self.pieces for part in (piece, *index)]
-            scattered = record(scatter, (node, *flat), {"layout": tuple(len(index) for _, index in self.pieces)})
+        kinds = {*map(type, self.pieces), *map(type, chain.from_iterable(self.indices))}
+        if any(issubclass(kind, Node) for kind in kinds):
+            flat = [part for piece, index in zip(self.pieces, self.indices, strict=True) for part in (piece, *index)]
+            scattered = record(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:
             scattered = _zeros(node.plain)
             self.add_to(scattered)
@@ -48,14 +56,11 @@ class Scatter:
 
     def add_to(self, total: Any) -> None:
         """Add the pieces to an array, in place."""
-        if len(self.pieces) == 1:
-            _put(total, *self.pieces[0])
+        places = [*chain.from_iterable(self.indices)]
+        if len(places) > 8 and set(map(type, places)) == {int} and set(map(len, self.indices)) == {1}:  # a loop over rows
+            np.add.at(total, places, self.pieces)
             return
-        places = [index[0] for _, index in self.pieces]
-        if len(places) > 8 and set(map(type, places)) == {int}:  # a loop over elements or rows
-            np.add.at(total, places, [piece for piece, _ in self.pieces])
-            return
-        for piece, index in self.pieces:
+        for piece, index in zip(self.pieces, self.indices, strict=True):
             _put(total, piece, index)
 
 
@@ -77,6 +82,11 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
         _put(total, flat[start], flat[start + 1 : start + 1 + count])
         start += 1 + count
     return total
+
+
+def fetched(g: Any, out: Any, x: Any, *index: Any) -> Scatter:
+    """The formula of ``x[index]``. Where `x` has a `Scatter` already, a sweep does not call it: that one takes the piece."""
+    return Scatter(g, index)
 
 
 def fetched_at(x: Any, *index: Any) -> Any:
@@ -131,7 +141,7 @@ def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set
     `adjoint` is what the formula was given, if one was asked; `sums` has the operands whose adjoints are sums made here. What a
     formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
     """
-    if earlier.__class__ is np.ndarray and contribution.__class__ is np.ndarray:
+    if earlier.__class__ is np.ndarray and contribution.__class__ is np.ndarray and earlier.size > 1:  # one takes longer in place
         if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
             contribution += earlier
             return contribution

@@ -33,11 +33,11 @@ class Animation:
         One for the start, one for each step, and one for the result. ``str(frame)`` says what happens in it.
     """
 
-    __slots__ = ("_layout", "_title", "frames", "sweep")
+    __slots__ = ("_direction", "_layout", "_title", "frames", "sweep")
 
-    def __init__(self, sweep: Pass, layout: Layout) -> None:
+    def __init__(self, sweep: Pass, layout: Layout, direction: str) -> None:
         self.sweep = sweep
-        self._layout = layout
+        self._layout, self._direction = layout, direction
         self._title, self.frames = frames_of(sweep, layout)
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Animation:
         )
 
     def html(self, seconds: float = 1.5) -> str:
-        """The animation as one self-contained page.
+        """The animation as one self-contained page. On a narrow screen the graph is turned where that makes it narrower.
 
         Parameters
         ----------
@@ -66,7 +66,8 @@ class Animation:
         str
         """
         _require_positive(seconds)
-        return page.page(self._title, self._layout, self.frames, self.sweep.mode, seconds)
+        turned = lay_out(self.sweep, "TB" if self._direction == "LR" else "LR")
+        return page.page(self._title, self._layout, turned, self.frames, self.sweep.mode, seconds)
 
     def save(self, filename: str | os.PathLike[str], seconds: float = 1.5) -> None:
         """Write the animation to a file: a page with controls, or a GIF.
@@ -198,7 +199,7 @@ def animate(
             "to the variables, or say limit=; visualize_at draws large graphs"
         )
     sweep = (backward if mode == "reverse" else forward)(node, wrt, seed)
-    return Animation(sweep, lay_out(sweep, direction))
+    return Animation(sweep, lay_out(sweep, direction), direction)
 
 
 def _require_positive(seconds: float) -> None:

@@ -9,6 +9,8 @@ from .layout import Arrow, Box, Layout
 from .names import chosen, letter, on_node
 from .steps import Pass
 
+LISTED = 4  # variables; a title names at most so many
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -64,5 +66,14 @@ def frames_of(sweep: Pass, layout: Layout) -> tuple[str, list[Frame]]:
         )
     frames.append(Frame("The gradient is complete" if back else "The tangent has arrived", writer.result(sweep)))
     if back:
-        return f"Reverse mode: the gradient of {what}", frames
+        return f"Reverse mode: {_derivative(what, [names[node] for node in sweep.result])}", frames
     return f"Forward mode: {what} as {names[first]} moves", frames
+
+
+def _derivative(what: str, names: list[str]) -> str:
+    """What is computed, in words; many variables are not listed."""
+    if len(names) > LISTED:
+        return f"the gradient of {what}"
+    *others, last = names
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"the {'gradient' if others else 'derivative'} of {what} with respect to {listed}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from compgraph.drawing import as_mathematics, showable
+from compgraph.drawing import as_mathematics, chosen_name, name_of, showable
 from compgraph.graph import ConstantNode, Joint
 
 LONGEST = 24
@@ -20,10 +19,10 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
     taken: set[str] = set()
     # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
     for node in sorted(nodes, key=lambda node: node.tick):
-        if isinstance(node, ConstantNode) and node._name is None and node.ndim == 0:
+        if isinstance(node, ConstantNode) and chosen_name(node) is None and node.ndim == 0:
             names[node] = number(node.plain)
             continue
-        name = node.opname if isinstance(node, Joint) else node.name
+        name = node.opname if isinstance(node, Joint) else name_of(node) or node.name
         name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
         count = 1
         while name + "′" * (count - 1) in taken:
@@ -35,8 +34,7 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
 
 def chosen(node: Any) -> bool:
     """Whether the user gave an operation its name (``y``); automatic ones are its opname and a number (``mul_0``)."""
-    name = getattr(node, "_name", None)
-    return bool(name is not None and node.opname and not re.fullmatch(rf"{re.escape(node.opname)}_\d+", name))
+    return bool(node.opname) and not isinstance(node, Joint) and chosen_name(node) is not None
 
 
 def letter(preferred: str, names: dict[Any, str]) -> str:

@@ -43,6 +43,17 @@
     follow(now.edge || now.target);
   }
 
+  // On a narrow screen the graph lies in the other direction, if it is narrower then.
+  const narrow = matchMedia("(max-width: 699px)");
+  const asked = get("drawing");
+  const turned = get("turned").content.firstElementChild;
+  function turn() {
+    const width = (drawing) => parseFloat(drawing.style.getPropertyValue("--width"));
+    const drawing = narrow.matches && turned && width(asked) > innerWidth && width(turned) < width(asked) ? turned : asked;
+    if (get("drawing") !== drawing) get("drawing").replaceWith(drawing);
+    show(at);
+  }
+
   // Keep what happens in sight where the drawing is larger than its frame.
   function follow(id) {
     const graph = get("graph");
@@ -93,5 +104,6 @@
     keys[event.key]();
   });
 
-  show(0);
+  narrow.addEventListener("change", turn);
+  turn();
 })();

@@ -23,13 +23,14 @@ def _part(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def page(title: str, layout: Layout, frames: Sequence[Frame], mode: str, seconds: float) -> str:
-    """The text of the whole page; `seconds` is how long each frame stays."""
+def page(title: str, layout: Layout, turned: Layout, frames: Sequence[Frame], mode: str, seconds: float) -> str:
+    """The text of the whole page; `turned` is for narrow screens, `seconds` is how long each frame stays."""
     parts = {
         "title": html.escape(title),
         "style": _part("page.css"),
         "script": _part("page.js"),
         "drawing": _drawing(title, layout, mode),
+        "turned": _drawing(title, turned, mode),
         "steps": "\n".join(_step(frame) for frame in frames),
         "mode": mode,
         "derivative": "adjoint" if mode == "reverse" else "tangent",

@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from .. import operations
 from ..graph import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf, require_computed
 from ..graph.context import automatic_name
 from ..guards import watch_shapes
 
 
+@operations.saying(
+    {
+        "requires_grad": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
+        "constant": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
+        "trainable": "an optimiser updates the variables that it is given",
+    }
+)
 def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:
     """Make a variable: a leaf of the graph to differentiate with respect to.
 

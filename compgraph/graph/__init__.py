@@ -9,9 +9,11 @@ from .buffer_twin import Twin, value_at
 from .history import hollow_out, recover
 from .kinds import (
     ACTIVE,
+    BLANK,
     BOTH,
     INERT,
     LEFT,
+    READ,
     RIGHT,
     USED,
     VARYING,
@@ -25,11 +27,14 @@ from .kinds import (
     ScalarNode,
     VariableNode,
     beginnings,
+    freed_unread,
     input_over,
     leaf_like,
     like,
     remade,
     require_unsealed,
+    unread,
+    use,
 )
 from .layout import TangentLayout
 from .lazy import dask_graph, require_computed, require_graph_sent, token_for_dask
@@ -53,22 +58,23 @@ from .node import (
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .promotable import ARRAYS, PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
-from .record import adopted, attach, inert, is_hollow, operation, record, solid, use
+from .record import adopted, attach, inert, is_hollow, operation, record, solid
 from .saved import is_plain, require_unchanged, saved, saved_constant, settled
 from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "RIGHT", "USED",
-    "VARYING",
+    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "READ",
+    "RIGHT", "USED", "VARYING",
     "BlankNode", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode",
     "InertScalarNode", "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable",
     "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach",
-    "beginnings", "breadth_first", "by_tick", "collector", "dask_graph", "describe", "full_name", "gathered", "given",
-    "has_history", "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_foreign", "is_hollow", "is_plain",
-    "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view", "next_tick", "operands_of",
-    "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted",
-    "record", "recover", "remade", "require_computed", "require_graph_sent", "require_history", "require_single",
-    "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant", "settled", "snapshot", "solid", "to_plain",
-    "token_for_dask", "topological_order", "use", "value_at", "viewed_by", "walk", "window",
+    "beginnings", "breadth_first", "by_tick", "collector", "dask_graph", "describe", "freed_unread", "full_name",
+    "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_foreign",
+    "is_hollow", "is_plain", "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like", "memory_of", "new_view",
+    "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly",
+    "promotable", "promoted", "record", "recover", "remade", "require_computed", "require_graph_sent",
+    "require_history", "require_single", "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant",
+    "settled", "snapshot", "solid", "to_plain", "token_for_dask", "topological_order", "unread", "use", "value_at",
+    "viewed_by", "walk", "window",
 ]  # fmt: skip

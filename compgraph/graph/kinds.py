@@ -6,6 +6,7 @@ ConstantNode      a leaf that never changes; no adjoint reaches it
 OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
 ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
 InertNode         an OperationalNode no adjoint passes: of comparisons, floor, or constants only
+UnreadNode        an InertNode of integers or booleans that no operation and no guard has read so far
 PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
 InputNode         what stands in for an argument while a function is differentiated
 BlankNode         an array of zeros that nobody has used so far (``cg.zeros``)
@@ -15,6 +16,7 @@ Joint             no node: the record of an operation with several outputs
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +25,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
 from .context import automatic_name, default_float, is_recording, sealed_until
-from .hollow import bodies, body_of, hollow_body, is_traced
+from .hollow import EscapeError, bodies, body_of, hollow_body, is_traced
 from .interpreter import source_lines
 from .node import (
     ConstantNode,
@@ -174,6 +176,41 @@ class InertBlankNode(InertNode):
     shown_as = InertNode
 
 
+class UnreadNode(InertNode):
+    """An InertNode of integers or booleans that no operation and no guard has read so far.
+
+    A plain array may have been indexed by it (``K[np.argsort(x)]``), and NumPy asks no node then. So it is told of what is freed
+    unread (`freed_unread`), and `unread` finds what lives. The first who reads it makes it an InertNode.
+    """
+
+    __slots__ = ()
+    shown_as = InertNode
+
+    def __del__(self) -> None:
+        _freed(self)
+
+
+class UnreadScalarNode(InertScalarNode):
+    """An UnreadNode where NumPy returns a scalar."""
+
+    __slots__ = ()
+    shown_as = InertScalarNode
+
+    def __del__(self) -> None:
+        _freed(self)
+
+
+# Living unread nodes by their id: weak references, or what `guards` keeps of them, an object with an attribute `is_read`.
+unread: dict[int, Any] = {}
+freed_unread: list[Callable[[Any], None]] = []  # called with each node that is about to be freed and was not read
+
+
+def _freed(node: Any) -> None:
+    if unread.pop(id(node), None).__class__ is weakref.ref:  # a view that NumPy made without asking has not been entered
+        for tell in freed_unread:
+            tell(node)
+
+
 class Joint:
     """The record of an operation with several outputs. The function of each output is an `operations.Output`, its operand this.
 
@@ -233,10 +270,41 @@ class Joint:
 
 
 ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
-INERT: frozenset[Any] = frozenset({ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode})
+READ: dict[Any, Any] = {UnreadNode: InertNode, UnreadScalarNode: InertScalarNode}  # what an unread node becomes
+INERT: frozenset[Any] = frozenset(
+    {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode}
+)
 VARYING = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
-USED: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}  # what a blank array becomes
+BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
+USED: dict[Any, Any] = {**BLANK, **READ}  # what a node becomes when it is used
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
+
+
+# The kinds of arrays, and of what NumPy returns scalars for.
+OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
+INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
+UNREADS: tuple[Any, Any] = (UnreadNode, UnreadScalarNode)
+
+
+def use(node: Any) -> None:
+    """Turn a blank array, or an unread node, into an ordinary one before its first use.
+
+    Raises an EscapeError if a blank array was filled without the graph.
+    """
+    kind = node.__class__
+    node.__class__ = USED.get(kind, kind)  # another thread may have been first
+    if kind in READ:
+        entry = unread.pop(id(node), None)
+        if entry.__class__ is not weakref.ref and entry is not None:
+            entry.is_read = True
+    elif node.plain.any():
+        node.__class__ = kind
+        place = "" if node.line is None else f" ({node.line})"
+        raise EscapeError(
+            f"the {describe(node)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
+            "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
+            "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
+        )
 
 
 def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, tick: float, name: str | None) -> Any:
@@ -244,6 +312,7 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
     if kind is Joint:
         made: Any = Joint()
     else:
+        kind = READ.get(kind, kind)
         body = np.asarray(plain)  # where a function is traced, apart from the value, so that this can be given up
         made = new_view(hollow_body(body) if is_traced() else body, kind)
         made._name, made.memory = name, None

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
+from ..operations import SAME_BITS
 from .aliasing import owner_of
-from .context import apart, is_deriving, is_quick, is_recording, scopes_and_watcher
-from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, EscapeError, Hollowing, bodies, body_of, hollow_body, refused
+from .context import apart, computed, is_deriving, is_following, is_quick, is_recording, observers, profiled
+from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
-from .kinds import ACTIVE, USED, InertBlankNode, InertScalarNode, Joint, ScalarNode
+from .kinds import ACTIVE, INERTS, OPERATIONAL, READ, UNREADS, USED, InertBlankNode, Joint, ScalarNode, UnreadNode, unread, use
 from .layout import Layout
 from .node import (
     NO_OPTIONS,
     InertNode,
     Node,
     OperationalNode,
-    describe,
     fill,
     in_scopes,
     ndarray,
@@ -71,8 +72,9 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             values.append(operand)
     if top is not None:
         return type(top).carry(top.level, function, plain_views(args) if raw else args, options)
-    value = function(*values, **options)
-    if not edges or not is_recording():
+    quick = not edges or is_quick()
+    value = function(*values, **options) if quick else computed(function, values, options)
+    if not edges or not (quick or is_recording()):
         for position in edges:
             take(args[position])
         return value
@@ -83,11 +85,13 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
         result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
     else:
         result = _attach(value, function, args, options, tuple(edges), active)
-    if not is_quick():
-        path, watch = scopes_and_watcher()
+    if not quick:
+        path, watch, profiler = observers()
         in_scopes(result, path)
         if watch is not None:
             watch.recorded(result)
+        if profiler is not None:
+            profiler.recorded(result, path)
     return result
 
 
@@ -115,6 +119,9 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
     active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
     result = _attach(value, function, args, options, edges, active)
     in_scopes(result)
+    profiler = profiled()
+    if profiler is not None:
+        profiler.attached(result)
     return result
 
 
@@ -154,17 +161,14 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
-    node: Any
-    is_number = value.__class__ in operations.SAME_BITS
-    if bodies() is None:
-        array = np.asarray(value)
-        node = new_view(array, kind)
-    elif is_number:
-        node = new_view(OF_SCALARS[value.__class__], kind)
-    else:
-        array = np.asarray(value)
-        node = new_view(hollow_body(array), kind)
-    node.plain = value if is_number else array
+    hollow = bodies()
+    if value.__class__ in SAME_BITS:
+        node: Any = new_view(np.asarray(value) if hollow is None else OF_SCALARS[value.__class__], kind)
+        node.plain = value
+        return node
+    array = np.asarray(value)
+    node = new_view(array if hollow is None else hollow_body(array), kind)
+    node.plain = array
     return node
 
 
@@ -177,7 +181,9 @@ def _attach(
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     node = fill(_wrapped(value, active), function, args, edges, options)
-    if function in _BLANK and node.__class__ is InertNode and bodies() is None:
+    if function in _BLANK and node.__class__ in _INERT_ARRAYS and bodies() is None:
+        if node.__class__ in READ:
+            use(node)
         if function is np.empty_like:
             value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
         node.__class__ = InertBlankNode
@@ -185,18 +191,7 @@ def _attach(
 
 
 _BLANK = frozenset({np.zeros_like, np.empty_like})
-
-
-def use(blank: Any) -> None:
-    """Turn a blank array into an ordinary one before its first use; raise if it was filled without the graph."""
-    if blank.plain.any():
-        place = "" if blank.line is None else f" ({blank.line})"
-        raise EscapeError(
-            f"the {describe(blank)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
-            "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
-            "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
-        )
-    blank.__class__ = USED[blank.__class__]
+_INERT_ARRAYS = (InertNode, UnreadNode)
 
 
 def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
@@ -223,13 +218,16 @@ def _wrapped(value: Any, active: bool) -> Any:
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
-    active = active and kind in "fc"
+    kinds = UNREADS if kind in "biu" and is_following() else OPERATIONAL if active and kind in "fc" else INERTS
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
-        node: Any = new_view(body_of(value), OperationalNode if active else InertNode)
+        node: Any = new_view(body_of(value), kinds[0])
         node.plain = value
-        return node
-    return scalar(value, ScalarNode if active else InertScalarNode)
+    else:
+        node = scalar(value, kinds[1])
+    if kinds is UNREADS:
+        unread[id(node)] = ref(node)
+    return node
 
 
 def _outputs(
@@ -337,4 +335,7 @@ def solid(node: Any) -> Any:
 
 def inert(value: Any) -> Any:
     """A value as a node without operands that no adjoint passes."""
-    return fill(_wrapped(value, False), None, (), ())
+    node = fill(_wrapped(value, False), None, (), ())
+    if node.__class__ in READ:
+        use(node)
+    return node

@@ -1,8 +1,11 @@
-"""Modules that are imported later, by whom ever: what is to be done with them is done before they are used."""
+"""Modules that are imported later, by whom ever: what is to be done with them is done before they are used.
+
+The finder and the loader have the methods that imports ask for, and no base of `importlib.abc`: `import compgraph` shall not
+wait for what that imports.
+"""
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import sys
 import threading
@@ -12,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 
-class Arrivals(importlib.abc.MetaPathFinder):
+class Arrivals:
     """A finder, to stand first in ``sys.meta_path``, that says when one of some modules has been loaded.
 
     Parameters
@@ -37,7 +40,7 @@ class Arrivals(importlib.abc.MetaPathFinder):
             spec = None if finder is self or not hasattr(finder, "find_spec") else finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Telling(spec.loader, self)
+                    spec.loader = _Telling(spec.loader, self)  # type: ignore[assignment]
                 return spec
         return None
 
@@ -55,7 +58,7 @@ class Arrivals(importlib.abc.MetaPathFinder):
             self._told(loaded)
 
 
-class _Telling(importlib.abc.Loader):
+class _Telling:
     """A loader that loads by another one, and leaves that in its place."""
 
     def __init__(self, loader: Any, arrivals: Arrivals) -> None:

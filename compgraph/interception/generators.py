@@ -57,6 +57,22 @@ def generators_behind(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     return list(search.found.values())
 
 
+def state_of(generator: Any) -> Any:
+    """What is another after a draw."""
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return _frozen(generator.get_state(legacy=False))
+    return _frozen(getattr(generator, "bit_generator", generator).state)
+
+
+def _frozen(state: Any) -> Any:
+    """A state that stays as it is, and can be compared."""
+    if isinstance(state, dict):
+        return tuple([(key, _frozen(value)) for key, value in state.items()])
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
 class _Search:
     """A walk through values, the nearest first.
 

@@ -8,10 +8,13 @@ import sysconfig
 
 from ..graph.interpreter import is_internal
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+@functools.cache  # and not at once, since `import compgraph` shall not wait for it
+def _libraries() -> tuple[str, ...]:
+    return (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
 
 
 @functools.cache
 def is_library(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to the two packages here."""
-    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names
+    return is_internal(filename) or filename.startswith(_libraries()) or filename in sys.builtin_module_names

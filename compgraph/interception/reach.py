@@ -103,10 +103,13 @@ _FEW = 16  # so long a list is looked through
 _DATA = (np.ndarray, int, float, complex, str, type(None), np.generic)
 
 
-def _is_value(value: Any) -> bool:
-    """Whether nothing but NumPy can be called through a value."""
-    if value.__class__ is list or value.__class__ is tuple:
-        return len(value) <= _FEW and all(isinstance(part, _DATA) for part in value)
+def _is_value(value: Any, depth: int = 4) -> bool:
+    """Whether nothing but NumPy can be called through a value: an array, a number, or few of them, nested as parameters are."""
+    if value.__class__ is list or value.__class__ is tuple or value.__class__ is dict:
+        is_small = depth > 0 and len(value) <= _FEW
+        if value.__class__ is dict:
+            return is_small and all(key.__class__ is str and _is_value(part, depth - 1) for key, part in value.items())
+        return is_small and all(_is_value(part, depth - 1) for part in value)
     return value is np or isinstance(value, (*_DATA, np.ufunc))
 
 
@@ -173,28 +176,27 @@ def is_closed(held: Held, reached: list[Reach], arguments: Iterable[Any]) -> boo
 
 
 def function_of(f: Any) -> Any:
-    """The Python function behind a partial, a method or a wrapper of ours; another callable as it is."""
-    while f.__class__ is not FunctionType:
-        if isinstance(f, functools.partial):
-            f = f.func
-        elif hasattr(f, "__func__"):
-            f = f.__func__
-        else:
-            return f
-    return f.__wrapped__ if hasattr(f, "__wrapped__") and is_internal(f.__code__.co_filename) else f
+    """The Python function behind partials, methods and wrappers of ours; another callable as it is."""
+    while (inner := _behind(f)) is not None:
+        f = inner
+    return f
+
+
+def _behind(f: Any) -> Any:
+    """What a partial, a method or a wrapper of ours calls; None for other callables."""
+    if f.__class__ is FunctionType:
+        return f.__wrapped__ if hasattr(f, "__wrapped__") and is_internal(f.__code__.co_filename) else None
+    return f.func if isinstance(f, functools.partial) else getattr(f, "__func__", None)
 
 
 def bound_with(f: Any) -> Iterator[Any]:
     """What partials and methods give a function besides the arguments of a call."""
-    while f.__class__ is not FunctionType:
+    while (inner := _behind(f)) is not None:
         if isinstance(f, functools.partial):
             yield from (*f.args, *f.keywords.values())
-            f = f.func
-        elif hasattr(f, "__func__"):
+        elif f.__class__ is not FunctionType:
             yield getattr(f, "__self__", None)
-            f = f.__func__
-        else:
-            return
+        f = inner
 
 
 _names: dict[int, tuple[weakref.ref[CodeType], frozenset[str]]] = {}  # by the id of the code

@@ -115,7 +115,7 @@ def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdi
     >>> float(cg.logsumexp([1000.0, 1000.0]).round(4))
     1000.6931
     """
-    x = np.asarray(x)
+    x = kept(x)
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
@@ -176,4 +176,4 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
 
 
-operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax))
+operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))

@@ -186,13 +186,14 @@ class Correlation:
         self.batch, self.groups = x[0], groups
         self.channels, self.results = kernel[1], kernel[0] // groups
         self.windows = windows(opname, x[2:], kernel[2:], strides, padding, dilation)
+        self.height = self.channels * math.prod(self.windows.window)  # lengths are named, never -1: any may be zero
         self.row = Row.of(self.windows)
         self.columns = self.row.counts if self.row else self.windows.counts
 
     def forward(self, x: Any, kernel: Any) -> Any:
         """The result, from x and the kernel."""
         view = self._view(self._padded(x))
-        matrices = np.reshape(kernel, (self.groups, self.results, -1))
+        matrices = np.reshape(kernel, (self.groups, self.results, self.height))
         out = np.empty((self.batch, self.groups, self.results, *self.columns), np.result_type(x, kernel))
         for block in self._blocks():
             part = np.matmul(matrices, self._copied(view[block]))
@@ -202,11 +203,11 @@ class Correlation:
     def back(self, g: Any, kernel: Any) -> Any:
         """The adjoint of x, from that of the result and the kernel."""
         g = self._spread(g)
-        matrices = np.reshape(kernel, (self.groups, self.results, -1)).swapaxes(1, 2)
+        matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
         padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
         view = self._view(padded)
         for block in self._blocks():
-            part = np.matmul(matrices, g[block].reshape(*g[block].shape[:3], -1))
+            part = np.matmul(matrices, _flat(g[block]))
             target = view[block]
             part = part.reshape(target.shape)
             for place in np.ndindex(self.windows.window):  # at one place of the window, no two windows share an element
@@ -216,9 +217,9 @@ class Correlation:
     def kernel(self, x: Any, g: Any) -> Any:
         """The adjoint of the kernel, from x and the adjoint of the result."""
         view, g = self._view(self._padded(x)), self._spread(g)
-        total = np.zeros((self.groups, self.results, self.channels * math.prod(self.windows.window)), np.result_type(x, g))
+        total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
         for block in self._blocks():
-            part = np.matmul(g[block].reshape(*g[block].shape[:3], -1), self._copied(view[block]).swapaxes(2, 3))
+            part = np.matmul(_flat(g[block]), self._copied(view[block]).swapaxes(2, 3))
             total += part.sum(axis=0)
         shape = self.windows.window if self.flat else (self.groups * self.results, self.channels, *self.windows.window)
         return total.reshape(shape)
@@ -231,8 +232,8 @@ class Correlation:
 
     def _copied(self, view: Any) -> Any:
         """The windows of a view, copied into the columns of matrices: of shape ``(batch, groups, elements, count)``."""
-        examples = view.shape[0]
-        return view.reshape(examples, self.groups, self.channels * math.prod(self.windows.window), -1)
+        count = math.prod(view.shape[3 + len(self.windows.window) :])
+        return view.reshape(view.shape[0], self.groups, self.height, count)
 
     def _spread(self, g: Any) -> Any:
         """An adjoint of the result with an axis for groups, laid out as the columns are."""
@@ -246,7 +247,7 @@ class Correlation:
     def _blocks(self) -> Iterator[tuple[Any, ...]]:
         """Indices of blocks: some examples and some windows, whose copies have about `BLOCK` elements."""
         first, *rest = self.columns
-        height = self.groups * self.channels * math.prod(self.windows.window)
+        height = self.groups * self.height
         size = height * first * math.prod(rest)
         examples = max(1, BLOCK // max(size, 1))
         lines = first if size <= 16 * BLOCK else max(1, max(BLOCK // height, 512) // math.prod(rest))
@@ -254,6 +255,11 @@ class Correlation:
         for start in range(0, self.batch, examples):
             for line in range(0, first, lines):
                 yield (slice(start, start + examples), ..., slice(line, line + lines), *others)
+
+
+def _flat(g: Any) -> Any:
+    """A block of adjoints, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
+    return g.reshape(*g.shape[:3], math.prod(g.shape[3:]))
 
 
 class Row:

@@ -7,18 +7,20 @@ forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from math import inf
 from typing import Any
 
 from ..graph import ConstantNode, PlaceholderNode, VariableNode
-from ..guards import Guard, Lineage, Log, copied, gathered_up, is_forgetful, noted
+from ..guards import Guard, Lineage, Log, Watch, copied, enter_unread, gathered_up, is_forgetful, noted
 
 
 class CopiedGuards:
     """Finds the guards about leaves, looking through each log once."""
 
-    def __init__(self) -> None:
+    def __init__(self, met: Container[Any]) -> None:
+        enter_unread()
+        self._met = met  # the nodes that are copied
         self._newest: dict[Log, dict[int, Guard]] = {}
 
     def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
@@ -33,13 +35,17 @@ class CopiedGuards:
     def _found(self, lineage: Lineage, last: float) -> tuple[str, float] | None:
         log = lineage.log.found()
         if log not in self._newest:
-            self._newest[log] = _newest(noted([log]), last)
+            self._newest[log] = _newest([guard for guard in noted([log]) if not self._is_known(guard)], last)
         guard = self._newest[log].get(id(lineage))
         if guard is not None:
             return str(guard), guard.tick
         if is_forgetful(log, -inf):
             return "more of them than are remembered", log.forgotten
         return next(((lost.words, lost.tick) for lost in copied(log) if lost.lineage is lineage), None)
+
+    def _is_known(self, guard: Guard) -> bool:
+        """Whether a guard watches what is read, or copied."""
+        return isinstance(guard, Watch) and (guard.is_read or guard.args[0].node() in self._met)
 
 
 def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:

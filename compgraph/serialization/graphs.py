@@ -22,6 +22,7 @@ import numpy as np
 
 from ..graph import (
     NO_OPTIONS,
+    READ,
     InputNode,
     Joint,
     Memory,
@@ -36,6 +37,7 @@ from ..graph import (
     remade,
     require_history,
     require_single,
+    unread,
     walk,
     window,
 )
@@ -174,7 +176,7 @@ class Unmet:
         self.met: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
-        self._decided = CopiedGuards()
+        self._decided = CopiedGuards(self.met)
         self._last = -math.inf
 
     def behind(self, node: Any) -> list[Any]:
@@ -297,6 +299,9 @@ def _rebuilt(
         pass
     node = remade(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, tick, name)
     node.code, node.instruction, node._scope = line, 0, scope
+    if cls in READ:  # as unread as the other was
+        node.__class__ = cls
+        unread[id(node)] = weakref.ref(node)
     if isinstance(more, Origin):
         node.origin = more
     elif more is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph import next_tick
 from ..graph.interpreter import source_lines
-from ..guards import Guard
+from ..guards import Guard, Watch
 from .graphs import Moment
 
 
@@ -21,15 +21,23 @@ class SentGuards:
         self._guards, self._moment = list(guards), Moment.current()
 
     def __reduce__(self) -> Any:
-        now = self._moment.tick
-        return _loaded, ([(g.what, g.function, g.args, g.answer, _line(g), g.tick - now) for g in self._guards],)
+        return _loaded, ([self._code(guard) for guard in self._guards],)
 
-
-def _line(guard: Guard) -> str | None:
-    return source_lines.described(guard.code, guard.instruction)
+    def _code(self, guard: Guard) -> tuple[Any, ...]:
+        """A guard as a pickle holds it; of a `Watch` there is one thing more, whether it is strict."""
+        line = source_lines.described(guard.code, guard.instruction)
+        more = (guard.is_strict,) if isinstance(guard, Watch) else ()
+        return guard.what, guard.function, guard.args, guard.answer, line, guard.tick - self._moment.tick, *more
 
 
 def _loaded(codes: list[Any]) -> list[Guard]:
-    while next_tick() <= max([0.0, *[tick for *_, tick in codes]]):
+    while next_tick() <= max([0.0, *[code[5] for code in codes]]):
         pass  # a tick is positive if a pickler outlived its first dump; see `graphs`
-    return [Guard(what, function, args, answer, line, 0, tick) for what, function, args, answer, line, tick in codes]
+    return [_guard(*code) for code in codes]
+
+
+def _guard(what: str, function: Any, args: Any, answer: Any, line: str | None, tick: float, *strict: bool) -> Guard:
+    made = (Watch if strict else Guard)(what, function, args, answer, line, 0, tick)
+    if isinstance(made, Watch):
+        (made.is_strict,) = strict
+    return made

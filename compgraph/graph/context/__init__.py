@@ -1,25 +1,35 @@
 """What holds for the code inside a ``with`` statement: recording, scopes, precision. Also automatic names, and locks."""
 
 from .contexts import Context, Setting, apart, apart_once, is_quick, layered, settle
+from .late import imported
 from .locks import callbacks_lock, renewed
 from .modes import (
     NoGraph,
     buffers_wrapped,
+    called,
+    calling,
+    computed,
     default_dtype,
     default_float,
     derived,
+    following,
     guarded,
     guarding,
     held,
     holding,
     in_scope,
     is_deriving,
+    is_following,
     is_recording,
+    may_be_quick,
     no_graph,
+    observers,
     of_numbers,
     open_scopes,
+    profiled,
+    profiler,
+    recording_again,
     recording_on,
-    scopes_and_watcher,
     sealed_until,
     sealed_up_to,
     watched,
@@ -30,9 +40,9 @@ from .names import automatic_name, restart_names
 from .scopes import scope
 
 __all__ = [
-    "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock",
-    "default_dtype", "default_float", "derived", "guarded", "guarding", "held", "holding", "in_scope", "is_deriving",
-    "is_quick", "is_recording", "layered", "no_graph", "of_numbers", "open_scopes", "recording_on", "renewed",
-    "restart_names", "scope", "scopes_and_watcher", "sealed_until", "sealed_up_to", "settle", "watched", "watcher",
-    "wrappers",
+    "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock", "called",
+    "calling", "computed", "default_dtype", "default_float", "derived", "following", "guarded", "guarding", "held", "holding",
+    "imported", "in_scope", "is_deriving", "is_following", "is_quick", "is_recording", "layered", "may_be_quick", "no_graph",
+    "observers", "of_numbers", "open_scopes", "profiled", "profiler", "recording_again", "recording_on", "renewed",
+    "restart_names", "scope", "sealed_until", "sealed_up_to", "settle", "watched", "watcher", "wrappers",
 ]  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 recording: ContextVar[bool] = layered("recording", True, is_quick=True)
 # The object whose method `recorded` is called with each new node; see `debugging`.
 watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
+# The object that is told of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
+profiler: ContextVar[Any] = layered("profiler", None, is_quick=True)
 # The names of the scopes around, the outermost first; see `scopes`.
 scopes: ContextVar[tuple[str, ...]] = layered("scopes", (), is_quick=True)
 
@@ -39,9 +42,30 @@ def watched() -> Any:
     return watcher.get()
 
 
-def scopes_and_watcher() -> tuple[tuple[str, ...], Any]:
-    """The names of the scopes around, and what `watched` gives, where `is_recording` was just asked."""
-    return scopes.get(), watcher.get()
+def profiled() -> Any:
+    """The object that is told of operations and sweeps in this thread; None if there is none."""
+    if is_quick():
+        return None
+    settle()
+    found = profiler.get()
+    return found if found is None or found.thread == get_ident() else None
+
+
+def computed(function: Any, values: list[Any], options: dict[str, Any]) -> Any:
+    """What ``function(*values, **options)`` gives, where operations may not take the shortest way."""
+    found = profiled()
+    return function(*values, **options) if found is None else found.computed(function, values, options, recording.get())
+
+
+def may_be_quick() -> bool:
+    """Whether operations might take the shortest way, if nobody profiled: where `profiled` was just asked."""
+    return recording.get() and watcher.get() is None
+
+
+def observers() -> tuple[tuple[str, ...], Any, Any]:
+    """The names of the scopes around, and what `watched` and `profiled` give, where `is_recording` was just asked."""
+    found = profiler.get()
+    return scopes.get(), watcher.get(), found if found is None or found.thread == get_ident() else None
 
 
 def in_scope(name: str) -> dict[ContextVar[Any], Any]:
@@ -68,11 +92,27 @@ guarding: ContextVar[bool] = layered("guarding", False)
 deriving: ContextVar[bool] = layered("deriving", False)
 is_deriving = deriving.get
 
+# Whether results of integers and booleans are followed until an operation or a guard reads them (see `kinds.UnreadNode`). They
+# are not where a graph is recorded again, or a derivative: no code of the user's is given them.
+following: ContextVar[bool] = layered("following", True)
+is_following = following.get
+
 # Functions that an array made to be written into is passed through, the innermost last: each adds a tangent.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
 
 # A function that each result of `stop_gradient` on plain arrays is passed through. It may return what an earlier call was given.
 holding: ContextVar[Callable[[Any], Any] | None] = layered("holding", None)
+
+# What the functions that are differentiated are called by: given a function and its arguments it gives what the function does.
+calling: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered("calling", None)
+
+
+def called(f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """What a function that is to be differentiated gives, called as those around have asked for."""
+    settle()
+    by = calling.get()
+    return f(*args) if by is None else by(f, args)
+
 
 # The dtype of arrays made of Python numbers: set by a context, and by a call of `default_dtype` outside of all contexts.
 FLOAT64: np.dtype[Any] = np.dtype(float)
@@ -227,6 +267,11 @@ def recording_on() -> Setting:
 _RECORDING = {recording: True}
 
 
+def recording_again() -> Setting:
+    """A context in which operations are recorded that were recorded before, for other values."""
+    return Setting({recording: True, following: False})
+
+
 def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
     """A context that refuses writes into nodes made up to a tick, and in which `within` is what `wrappers` is."""
     return Setting({sealed: max(tick, sealed_until()), wrappers: within})
@@ -239,7 +284,7 @@ def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
 
 def derived() -> Setting:
     """A context around the recording of a derivative; see `deriving`."""
-    return Setting({deriving: True})
+    return Setting({deriving: True, following: False})
 
 
 def guarded() -> Setting:

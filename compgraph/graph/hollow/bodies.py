@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Context, Setting, layered, settle
+from ..context import Context, Setting, following, layered, settle
 from .copies import has_copies
 from .refusals import LOGS, MINE, REFUSAL, WORDS, Log, caught, explained, unused_copy
 
@@ -177,7 +177,8 @@ class Hollowing(Setting):
 
     def __init__(self, integers: bool = False) -> None:
         self._log = Log()
-        super().__init__({_bodies: BODIES_BESIDE_INTEGERS if integers or is_traced() else BODIES, MINE: self._log})
+        bodies = BODIES_BESIDE_INTEGERS if integers or is_traced() else BODIES
+        super().__init__({_bodies: bodies, MINE: self._log, **({following: False} if integers else {})})
 
     def __enter__(self) -> None:
         LOGS.add(weakref.ref(self._log, LOGS.discard))

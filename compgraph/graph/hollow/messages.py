@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
 import sysconfig
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,8 +18,6 @@ from ..interpreter import assigns, callee, method_called, source_lines, unknown
 
 OBJECT = np.dtype(object)
 COPY = "an array that NumPy made of a node"
-# Python's own modules, and what is installed beside NumPy; code elsewhere is the user's.
-_STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, str(Path(np.__file__).parent.parent) + os.sep
 NAMES = re.compile(r"[^\W\d]\w*")
 _COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
 _SHOWN = 3  # how many nodes a message names
@@ -48,9 +46,14 @@ MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "
 
 def is_library(filename: str) -> bool:
     """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
-    return (
-        source_lines.internal[filename] or filename.startswith((_INSTALLED, _STANDARD, "<frozen")) or filename.endswith(_COMPILED)
-    )
+    return source_lines.internal[filename] or filename.startswith(_of_others()) or filename.endswith(_COMPILED)
+
+
+@functools.cache  # and not at once, since `import compgraph` shall not wait for it
+def _of_others() -> tuple[str, ...]:
+    """Where code stands that is no user's: Python's own, and what is installed beside NumPy."""
+    beside = os.path.dirname(os.path.dirname(np.__file__))
+    return sysconfig.get_path("stdlib") + os.sep, beside + os.sep, "<frozen"
 
 
 def position_of_user(frames: list[FrameType]) -> int:
@@ -133,7 +136,7 @@ def _advice(who: str) -> str:
     instead: str | None = COUNTERPARTS.get(name)
     if instead is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
         instead = _found(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
-    if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.")):
+    if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.", "jax.", "torch.", "autograd.")):
         instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"

@@ -11,15 +11,15 @@ import sys
 import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 # Code in these places is not the user's: the two packages, NumPy, and those of Python's modules that call functions for others.
-_OURS = Path(__file__).parents[2]
-_HOMES = tuple(str(home) + os.sep for home in (_OURS, _OURS.with_name("autodiff"), Path(np.__file__).parent))
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_AUTODIFF = os.path.join(os.path.dirname(_OURS), "autodiff")
+_HOMES = tuple(home + os.sep for home in (_OURS, _AUTODIFF, os.path.dirname(np.__file__)))
 _CALLERS = {"functools.py", "contextlib.py"}
 
 
@@ -57,7 +57,7 @@ def is_internal(filename: str) -> bool:
 
 
 # Code here stands in for functions of others: when it asks a node, it does so for a user.
-_STANDING_IN = str(_OURS / "interception") + os.sep
+_STANDING_IN = os.path.join(_OURS, "interception", "")
 
 
 def is_ours(filename: str) -> bool:
@@ -98,12 +98,17 @@ def described(code: CodeType | str | None, instruction: int) -> str | None:
     """File, line, function and text of an instruction; None if it is not known. In loaded graphs `code` is that text itself."""
     if code is None or isinstance(code, str):
         return code
-    positions = list(code.co_positions())
-    line = positions[instruction // 2][0] if instruction // 2 < len(positions) else None
-    line = code.co_firstlineno if line is None else line
+    line = line_number(code, instruction)
     text = linecache.getline(code.co_filename, line).strip()
     place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
     return f"{place}: {text}" if text else place
+
+
+def line_number(code: CodeType, instruction: int) -> int:
+    """The number of the line that an instruction belongs to."""
+    positions = list(code.co_positions())
+    line = positions[instruction // 2][0] if instruction // 2 < len(positions) else None
+    return code.co_firstlineno if line is None else line
 
 
 def line_of(frame: FrameType) -> str | None:

@@ -233,7 +233,7 @@ def test_gradients_of_ones_own(name: str) -> None:
 SOLUTIONS: dict[str, Function] = {
     "root": lambda p: ad.root(lambda x, p: x * x - p, np.ones(3), p),
     "fixed point": lambda p: ad.fixed_point(lambda x, p: np.cos(x / p), 0.5 * np.ones(3), p),
-    "minimum": lambda p: ad.minimize(lambda x, p: np.sum((x - p) ** 2 + x**2), np.zeros(3), p),
+    "minimum": lambda p: ad.minimize(lambda x, p: np.sum((x - p) ** 2 + x**2), np.zeros(3), p).x,
     "equation": lambda p: ad.odeint(lambda y, t, p: -p * y, np.ones(3), np.array([0.0, 1.0]), p)[-1],
     "state": lambda p: ad.odeint(lambda y, t: -y, p, np.array([0.0, 1.0]))[-1],
 }

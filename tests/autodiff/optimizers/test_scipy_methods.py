@@ -255,32 +255,64 @@ def test_one_number_and_zero_dimensions() -> None:
             np.testing.assert_allclose(found.x, 0.8351223, atol=1e-4)
 
 
-def test_the_graph_around_it_is_not_recorded() -> None:
+def test_of_variables_it_is_a_node() -> None:
     target = cg.variable([1.0, 2.0], "target")
-    for method in ("bfgs", "trust-ncg", "trust-exact"):
-        found = minimize(lambda x: np.sum((x - target) ** 2), np.zeros(2), method=method)
-        assert type(found.x) is np.ndarray
-        np.testing.assert_allclose(found.x, [1, 2], atol=1e-6)
-        assert type(found.jac) is np.ndarray
-        assert isinstance(found.fun, float)
-    assert isinstance(target * 2, cg.OperationalNode), "recording is still off"
+    for method in ("bfgs", "trust-ncg", "trust-exact", "nelder-mead"):
+        found = minimize(lambda x: np.sum((x["a"] - target) ** 2) + 1, {"a": np.zeros(2)}, method=method, tol=1e-10)
+        np.testing.assert_allclose(found.x["a"].value, [1, 2], atol=1e-4)
+        np.testing.assert_allclose(ad.gradient(found.x["a"] * [3, 4])["target"], [3, 4], rtol=1e-6)
+        np.testing.assert_allclose(ad.gradient(found.fun + target[0] * 0)["target"], [0, 0], atol=1e-3)
+        if method in ("bfgs", "nelder-mead"):
+            with pytest.raises(TypeError, match="carries no derivative"):
+                found["hess_inv" if method == "bfgs" else "final_simplex"]
+    with cg.no_graph():
+        assert type(minimize(lambda x: np.sum((x - target) ** 2), np.zeros(2)).x) is np.ndarray
+    assert type(minimize(lambda x: np.sum((x - 2.0) ** 2), target).x) is np.ndarray, "where it starts does not matter"
 
 
-def test_inside_a_derivative() -> None:
-    """Its result is plain: the derivative would lose it without a word."""
-    for method in ("bfgs", "nelder-mead"):
-        for closed in (False, True):
+@pytest.mark.parametrize("method", ["bfgs", "nelder-mead", "trust-ncg", "l-bfgs-b"])
+@pytest.mark.parametrize("how", ["closed", "given", "args", "nested"])
+def test_inside_a_derivative(method: str, how: str) -> None:
+    def f(t: Any) -> Any:
+        if how == "closed":
+            found = minimize(lambda x: (x - t) ** 2 + x**4, 0.0, method=method, tol=1e-10).x
+        elif how == "nested":
+            found = minimize(lambda x, p: (x[0] - p["t"]) ** 2 + x[0] ** 4, [0.0], {"t": t}, method=method, tol=1e-10).x[0]
+        else:
+            given = {"args": (t,)} if how == "args" else {}
+            params = (t,) if how == "given" else ()
+            found = minimize(lambda x, s: (x - s) ** 2 + x**4, 0.0, *params, method=method, tol=1e-10, **given).x
+        return t * found
 
-            def f(t: Any, method: str = method, closed: bool = closed) -> Any:
-                g = (lambda x: (x - t) ** 2) if closed else (lambda x, s: (x - s) ** 2)
-                return t * minimize(g, 0.0, *(() if closed else (t,)), method=method).x
+    def exact(t: float) -> float:
+        return t * np.real(next(r for r in np.roots([4, 0, 2, -2 * t]) if abs(r.imag) < 1e-9))
 
-            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
-                ad.grad(f)(2.0)
-            with pytest.raises(TypeError, match=r"autodiff\.minimize"):
-                ad.jvp(f, (2.0,), (1.0,))
-            assert f(2.0) == pytest.approx(4.0, abs=1e-3)
-            assert float(f(cg.variable(2.0))) == pytest.approx(4.0, abs=1e-3)
+    slope = (exact(2.0001) - exact(1.9999)) / 0.0002
+    assert float(ad.grad(f)(2.0)) == pytest.approx(slope, rel=1e-5)
+    assert float(ad.jvp(f, (2.0,), (1.0,))[1]) == pytest.approx(slope, rel=1e-5)
+    assert float(f(2.0)) == pytest.approx(exact(2.0), rel=1e-4)
+    if how != "closed":
+        several = ad.vmap(f)(np.array([1.0, 2.0]))
+        np.testing.assert_allclose(several, [exact(1.0), exact(2.0)], rtol=1e-4)
+
+
+def test_bounds_and_constraints_are_differentiated() -> None:
+    def low(t: Any) -> Any:
+        return minimize(
+            lambda x: x["a"] ** 2 + (x["b"] - t) ** 2, {"a": 3.0, "b": 0.0}, bounds={"a": (t, None), "b": (None, 9)}
+        ).x["a"]
+
+    assert float(ad.grad(low)(1.5)) == pytest.approx(1.0)
+    half = ad.grad(
+        lambda t: minimize(lambda x: np.sum(x**2), np.ones(2), constraints={"type": "eq", "fun": lambda x: np.sum(x) - t}).x[0]
+    )
+    assert float(half(3.0)) == pytest.approx(0.5)
+
+
+def test_parameters_in_two_ways() -> None:
+    with pytest.raises(TypeError, match="by position or by args=, not by both"):
+        minimize(bowl, tree(), 2.0, args=(2.0,))
+    assert ad.minimize is minimize
 
 
 def test_a_function_that_writes() -> None:

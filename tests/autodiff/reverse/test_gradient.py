@@ -391,3 +391,37 @@ class TestWarnings:
         with pytest.warns(RuntimeWarning):
             gradient(f)
         assert np.geterr() == before
+
+
+@pytest.mark.parametrize("count", [3, 9, 12])
+def test_each_of_many_reads_gives_its_own_place_an_adjoint(count: int) -> None:
+    """Also where only a part of the index is a node: such reads were added up as if they were of whole rows."""
+    x = np.random.default_rng(0).standard_normal((count, 9))
+    right = np.zeros_like(x)
+    right[np.arange(count), x.argmax(axis=1)] = 2 * x.max(axis=1)
+
+    def largest(x: Any) -> Any:
+        return sum(x[i, np.argmax(x[i])] ** 2 for i in range(count))
+
+    v = cg.variable(x)
+    np.testing.assert_array_equal(gradient(largest(v))[v], right)
+    np.testing.assert_array_equal(autodiff.grad(largest)(x), right)
+    np.testing.assert_allclose(autodiff.hvp(largest)(x, x), right)
+
+
+def test_reads_of_elements_rows_and_windows_meet_in_one_adjoint() -> None:
+    """In any order, with a dense contribution between."""
+    x = np.random.default_rng(1).standard_normal((12, 4))
+    right = 2 * x + 2 * np.outer(np.arange(12), [1, 1, 1, 1])
+    right[2:5] += 3
+    right[4, 1] += 7
+
+    def f(x: Any) -> Any:
+        total = 3 * np.sum(x[2:5]) + 7 * x[4, 1]
+        for i in range(12):
+            total = total + 2 * i * np.sum(x[i])
+        return total + np.sum(x**2)
+
+    v = cg.variable(x)
+    np.testing.assert_allclose(gradient(f(v))[v], right)
+    np.testing.assert_allclose(autodiff.grad(lambda x: np.sum(autodiff.grad(f)(x) * x))(x), 2 * x + right)

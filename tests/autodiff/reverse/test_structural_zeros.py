@@ -501,3 +501,25 @@ def test_the_picture_of_a_sweep_shows_no_nan() -> None:
         y = np.sum(np.where(x > 0, np.sqrt(x), 0.0))
         steps = backward(y, None, None).steps
     assert all(np.isfinite(step.part).all() for step in steps)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_the_search_for_nan_raises_no_flags_of_its_own(scale: float) -> None:
+    x = np.ones(3)
+    with np.errstate(all="raise"):
+        assert np.array_equal(ad.grad(lambda x: np.sum(x) * scale)(x), np.full(3, scale))
+        assert np.array_equal(ad.jacobian(lambda x: x * scale)(x), np.eye(3) * scale)
+        assert np.array_equal(ad.jacfwd(lambda x: x * scale)(x), np.eye(3) * scale)
+        assert np.array_equal(ad.hessian(lambda x: np.sum(x * x) * scale)(x), np.eye(3) * 2 * scale)
+        assert np.array_equal(ad.vmap(ad.grad(lambda x: x * scale))(x), np.full(3, scale))
+
+
+@pytest.mark.parametrize("value", [np.nan, complex(1, np.nan), np.float16(np.nan)])
+def test_nan_is_found_in_every_shape(value: Any) -> None:
+    for shape in ((3,), (2, 3), (1, 2, 2)):
+        array = np.full(shape, 1e4, np.asarray(value).dtype)
+        assert not structural_zeros.holds_nan([None, array, array.T])
+        array[(..., -1)] = value
+        assert structural_zeros.holds_nan([None, array.T])
+        assert structural_zeros.holds_nan([(array, np.zeros(2))])
+    assert structural_zeros.holds_nan([np.asarray(value)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
 import time
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -370,23 +371,36 @@ def test_loops_are_linear(run: Any) -> None:
     assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # of what grows with the square none is
 
 
+PEAKS = """
+import tracemalloc
+import numpy as np
+from autodiff import jvp
+
+def peak(steps):
+    def f(x):
+        a = np.sin(x)
+        for i in range(steps):
+            a[i % 50] *= 0.99
+            a += 0.001 * x
+        return np.sum(a)
+
+    tracemalloc.start()
+    jvp(f, [np.ones(1000)], [np.ones(1000)])
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+peak(5)
+print(peak(20), peak(200))
+"""
+
+
 def test_memory_of_forward_mode_does_not_grow() -> None:
-    def peak(steps: int) -> int:
-        def f(x: Any) -> Any:
-            a = np.sin(x)
-            for i in range(steps):
-                a[i % 50] *= 0.99
-                a += 0.001 * x
-            return np.sum(a)
-
-        tracemalloc.start()
-        jvp(f, [np.ones(1000)], [np.ones(1000)])
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    peak(5)
-    assert peak(200) < 1.3 * peak(20)
+    """In a process of its own: what the thread that compiles functions of other tests takes would be counted, too."""
+    told = subprocess.run([sys.executable, "-c", PEAKS], capture_output=True, text=True, check=True).stdout
+    few, many = map(int, told.split())
+    assert few > 8000
+    assert many < 1.3 * few
 
 
 def test_recorded_gradients_share_no_memory() -> None:
@@ -434,6 +448,8 @@ def test_what_was_written_stays_though_its_owner_changes_it(make: Callable[[], A
 
 
 def test_what_was_written_stays_though_it_becomes_a_node() -> None:
+    pytest.importorskip("llvmlite", reason="pip install llvmlite")
+
     def f(x: Any) -> Any:
         y, z = np.ones(4), x * 1.0
         z[1:3] = y[1:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import types
@@ -13,6 +14,7 @@ from numpy import zeros as made_by_name
 
 import autodiff as ad
 import compgraph as cg
+from compgraph.interception import intercepted
 from compgraph.interception.making import answers
 
 ORIGINALS = {(id(space), name): (space, name, space[name]) for space, name, _ in answers()}
@@ -182,3 +184,39 @@ def test_draws_that_follow_nothing_are_refused() -> None:
         ad.grad(lambda x: np.random.default_rng(1).gamma(x[0]))(X)
     with pytest.raises(TypeError, match="standard"):
         ad.grad(lambda x: np.random.poisson(x[0]) * x[1])(X)  # noqa: NPY002
+
+
+def test_a_padded_list_of_nodes_asks_once() -> None:
+    """It asked itself again, until Python's stack was full."""
+    x = np.array([1.0, 2.0])
+    for mode, slopes in {"constant": [8.0, 16.0], "edge": [32.0, 64.0]}.items():
+        for operator in (ad.grad, ad.jacfwd):
+            found = operator(lambda x, mode=mode: np.sum(np.pad([[x, x], [x, -x]], ((1, 1), (1, 1), (0, 0)), mode) ** 2))(x)
+            assert found.tolist() == slopes
+    assert ad.grad(lambda x: np.sum(np.pad((x[0], 3.0), (1, 2), constant_values=x[1]) ** 2))(x).tolist() == [2, 12]
+
+
+def test_nested_parameters_and_operators_hide_nothing_that_makes_arrays() -> None:
+    """Names are exchanged only where something unknown may be called, since that costs more than a small function."""
+
+    def f(p: Any, x: Any) -> Any:
+        return np.sum(np.tanh(x @ p["layers"][0][0] + p["b"]) ** 2)
+
+    p = {"layers": [(np.ones((2, 3)), np.ones(3))], "b": np.ones(3)}
+    with intercepted(ad.grad(ad.grad(f)), (p, X)) as opened:
+        assert opened.is_closed
+    hidden = {"layers": [(np.ones((2, 3)), lambda: np.zeros(2))]}
+    looped: list[Any] = []
+    looped.append(looped)
+    for argument in (hidden, {filled: 1}, looped, [X] * 100):
+        with intercepted(ad.grad(f), (argument, X)) as opened:
+            assert not opened.is_closed
+
+
+def test_what_a_partial_within_an_operator_holds_is_looked_at() -> None:
+    """It may make arrays, as ``filled`` does."""
+    inner = functools.partial(lambda g, x: np.sum(x), [filled])
+    with intercepted(ad.grad(inner), (X,)) as opened:
+        assert opened.is_closed is False
+    of_model = functools.partial(lambda model, x: model.run(x), types.SimpleNamespace(run=filled))
+    assert ad.vmap(ad.grad(of_model))(np.stack([X, X])).tolist() == [[1.6, 0.0]] * 2

@@ -42,6 +42,37 @@ def test_channels_are_sums_of_scipys(shapes: Any, mode: Any) -> None:
         np.testing.assert_allclose(ours(x, kernel, padding=mode), np.array(sums), atol=1e-12)
 
 
+@pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
+@pytest.mark.parametrize(
+    ("x_shape", "k_shape", "options"),
+    [
+        ((1, 0, 5), (2, 0, 3), {}),
+        ((0, 2, 5), (3, 2, 3), {}),
+        ((1, 2, 5), (0, 2, 3), {}),
+        ((2, 0, 5), (4, 0, 3), {"groups": 2}),
+        ((1, 0, 5, 5), (2, 0, 3, 3), {"strides": 2, "padding": "same"}),
+    ],
+    ids=["no channels", "no examples", "no results", "no channels in groups", "no channels of pictures"],
+)
+def test_sums_of_nothing_are_zeros(function: Any, x_shape: Any, k_shape: Any, options: Any) -> None:
+    x, kernel = np.ones(x_shape), np.ones(k_shape)
+    whole = (
+        np.ones((max(x_shape[0], 1), 2, *x_shape[2:])),
+        np.ones((max(k_shape[0], 1), 2 // options.get("groups", 1), *k_shape[2:])),
+    )
+    counts = function(*whole, **options).shape[2:]
+    found = function(x, kernel, **options)
+    assert found.shape == (x_shape[0], k_shape[0], *counts)
+    assert not found.any()
+    for place, argument in enumerate((x, kernel)):
+        slope = ad.grad(lambda *both: np.sum(function(*both, **options)), argnums=place)(x, kernel)
+        assert slope.shape == argument.shape
+        assert not slope.any()
+        for jacobian in (ad.jacobian, ad.jacfwd):
+            made = jacobian(lambda *both: function(*both, **options), argnums=place)(x, kernel)
+            assert made.shape == (*found.shape, *argument.shape)
+
+
 def test_pools_are_scipys_filters() -> None:
     x = real(9, 8)
     largest = scipy.ndimage.maximum_filter(x, (3, 3), mode="constant", cval=-np.inf)

@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 from arguments import Case
@@ -31,6 +30,7 @@ from compgraph.serialization.functions import function_called, name_of
 
 def through_joblib(value: Any) -> Any:
     file = io.BytesIO()
+    joblib = pytest.importorskip("joblib", reason="pip install joblib")
     joblib.dump(value, file)
     file.seek(0)
     return joblib.load(file)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.executor import needed, origins_of, replay
+from compgraph.executor import needed, origins_of, replay_watched
 from compgraph.graph import Node, describe
 from compgraph.guards import GuardError
 
@@ -73,7 +73,8 @@ class StageGraph:
             reached = item
 
         try:
-            return Record(self, replay(self._items, {node: values[key] for key, node in self.stand_ins.items()}, reading=look))
+            feeds = {node: values[key] for key, node in self.stand_ins.items()}
+            return Record(self, replay_watched(self._items, self.ends.values(), feeds, reading=look))
         except Exception as error:
             if isinstance(reached, Node) and not isinstance(error, GuardError):
                 error.add_note(f"This is the {describe(reached)}, which was recorded at {reached.line}.")

@@ -19,7 +19,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
 from compgraph.graph import is_hollow
-from compgraph.graph.context import contexts
+from compgraph.graph.context import contexts, profiled
 from compgraph.graph.context.contexts import is_quick
 from compgraph.graph.context.modes import recording_on
 
@@ -30,6 +30,7 @@ CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "scope": (lambda: cg.scope("part"), lambda: "part" in (X * 2).scope),
     "strict": (cg.strict, lambda: is_hollow(cg.variable([1.0]))),
     "debug": (cg.debug, lambda: _stops_at_infinity() and is_hollow(cg.variable([1.0]))),
+    "profile": (cg.profile, lambda: _is_profiled()),
     "default_dtype": (lambda: cg.default_dtype(np.float32), lambda: cg.variable([1.0]).dtype == np.float32),
     "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.array([X[0], X[1]]), cg.OperationalNode)),
 }
@@ -38,7 +39,26 @@ MADE_BEFORE = pytest.mark.parametrize(
     [(c, h) for name, (c, h) in CONTEXTS.items() if name != "default_dtype"],
     ids=[name for name in CONTEXTS if name != "default_dtype"],
 )  # a call of default_dtype holds
+# A profile is told of one thread, and refuses another; see tests/compgraph/profiling.
+SHARED = pytest.mark.parametrize(
+    ("context", "holds"),
+    [(c, h) for name, (c, h) in CONTEXTS.items() if name not in ("default_dtype", "profile")],
+    ids=[name for name in CONTEXTS if name not in ("default_dtype", "profile")],
+)
+BY_THREADS = pytest.mark.parametrize(
+    ("context", "holds"), [c for n, c in CONTEXTS.items() if n != "profile"], ids=[n for n in CONTEXTS if n != "profile"]
+)  # these look from another thread, too
 EACH = pytest.mark.parametrize(("context", "holds"), CONTEXTS.values(), ids=CONTEXTS)
+
+
+def _is_profiled() -> bool:
+    """Whether who profiles is told of operations that take the shortest way, and of others."""
+    told = profiled()
+    if told is None:
+        return False
+    before = [entry.calls for entry in told.root.steps.values()]
+    X * 2, np.sum(X)
+    return sum(entry.calls for entry in told.root.steps.values()) == sum(before) + 2
 
 
 def _stops_at_infinity() -> bool:
@@ -313,7 +333,7 @@ def test_one_object_entered_again(context: Any, holds: Any) -> None:
         assert not holds()
 
 
-@MADE_BEFORE
+@SHARED
 def test_one_object_in_threads(context: Any, holds: Any) -> None:
     shared = context()
     at_once = threading.Barrier(4)
@@ -342,7 +362,7 @@ def test_one_object_in_threads(context: Any, holds: Any) -> None:
     assert found == [True] * 8
 
 
-@EACH
+@BY_THREADS
 def test_tasks(context: Any, holds: Any) -> None:
     """A coroutine's context holds for what it awaits, for tasks begun inside, and not for others."""
 
@@ -373,7 +393,7 @@ def test_tasks(context: Any, holds: Any) -> None:
     assert not holds()
 
 
-@EACH
+@BY_THREADS
 def test_tasks_beside_a_suspended_generator(context: Any, holds: Any) -> None:
     def suspended() -> Iterator[None]:
         with cg.scope("beside"):

@@ -1,0 +1,179 @@
+"""What ``import compgraph, autodiff`` loads, and what is loaded when it is first needed, whenever that is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What nobody waits for who makes a variable and asks for a gradient.
+LATE = [
+    *("scipy", "optree", "graphviz", "pygraphviz", "tqdm", "llvmlite", "dask", "sklearn", "matplotlib", "pandas", "xarray"),
+    *("compgraph.debugging", "compgraph.drawing", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
+    *("autodiff.distributed", "autodiff.optimizers", "autodiff.visualize", "autodiff.grads.scipy.special"),
+    *("asyncio", "concurrent.futures", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
+    *("typing_extensions", "unittest", "urllib"),
+]
+# What a program may have imported before, and when.
+ORDERS = {
+    "before": ("import scipy.linalg, scipy.special", "", ""),
+    "before, in part": ("import scipy.linalg", "", "cg.variable(1.0)"),
+    "after": ("", "import scipy.linalg, scipy.special", ""),
+    "before the first variable": ("", "import scipy.linalg", "cg.variable(1.0)"),
+    "after the first variable": ("", "", "cg.variable(1.0)\nimport scipy.linalg"),
+    "after the first gradient": ("", "", "ad.grad(np.sin)(1.0)\nimport scipy.special"),
+    "in the function": ("", "", ""),
+    "scipy alone": ("import scipy", "", "cg.variable(1.0)"),
+}
+
+
+def run(program: str, *options: str) -> str:
+    """What a program prints, in a process that has imported nothing."""
+    call = [sys.executable, "-W", "error", *options, "-c", program]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_not_imported_at_first() -> None:
+    program = """
+import sys
+import numpy
+before = set(sys.modules)
+import compgraph, autodiff
+print(*sorted(set(sys.modules) - before))
+"""
+    loaded = run(program).split()
+    assert {"compgraph.graph.node", "autodiff.reverse.sweep"} < {*loaded}
+    assert not [name for name in loaded if any(f"{name}.".startswith(f"{late}.") for late in LATE)]
+
+
+def test_a_gradient_in_reverse_needs_neither_scipy_nor_optree() -> None:
+    program = """
+import sys
+import numpy as np
+import compgraph as cg
+from autodiff.reverse import gradient
+x = cg.variable([1.0, 2.0])
+assert (gradient(np.sum(x * x))[x] == [2, 4]).all()
+print([name for name in ("scipy", "optree", "subprocess", "json") if name in sys.modules])
+"""
+    assert run(program) == "[]\n"
+
+
+@pytest.mark.parametrize("package", [cg, ad])
+def test_every_public_name_is_there_at_first(package: object) -> None:
+    """By attribute, by ``from``, and in `dir`: in a process of its own, where no test has asked for them."""
+    name = package.__name__  # type: ignore[attr-defined]
+    program = f"""
+import {name} as package
+assert {{*package.__all__}} <= {{*dir(package)}}, {{*package.__all__}} - {{*dir(package)}}
+from {name} import *
+names = {{*globals()}}
+assert {{*package.__all__}} <= names, {{*package.__all__}} - names
+for each in package.__all__:
+    assert getattr(package, each) is globals()[each], each
+try:
+    package.nowhere
+except AttributeError as error:
+    print(error)
+"""
+    assert run(program) == f"{name} has no 'nowhere'\n"
+
+
+@pytest.mark.parametrize("room", ["compiled", "debugging", "drawing", "executor", "nn"])
+def test_rooms_are_attributes_at_first(room: str) -> None:
+    assert run(f"import compgraph; print(compgraph.{room}.__name__)") == f"compgraph.{room}\n"
+
+
+def test_tables_of_late_modules_hold_numpys_own_functions() -> None:
+    """They may be imported while ``np.zeros`` means another function, and with what holds in the function that needs them."""
+    program = """
+import importlib, pkgutil, sys
+import numpy as np
+import autodiff as ad, compgraph as cg
+
+def f(x):
+    table = np.zeros(2)
+    table[0] = x
+    assert np.zeros.is_answering
+    import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats
+    for name in ("drawing", "executor", "compiled", "trees"):
+        room = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
+        for found in pkgutil.walk_packages(room.__path__, f"compgraph.{name}."):
+            if not found.name.startswith("compgraph.compiled.llvm") or importlib.util.find_spec("llvmlite"):
+                importlib.import_module(found.name)
+    cg.debugging, ad.optimizers
+    return np.sum(table * table)
+
+at_first = set(sys.modules)
+assert ad.grad(f)(3.0) == 6
+
+def held(value, depth=3):
+    if depth and isinstance(value, (dict, list, tuple, set, frozenset)):
+        for each in (*value, *(value.values() if isinstance(value, dict) else ())):
+            yield each
+            yield from held(each, depth - 1)
+
+for name in sorted(set(sys.modules) - at_first):
+    if name.startswith(("compgraph.", "autodiff.")):
+        print(name)
+        for key, value in vars(sys.modules[name]).items():
+            wrong = [x for x in (value, *held(value)) if type(x).__name__ in ("Promotable", "Given")]
+            wrong += [x for x in held(value) if callable(x) and getattr(x, "is_answering", False)]
+            assert key == "__builtins__" or not wrong, (name, key, wrong)
+"""
+    late = run(program).split()
+    assert {"compgraph.drawing.dot", "compgraph.executor.cse", "autodiff.optimizers.adam", "compgraph.scipy.linalg"} <= {*late}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_scipy_asks_nodes_whatever_is_imported_first(order: str) -> None:
+    """Before the package, after it, after a variable was made, or in the function itself."""
+    before, between, after = ORDERS[order]
+    program = f"""
+{before}
+import numpy as np
+import compgraph as cg, autodiff as ad
+{between}
+{after}
+def f(x):
+    import scipy.linalg
+    import scipy.special as sc
+    return np.sum(sc.expit(x)) + np.sum(scipy.linalg.solve(np.diag([2.0, 4.0]), x**2))
+x = np.array([0.3, 0.5])
+y = cg.variable(x)
+s = 1 / (1 + np.exp(-x))
+expected = s * (1 - s) + x * [1.0, 0.5]
+assert np.allclose(ad.grad(f)(x), expected)
+assert np.allclose(ad.jacfwd(f)(x), expected)
+assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
+"""
+    run(program)
+
+
+@pytest.mark.parametrize("made", ["cg.Executor([y])", "y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)"])
+def test_pickles_load_in_a_process_that_has_imported_nothing(made: str, tmp_path: Path) -> None:
+    import pickle
+
+    program = f"""
+import pickle, sys
+import numpy as np
+import autodiff as ad, compgraph as cg
+x = cg.variable([1.0, 2.0], "x")
+y = np.tanh(x) * 2
+with open(sys.argv[1], "wb") as file:
+    pickle.dump({made}, file)
+"""
+    path = tmp_path / "pickled"
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    kind = run(f"import pickle; print(type(pickle.load(open({str(path)!r}, 'rb'))).__name__)", "-W", "ignore::ResourceWarning")
+    assert kind.strip() == type(pickle.loads(path.read_bytes())).__name__
