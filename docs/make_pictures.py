@@ -72,6 +72,16 @@ def written() -> cg.GraphPicture:
     return cg.visualize_at(cg.sum(y, name="s"))
 
 
+def turns() -> cg.GraphPicture:
+    """A loop with writes, in the page about drawing."""
+    x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(0.9, "w")
+    y = cg.zeros(3)
+    y[0] = x[0]
+    for i in range(1, 3):
+        y[i] = w * y[i - 1] + x[i]
+    return cg.visualize_at(cg.sum(y, name="loss"))
+
+
 def flow() -> cg.GraphPicture:
     """From an expression to its derivatives."""
     lines = [
@@ -151,7 +161,7 @@ def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
 
 PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
     drawing.__name__.replace("_", "-"): drawing
-    for drawing in (expression, loss, scopes, compiled, product, written, flow, in_place, rooms)
+    for drawing in (expression, loss, scopes, compiled, product, written, turns, flow, in_place, rooms)
 }
 
 

@@ -34,8 +34,9 @@ OTHERS = [
 FENCED = re.compile(r"^([ ]*)```([^\n]*)\n(.*?)^[ ]*```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RULES = "\n".join(path.read_text() for path in sorted((ROOT / "autodiff" / "grads").glob("*.py")))
-# The word behind the backquotes: code, the directives of Sphinx, and in README and benchmarks the commands of a shell.
-FENCES = {"python", "{toctree}", "{eval-rst}", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"}
+# The word behind the backquotes: code ("py": another package's, which test_elsewhere runs), the directives of Sphinx,
+# and in README and benchmarks the commands of a shell.
+FENCES = {"python", "py", "{toctree}", "{eval-rst}", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"}
 FENCES |= {"{include} ../compgraph/inplace/IN_PLACE.md", "{include} ../benchmarks/README.md"}
 ASIDE = OTHERS[1:]  # test_readme runs that of the README
 
@@ -68,8 +69,9 @@ def run(code: list[str], filename: str) -> None:
         names = test.globs
 
 
-@pytest.mark.parametrize("path", [*PAGES, *ASIDE], ids=label)
+@pytest.mark.parametrize("path", [*[p for p in PAGES if p.parent.name != "elsewhere"], *ASIDE], ids=label)
 def test_its_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for that of the pages for users of other packages, which test_elsewhere runs."""
     monkeypatch.chdir(tmp_path)
     cg.reset()
     try:

@@ -1,0 +1,185 @@
+"""What the packages people ask about do with the same programs: each cell of ``docs/comparison.md`` is a run.
+
+Run ``python benchmarks/comparing.py`` (with the extra ``bench``) to print the tables, with ``--write`` to put them into the page.
+A peer that is not installed has a dash. A cell says "yes" where the derivative is that of a central difference, or what came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import textwrap
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compared_programs import LEAVING, OWN, UNCHANGED
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "comparison.md"
+PEERS = ("compgraph", "autograd", "mygrad", "jax", "torch")
+TITLES = {"compgraph": "compgraph", "autograd": "HIPS/autograd", "mygrad": "MyGrad", "jax": "JAX", "torch": "PyTorch"}
+X = np.array([0.7, 1.3, 0.4])
+
+# ------------------------------------------------------------------------------------------------------------- running them
+
+
+def available() -> set[str]:
+    """The peers that are installed."""
+    found = set()
+    for peer in PEERS:
+        try:
+            importlib.import_module(peer)
+        except ImportError:
+            continue
+        found.add(peer)
+    return found
+
+
+def namespace(peer: str) -> dict[str, Any]:
+    """What programs find: NumPy and SciPy under their own names, and the peer under its usual ones."""
+    names: dict[str, Any] = {"np": np, "X": X, "importlib": importlib, "right": right, "shown": shown, "raising": raising}
+    for name in ("math", "pandas", "scipy"):
+        names[name] = importlib.import_module(name)
+    for part in ("special", "linalg", "stats", "interpolate", "integrate", "optimize", "sparse"):
+        importlib.import_module(f"scipy.{part}")
+    if peer == "compgraph":
+        names |= {"cg": importlib.import_module("compgraph"), "ad": importlib.import_module("autodiff")}
+    elif peer == "autograd":
+        names |= {"autograd": importlib.import_module("autograd"), "anp": importlib.import_module("autograd.numpy")}
+    elif peer == "mygrad":
+        names["mg"] = importlib.import_module("mygrad")
+    elif peer == "jax":
+        names |= {"jax": importlib.import_module("jax"), "jnp": importlib.import_module("jax.numpy")}
+        names["jax"].config.update("jax_enable_x64", True)
+    elif peer == "torch":
+        torch = importlib.import_module("torch")
+        names |= {"torch": torch, "T": torch.tensor(X)}
+    return names
+
+
+def gradient_by(peer: str, names: dict[str, Any], f: Callable[[Any], Any], x: Any) -> Any:
+    """The gradient of a function of one array, as a plain array."""
+    if peer == "compgraph":
+        return names["ad"].grad(f)(x)
+    if peer == "autograd":
+        return names["autograd"].grad(f)(x)
+    if peer == "jax":
+        return np.asarray(names["jax"].grad(f)(names["jnp"].asarray(x)))
+    if peer == "mygrad":
+        tensor = names["mg"].tensor(x)
+        f(tensor).backward()
+        return tensor.grad
+    tensor = names["torch"].tensor(x, requires_grad=True)
+    f(tensor).backward()
+    return tensor.grad.numpy()
+
+
+def right(found: Any, expected: Any, close: float = 1e-5) -> str:
+    """Whether numbers are what they should be."""
+    found = np.asarray(found.detach() if hasattr(found, "detach") and not isinstance(found, np.ndarray) else found)
+    same = found.shape == np.shape(expected) and np.allclose(found, expected, rtol=close, atol=close)
+    return "yes" if same else "**wrong, silently**"
+
+
+def shown(value: Any) -> str:
+    """A number, or what there is in its place."""
+    return f"`{value}`" if value is None else f"{complex(value):.4g}" if np.iscomplexobj(value) else f"{float(value):.4g}"
+
+
+def raising(program: Callable[[], Any]) -> str:
+    """What a program raises, or that it does not."""
+    try:
+        program()
+    except Exception as error:  # whatever a peer raises is the answer
+        return f"raises {type(error).__name__}"
+    return "a derivative"
+
+
+def differences(f: Callable[[Any], Any], x: Any) -> Any:
+    """Central differences of plain NumPy."""
+    steps = 1e-6 * np.eye(x.size)
+    return np.array([(f(x + step) - f(x - step)) / 2e-6 for step in steps])
+
+
+def of_program(peer: str, source: str, own: bool = False) -> str:
+    """The cell of a program in NumPy's words, which is run unchanged; or with the peer's own functions for NumPy's."""
+    names = namespace(peer)
+    exec(textwrap.dedent(source), names)
+    expected = differences(names["f"], X)
+    if own:
+        names["np"] = names[{"compgraph": "np", "autograd": "anp", "mygrad": "mg", "jax": "jnp", "torch": "torch"}[peer]]
+
+    def run() -> str:
+        return right(gradient_by(peer, names, names["f"], X), expected)
+
+    return answered(run)
+
+
+def of_own(peer: str, source: str | None) -> str:
+    """The cell of a program in the peer's own words."""
+    if source is None:
+        return "no"
+    names = namespace(peer)
+
+    def run() -> str:
+        exec(textwrap.dedent(source), names)
+        return str(names["answer"])
+
+    return answered(run)
+
+
+def answered(run: Callable[[], str]) -> str:
+    """What a run answers, or what it raises; warnings that were given beside a wrong number are told."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        try:
+            found = run()
+        except Exception as error:  # whatever a peer raises is the answer
+            return f"raises {type(error).__name__}"
+    if "wrong" in found and given:
+        return f"wrong, warns ({given[-1].category.__name__})"
+    return found
+
+
+def table(rows: dict[str, Any], cell: Callable[[str, Any], str], peers: set[str]) -> str:
+    """A table in Markdown: a row for each program, a column for each peer."""
+    lines = ["| | " + " | ".join(TITLES.values()) + " |", "|---" * (len(PEERS) + 1) + "|"]
+    for title, programs in rows.items():
+        cells = [
+            cell(peer, programs.get(peer) if isinstance(programs, dict) else programs) if peer in peers else "-" for peer in PEERS
+        ]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def tables(peers: set[str]) -> dict[str, str]:
+    """All tables, by the name of their place in the page."""
+    numpys = {title: source for title, source in UNCHANGED.items() if "scipy" not in title}
+    return {
+        "unchanged": table(UNCHANGED, of_program, peers),
+        "renamed": table(numpys, functools.partial(of_program, own=True), peers),
+        "leaving": table(LEAVING, of_program, peers),
+        "own": table(OWN, of_own, peers),
+    }
+
+
+def main() -> None:
+    """Print the tables, or write them into the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/comparison.md")
+    write = parser.parse_args().write
+    text = PAGE.read_text()
+    for name, found in tables(available()).items():
+        print(f"\n{name}\n\n{found}")
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        before, after = text.split(begin)[0], text.split(end)[1]
+        text = f"{before}{begin}\n{found}\n{end}{after}"
+    if write:
+        PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

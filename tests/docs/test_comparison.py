@@ -1,0 +1,50 @@
+"""The page that compares packages: our column is what its programs give, and the page shows it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "comparison.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def comparing() -> Any:
+    """The program that writes the tables."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("comparing", ROOT / "benchmarks" / "comparing.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def test_the_page_shows_what_our_programs_give(comparing: Any) -> None:
+    for name, found in comparing.tables({"compgraph"}).items():
+        shown = PAGE.split(f"<!-- {name}: begin -->")[1].split(f"<!-- {name}: end -->")[0].strip().splitlines()
+        for line, written in zip(found.splitlines(), shown, strict=True):
+            assert line.split(" | ")[:2] == written.split(" | ")[:2], name
+
+
+def test_programs_in_numpys_words_are_right(comparing: Any) -> None:
+    for title, source in comparing.UNCHANGED.items():
+        assert comparing.of_program("compgraph", source) == "yes", title
+    for title, source in comparing.LEAVING.items():
+        assert comparing.of_program("compgraph", source) in ("yes", "wrong, warns (RuntimeWarning)"), title
+
+
+def test_a_wrong_answer_is_told(comparing: Any) -> None:
+    wrong = "def f(x): return np.sum(ad.stop_gradient(x) * x) if isinstance(x, cg.Node) else np.sum(x * x)"
+    assert comparing.of_program("compgraph", wrong) == "**wrong, silently**"
+    assert (
+        comparing.of_program("compgraph", "def f(x): return np.sum(x) if type(x) is np.ndarray else [][0]") == "raises IndexError"
+    )

@@ -1,0 +1,55 @@
+"""The pages for users of other packages: the programs side by side give the same, and what the tables name exists."""
+
+from __future__ import annotations
+
+import contextvars
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+PAGES = {path.stem: path.read_text() for path in sorted(Path(__file__).resolve().parents[2].glob("docs/elsewhere/*.md"))}
+PACKAGES = {"autograd": "autograd", "pytorch": "torch", "jax": "jax", "mygrad": "mygrad"}
+FENCED = re.compile(r"^```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def answers(page: str, word: str) -> list[Any]:
+    """What the programs of one side of a page answer, run one after the other."""
+    names: dict[str, Any] = {"__name__": page}
+    found = []
+    for fence, program in FENCED.findall(PAGES[page]):
+        if fence == word:
+            exec(program, names)
+            found.append(np.asarray(names["answer"]))
+    return found
+
+
+@pytest.mark.parametrize("page", PACKAGES)
+def test_both_sides_give_the_same(page: str) -> None:
+    cg.reset()
+    ours = contextvars.Context().run(answers, page, "python")
+    assert len(ours) == 2
+    try:
+        importlib.import_module(PACKAGES[page])
+    except ImportError:
+        pytest.skip(f"{PACKAGES[page]} is not installed: its own side is not run")
+    theirs = answers(page, "py")
+    assert len(theirs) == 2
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("page", PACKAGES)
+def test_what_the_tables_name_exists(page: str) -> None:
+    rows = [line.split(" | ") for line in PAGES[page].splitlines() if line.startswith("| `")]
+    assert len(rows) > 10
+    named = re.findall(r"\b(cg|ad)\.(\w+)", " ".join(row[1] for row in rows))
+    assert len(named) > 5
+    for package, name in named:
+        assert hasattr({"cg": cg, "ad": ad}[package], name), f"{package}.{name}"
