@@ -1,0 +1,87 @@
+"""What the packages, the examples and the tests import is declared in ``pyproject.toml``, with the extra that it belongs to."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NAMES = {"scikit-learn": "sklearn", "pillow": "PIL", "scipy": "scipy"}  # imported by another name than they are installed by
+# Who imports what only some need, which the extra brings.
+EXTRAS = {
+    "compgraph/compiled/llvm": ["jit"],
+    "autodiff/distributed": ["distributed"],
+    "autodiff/visualize": ["examples"],
+    "autodiff/optimizers/step_controller.py": ["examples"],
+    "autodiff/distributed/parallel/log.py": ["distributed", "examples"],
+    "examples": ["examples", "distributed"],
+    "tests": ["test"],
+}
+# Each comes with another one that is declared, whose it is: pytest, nbmake, scikit-learn.
+WITH_OTHERS = {"tests": {"pluggy", "nbformat", "joblib"}}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    """The modules that requirements bring."""
+    found: set[str] = set()
+    for requirement in requirements:
+        name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
+        if name == "compgraph":
+            found |= declared([each for extra in extras.split(",") for each in PROJECT["optional-dependencies"][extra]])
+        found.add(NAMES.get(name, name.replace("-", "_")))
+        found |= {extra for extra in (extras or "").split(",") if name == "dask"}
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    """The packages of others that a module imports at its top level, or when a function of it is called."""
+    found = set()
+    for statement in ast.walk(ast.parse(path.read_text())):
+        if isinstance(statement, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in statement.names}
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            found.add((statement.module or "").partition(".")[0])
+    return found - {*sys.stdlib_module_names, "compgraph", "autodiff"}
+
+
+def modules() -> list[Path]:
+    return [path for folder in ("compgraph", "autodiff", "examples", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def test_what_is_imported_is_declared() -> None:
+    beside = {path.stem for path in modules() if path.parts[len(ROOT.parts)] in ("examples", "tests")} | {"tests", "only_here"}
+    undeclared = {}
+    for path in modules():
+        place = path.relative_to(ROOT).as_posix()
+        known = declared(PROJECT["dependencies"])
+        for folder, extras in EXTRAS.items():
+            if place.startswith(folder):
+                known |= declared([f"compgraph[{','.join(extras)}]"]) | WITH_OTHERS.get(folder, set())
+        missing = imported(path) - known - (beside if place.startswith(("examples", "tests")) else set())
+        if missing:
+            undeclared[place] = missing
+    assert not undeclared
+
+
+def test_what_is_declared_is_imported() -> None:
+    """What nobody imports is no dependency; pygraphviz is imported by a process of its own."""
+    ours = [path for path in modules() if path.parts[len(ROOT.parts)] in ("compgraph", "autodiff")]
+    found = {"pygraphviz"}.union(*map(imported, ours))
+    assert declared(PROJECT["dependencies"]) <= found
+
+
+@pytest.mark.parametrize(("platform", "machine", "has_wheels"), [("linux", "x86_64", True), ("emscripten", "wasm32", False)])
+def test_pygraphviz_is_required_where_it_has_wheels(platform: str, machine: str, has_wheels: bool) -> None:
+    markers = pytest.importorskip("packaging.requirements")
+    required = [markers.Requirement(each) for each in PROJECT["dependencies"]]
+    where = {"sys_platform": platform, "platform_machine": machine, "platform_python_implementation": "CPython"}
+    names = {each.name for each in required if each.marker is None or each.marker.evaluate(where)}
+    assert ("pygraphviz" in names) is has_wheels
+    assert ("optree" in names) is has_wheels
+    assert {"numpy", "scipy", "graphviz", "tqdm"} <= names
