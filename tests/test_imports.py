@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+import compgraph
+
+ROOT = Path(compgraph.__file__).resolve().parent.parent
 
 # For each room, the rooms of its package that it may import, directly or not: those before it.
-COMPGRAPH = ["operations", "graph", "guards", "drawing", "inplace", "arrays", "serialization", "protocols"]
-COMPGRAPH += ["executor", "nn", "interception", "scipy", "compiled"]
+COMPGRAPH = ["operations", "graph", "trees", "guards", "drawing", "printing", "profiling", "inplace", "arrays", "serialization"]
+COMPGRAPH += ["protocols", "executor", "nn", "interception", "scipy", "compiled"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
-LAST_OF_AUTODIFF = ["checks", "optimizers", "visualize", "distributed"]
+LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed"]
 BESIDE = [  # rooms that do not know each other
     {"guards", "drawing"},
     {"inplace", "arrays", "serialization"},

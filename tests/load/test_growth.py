@@ -348,11 +348,16 @@ def test_the_limit_bounds_all_that_is_drawn(drawn: str, fold: bool | None) -> No
 
 
 def test_arrows_side_by_side_are_counted() -> None:
-    node = written(100)
-    assert 'label="× 9' in cg.visualize_at(node, limit=8, fold=False).source
+    node = np.concatenate([cg.variable([1.0, 2.0])] * 300)
+    few = cg.visualize_at(node, limit=8, fold=False).source
+    assert 'label="× 300' in few
+    assert few.count(" -> ") == 2  # to the label, and from it
     everything = cg.visualize_at(node, limit=None, fold=False).source
     assert "×" not in everything
-    assert everything.count(" -> ") > 300
+    assert everything.count(" -> ") == 300
+    steps = written(100)  # each write is a step, which reads the one before
+    assert cg.visualize_at(steps, limit=8, fold=False).source.count(" -> ") < 20
+    assert cg.visualize_at(steps, limit=None, fold=False).source.count(" -> ") > 300
     assert "more arrows" in cg.visualize_at(read_by_all(40), limit=85, fold=False).source
 
 

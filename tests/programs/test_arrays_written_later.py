@@ -119,7 +119,7 @@ RAISING: dict[str, Program] = {
     "brentq": lambda x, d: scipy.optimize.brentq(lambda z: z**3 + z * d["c"] - x[0], -3, 3),
     "root": lambda x, d: ad.root(lambda z, x: z**3 + z * d["a"] - x, np.ones(N), x),
     "fixed_point": lambda x, d: ad.fixed_point(lambda z, x: np.cos(z * d["a"]) * 0.3 * x, np.ones(N), x),
-    "minimize": lambda x, d: ad.minimize(lambda z, x: np.sum((z - x * d["a"]) ** 2 + z**4), np.ones(N), x),
+    "minimize": lambda x, d: ad.minimize(lambda z, x: np.sum((z - x * d["a"]) ** 2 + z**4), np.ones(N), x).x,
     "odeint": lambda x, d: ad.odeint(lambda y, t, x: -y * x * np.interp(t, d["t"], d["a"]), np.ones(N), d["t"], x)[-1],
     "checkpoint": lambda x, d: ad.checkpoint(lambda x: np.sin(x * d["a"]) * d["a"])(x),
 }
