@@ -57,7 +57,7 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
     writer = _Writer(drawing, direction, theme)
     writer.add_inside(dot, None, 0)
     if drawing.more:
-        dot.node("rest", drawing.more, shape="plaintext", style="", fontcolor=theme.text)
+        dot.node("rest", drawing.more, id="rest", shape="plaintext", style="", fontcolor=theme.text)
     for source, target, attributes in writer.edges:
         dot.edge(source, target, **attributes)
     return str(dot.source)

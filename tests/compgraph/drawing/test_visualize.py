@@ -63,9 +63,10 @@ def drawn(picture: GraphPicture) -> ElementTree.Element:
 
 
 def labels(picture: GraphPicture) -> list[str]:
-    """The labels as the SVG shows them, lines joined by newlines, in the order of the entries."""
+    """The labels as the SVG shows them, lines joined by newlines, in the order of the entries; that of what is left out is last."""
     groups = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "node"]
-    groups.sort(key=lambda group: int((group.get("id") or "").rpartition("-")[2]))
+    places = {group: int(re.sub(r"\D", "", group.get("id") or "") or len(groups)) for group in groups}
+    groups.sort(key=places.__getitem__)
     lines = [[line.text or "" for line in group.iter(f"{SVG}text")] for group in groups]
     # SVG shows one of several spaces; Graphviz makes them no-break spaces.
     return ["\n".join(each).replace("\xa0", " ") for each in lines]
