@@ -41,7 +41,7 @@ def of_both_sides(a: Any) -> Any:
 
 def of_eig(a: Any) -> Any:
     w, v = np.linalg.eig(a)
-    return np.sum(WEIGHTS * ((v * w) @ np.linalg.inv(v)))
+    return np.sum(WEIGHTS * ((v * w) @ np.linalg.inv(v)).real)  # NumPy 2.5 gives complex numbers, whatever they are
 
 
 def curvature(function: Any, a: Any) -> Any:
