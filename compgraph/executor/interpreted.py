@@ -47,6 +47,8 @@ class Interpreted:
         for item in (*self._schedule.items, *inputs):
             if isinstance(item, (Node, Joint)) and (item.args or item in inputs or item in self._first):
                 item.plain = _GONE if isinstance(item, Node) else ()
+                if hasattr(item, "lineage"):  # that of an input holds its value
+                    del item.lineage
         for write in self._windows:
             write.window = write.saved = _GONE
 

@@ -55,12 +55,13 @@ def layers(x: Any, weights: Any) -> Any:
 
 
 def test_what_the_way_back_reads_lies_where_the_gradients_will() -> None:
-    rng = np.random.default_rng(0)
+    rng, beside = np.random.default_rng(0), cg.placeholder((3,))  # while one lives, nodes remember how they were computed
     x, weights = rng.standard_normal((192, 192)), [rng.standard_normal((192, 192)) / 14 for _ in range(20)]
     f = ad.value_and_grad(layers, argnums=1)
     held, peak = held_and_peak(f, (x[:2, :2], [w[:2, :2] for w in weights]), (x, weights))
     assert held < 5, held  # an adjoint, one that is computed from it, and the nodes
     assert peak < 20.5, peak  # the gradients
+    assert beside.shape == (3,)
     jitted = cg.jit(f, threads=1).compile(x, weights)
     assert is_compiled(jitted)
     value, slopes = jitted(x, weights)
