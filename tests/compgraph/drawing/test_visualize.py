@@ -63,7 +63,7 @@ def drawn(picture: GraphPicture) -> ElementTree.Element:
 
 
 def labels(picture: GraphPicture) -> list[str]:
-    """The labels as the SVG shows them, lines joined by newlines, in the order of the entries; that of what is left out is last."""
+    """The labels as the SVG shows them, lines joined by newlines, in the order of the entries, the rest last."""
     groups = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "node"]
     places = {group: int(re.sub(r"\D", "", group.get("id") or "") or len(groups)) for group in groups}
     groups.sort(key=places.__getitem__)
