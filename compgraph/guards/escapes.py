@@ -25,7 +25,7 @@ from ..graph import ACTIVE, BLANK, INERT, Node, PlaceholderNode, describe, is_ho
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, is_traced, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
-from .guards import TAKEN, fingerprint, note
+from .guards import TAKEN, contents, note
 
 KEPT = 100  # escapes that a context remembers: the latest
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
@@ -223,7 +223,7 @@ def _note_number(node: Node, what: str) -> None:
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
         if node.__class__ in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
-            note(what, fingerprint, (node,), fingerprint(node.plain), source_lines.users_frame(3))
+            note(what, contents, (node,), contents(node.plain), source_lines.users_frame(3))
         else:
             note(what, None, (node,), None, source_lines.users_frame(3))
 

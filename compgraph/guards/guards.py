@@ -24,6 +24,7 @@ from ..graph.interpreter import source_lines
 from .logs import enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
+SMALL = 2**20  # bytes of an array that a guard about its contents keeps
 TAKEN = frozenset({".item()", ".tolist()"})  # mostly called to compute with the numbers, not to show them
 
 
@@ -89,8 +90,8 @@ class Guard:
         if answer != self.answer:
             if self.is_derived:
                 raise OtherProgramError
-            gave = "" if self.function is fingerprint else f" gave {self.answer!r}"
-            gives = "is another" if self.function is fingerprint else f"gives {answer!r}"
+            gave = "" if self.function in _OF_CONTENTS else f" gave {self.answer!r}"
+            gives = "is another" if self.function in _OF_CONTENTS else f"gives {answer!r}"
             raise GuardError(
                 f"while the graph was recorded, {self}{gave}, and Python went on from that; with these values it "
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
@@ -159,7 +160,7 @@ def frozen(value: Any, what: str) -> Any:
     require_history(value)
     require_single(what, value)
     if is_recording() and not value.level:
-        note(what, fingerprint, (value,), fingerprint(value.plain), source_lines.users_frame(2))
+        note(what, contents, (value,), contents(value.plain), source_lines.users_frame(2))
     return value.plain
 
 
@@ -178,9 +179,17 @@ def _said(function: Callable[[Any], Any], value: Any) -> Any:
     return fingerprint(np.asarray(function(value)))
 
 
+def contents(array: Any) -> tuple[Any, ...]:
+    """Shape, dtype and bytes of an array, to compare it with others; of a large one its `fingerprint`, which takes longer."""
+    return (array.shape, array.dtype.str, np.asarray(array).tobytes()) if array.nbytes <= SMALL else fingerprint(array)
+
+
 def fingerprint(array: Any) -> tuple[Any, ...]:
     """Shape, dtype and a hash of an array, to compare it with others without keeping it."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
+
+
+_OF_CONTENTS = (contents, fingerprint)  # what they give is not shown
 
 
 def note_layout(node: Any, what: str) -> None:

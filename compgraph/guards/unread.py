@@ -14,7 +14,7 @@ from typing import Any
 
 from ..graph import READ, freed_unread, unread, value_at
 from ..graph.interpreter import source_lines
-from .guards import Guard, GuardError, fingerprint
+from .guards import Guard, GuardError, contents
 from .logs import enter, enter_at_once
 
 
@@ -67,7 +67,7 @@ def _watch(node: Any) -> Watch:
     """The watch of an unread node, about its value as it was made, before anything was written into it."""
     value = value_at(node, node.tick) if node.memory else node.plain
     what = f"the result of {node.opname}"
-    return Watch(what, fingerprint, (node,), fingerprint(value), node.code, node.instruction, node.tick + 0.25)
+    return Watch(what, contents, (node,), contents(value), node.code, node.instruction, node.tick + 0.25)
 
 
 def enter_unread() -> None:

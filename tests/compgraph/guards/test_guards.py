@@ -420,3 +420,18 @@ def test_lengths_of_another_array_are_guarded(name: str) -> None:
             except GuardError:
                 continue
             np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
+
+
+@pytest.mark.parametrize("length", [5, 300_000])  # what is kept, and what is hashed
+def test_the_numbers_of_an_index_are_asked_again(length: int) -> None:
+    x = cg.placeholder((length,), name="x")
+    index = cg.placeholder((length,), int, example=np.arange(length), name="index")
+    y = 0 * x + 0 * index
+    y[index] = x
+    executor = cg.Executor(y)
+    values = np.arange(float(length))
+    assert np.array_equal(executor.run({"x": values, "index": np.arange(length)}), values)
+    with pytest.raises(GuardError, match="with these values it is another"):
+        executor.run({"x": values, "index": np.arange(length)[::-1]})
+    with pytest.raises(GuardError, match="with these values it is another"):
+        pickle.loads(pickle.dumps(executor)).run({"x": values, "index": np.arange(length)[::-1]})
