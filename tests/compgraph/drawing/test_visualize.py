@@ -989,6 +989,7 @@ def test_a_dark_picture_is_dark_to_its_edges(tmp_path: Path) -> None:
     assert max(float(edge.max()) for edge in edges) < 0.2
 
 
+@needs_graphviz
 def test_long_arrows_of_a_large_graph_are_drawn_in_time(tmp_path: Path) -> None:
     """A loop of sixty turns, unfolded: led around everything, its arrows took Graphviz 20 s; straight, 1 s."""
     start = os.times().children_user
