@@ -64,6 +64,7 @@ NAMES_ELSEWHERE = {
     **dict.fromkeys(("no_autodiff", "set_grad_enabled"), "with cg.no_graph(): records nothing"),
     "Parameter": "cg.variable(value, name) makes an array that has derivatives",
     "compile": "cg.jit(f)",
+    **dict.fromkeys(("draw", "plot", "visualize"), "cg.visualize_at(node) draws a graph"),
     "make_jaxpr": "print(cg.program(node)) writes a graph as lines of code",
     "manual_seed": "rng = np.random.default_rng(seed)",
     "cat": "cg.concatenate",
