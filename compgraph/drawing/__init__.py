@@ -20,6 +20,7 @@
 from .data import Arrow, Box, Drawing, Entry
 from .dot import showable
 from .drawing import FOLDED_FROM
+from .labels import INFIX, SIGNS
 from .page import as_script, theme_colors
 from .programs import ProgramOptions
 from .rendering import render
@@ -27,6 +28,6 @@ from .visualize import GraphPicture, visualize_at
 from .words import as_mathematics, chosen_name, name_of, place_of
 
 __all__ = [
-    "FOLDED_FROM", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions", "as_mathematics", "as_script",
-    "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
+    "FOLDED_FROM", "INFIX", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions", "as_mathematics",
+    "as_script", "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
 ]  # fmt: skip

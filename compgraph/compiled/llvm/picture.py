@@ -11,15 +11,20 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
-from ...drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, ProgramOptions
+import numpy as np
+
+from ...drawing import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
 from ...graph import Joint, Node, Write
 from ...guards import Guard
+from ...operations import OPNAMES
 from .planning import LoopUnit, Nest, Unit
 from .steps import Buffer, Call, Place, Product, Reduce
 
 Result = tuple[Place | None, Any]  # where a result lies; None if it is what a call gave, of an item
 MOST_SOURCES = 8  # of one operand: of numbers that more steps wrote, the last are drawn
-GATHERED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+GATHERED = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all",
+}  # fmt: skip
 
 
 def drawing_of(units: Sequence[Unit], results: Sequence[Result], names: dict[Buffer, str], options: ProgramOptions) -> Drawing:
@@ -118,7 +123,7 @@ class _Picture:
 
     def _add_step(self, step: Any, box: int | None) -> int:
         is_call = isinstance(step, Call)
-        number = self._entry("called" if is_call else "operation", _label(step), step.out, box)
+        number = self._entry("called" if is_call else "operation", _label(step), step.out, box, _name(step))
         if is_call:
             self.drawing.entries[number].details["line"] = getattr(step.item, "line", None) or ""
             self._items[step.item] = number
@@ -156,13 +161,13 @@ class _Picture:
         elif item in self._items:
             self._arrows([self._items[item]], number)
 
-    def _entry(self, kind: str, label: str, place: Place | None, box: int | None) -> int:
+    def _entry(self, kind: str, label: str, place: Place | None, box: int | None, opname: str = "") -> int:
         shape = "" if place is None else str(_shape(place))
         dtype = "" if place is None else str(place.buffer.dtype)
-        details = {"name": "" if kind == "operation" else label, "opname": label if kind in ("operation", "called") else ""}
+        details = {"title": label, "name": "" if kind == "operation" else label, "opname": opname}
         details |= {"formula": "", "value": "", "shape": shape, "dtype": dtype, "line": "", "code": ""}
         told = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
-        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, told)), details, box))
+        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, told)), details, box, sign=label in SIGNS.values()))
         return len(self.drawing.entries) - 1
 
     def _arrows(self, sources: Iterable[int], target: int, again: bool = False) -> None:
@@ -180,21 +185,35 @@ def _shape(place: Place) -> tuple[int, ...]:
 
 
 def _label(step: Any) -> str:
-    """What is computed, with the numbers among the operands."""
+    """What is computed: its sign, or its name, with the numbers among the operands."""
+    name = _name(step)
+    sign = SIGNS.get(_opname(name), name)
+    if isinstance(step, Call) or all(isinstance(operand, Place) for operand in step.operands):
+        return sign
+    operands = ["·" if isinstance(operand, Place) else _number(operand) for operand in step.operands]
+    if _opname(name) in INFIX and len(operands) == 2:
+        return f"{operands[0]} {sign} {operands[1]}"
+    return f"{name}({', '.join(operands)})"
+
+
+def _name(step: Any) -> str:
+    """What is computed, in a word."""
     if isinstance(step, Call):
         return "check" if isinstance(step.item, Guard) else str(getattr(step.item, "opname", None) or type(step.item).__name__)
     if isinstance(step, Product):
         return "matmul"
     if isinstance(step, Reduce):
         return GATHERED.get(step.operation, step.operation)
-    name = type(step).__name__.lower()
-    operation = str(getattr(step, "operation", getattr(step, "kind", name)))
-    label = operation if name in ("map", operation) else f"{name} {operation}"
-    if label == "copy" and not isinstance(step.operands[0], Place):
-        label = "fill"
-    if all(isinstance(operand, Place) for operand in step.operands):
-        return label
-    return f"{label}({', '.join('·' if isinstance(operand, Place) else _number(operand) for operand in step.operands)})"
+    kind = type(step).__name__.lower()
+    operation = str(getattr(step, "operation", getattr(step, "kind", kind)))
+    if operation == "copy" and not isinstance(step.operands[0], Place):
+        return "fill"
+    return operation if kind in ("map", operation) else f"{kind} {operation}"
+
+
+def _opname(name: str) -> str:
+    """The opname of a function of NumPy's; other names are opnames, or words that are none."""
+    return str(OPNAMES.get(getattr(np, name, None), name))
 
 
 def _number(value: Any) -> str:

@@ -44,11 +44,15 @@ def test_one_pass_is_a_box() -> None:
     drawn = drawing(lambda x, y: (np.exp(np.tanh(x) * y), 2 * y), np.ones((3, 4)), np.ones((3, 4)))
     (box,) = drawn.boxes
     assert (box.title, box.count, box.closed) == ("each of 3 × 4", 1, False)
-    assert {entry.label for entry in drawn.entries if entry.box == 0} == {"tanh", "multiply", "exp", "multiply(2, ·)"}
+    assert {entry.label for entry in drawn.entries if entry.box == 0} == {"tanh", "×", "exp", "2 × ·"}
     assert arrows(drawn) == {
-        ("x", "tanh"), ("tanh", "multiply"), ("y", "multiply"), ("multiply", "exp"), ("exp", "result 1"),
-        ("y", "multiply(2, ·)"), ("multiply(2, ·)", "result 2"),
+        ("x", "tanh"), ("tanh", "×"), ("y", "×"), ("×", "exp"), ("exp", "result 1"),
+        ("y", "2 × ·"), ("2 × ·", "result 2"),
     }  # fmt: skip
+    (product,) = (entry for entry in drawn.entries if entry.label == "2 × ·")
+    assert (product.details["title"], product.details["opname"]) == ("2 × ·", "multiply")
+    assert {entry.label for entry in drawn.entries if entry.sign} == {"×"}
+    assert all(entry.details["title"] for entry in drawn.entries)
     assert kinds(drawn, "variable") == ["x", "y"]
     assert kinds(drawn, "result") == ["result 1", "result 2"]
 
@@ -63,18 +67,18 @@ def test_arguments_are_named() -> None:
 def test_a_step_alone_has_no_box() -> None:
     drawn = drawing(lambda a, b: a @ b, np.ones((40, 50)), np.ones((50, 60)))
     assert not drawn.boxes
-    assert arrows(drawn) == {("a", "matmul"), ("b", "matmul"), ("matmul", "result")}
+    assert arrows(drawn) == {("a", "@"), ("b", "@"), ("@", "result")}
 
 
 def test_a_sum_is_told_from_an_addition() -> None:
     drawn = drawing(lambda x: np.sum(x + 1.0, axis=0), np.ones((3, 4)), options=ProgramOptions(None, True, True, "open", None))
-    assert kinds(drawn, "operation") == ["add(·, 1)\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
+    assert kinds(drawn, "operation") == ["· + 1\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
 
 
 def test_a_sum_in_pieces_is_put_together() -> None:
     drawn = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
     assert any("pieces" in box.title for box in drawn.boxes)
-    assert arrows(drawn) == {("x", "sqrt"), ("sqrt", "sum"), ("sum", "sum"), ("sum", "result")}
+    assert arrows(drawn) == {("x", "√"), ("√", "sum"), ("sum", "sum"), ("sum", "result")}
 
 
 def test_a_loop_counts_its_turns() -> None:
@@ -87,7 +91,7 @@ def test_a_loop_counts_its_turns() -> None:
     (again,) = (arrow for arrow in drawn.arrows if arrow.again)
     assert again.source in inside
     assert again.target in inside
-    assert ("factor", "multiply") in arrows(drawn)
+    assert ("factor", "×") in arrows(drawn)
 
 
 def test_of_a_gradient_both_loops_are_drawn() -> None:
@@ -104,7 +108,7 @@ def test_what_is_left_to_numpy_is_seen() -> None:
 
     drawn = drawing(f, np.array([2.0, 1.0]))
     assert {"check", "sort"} <= set(kinds(drawn, "called"))
-    assert {("sort", "exp"), ("greater(·, 0)", "check")} <= arrows(drawn)
+    assert {("sort", "exp"), ("· > 0", "check")} <= arrows(drawn)
     called = next(entry for entry in drawn.entries if entry.label == "sort")
     assert "test_picture.py" in called.details["line"]
     assert sum(target == "result 2" for _, target in arrows(drawn)) == 1
