@@ -16,6 +16,8 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 # Builtins whose effect, or answer, a program would not have again; and those by which something is reached that no name tells.
 _EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
 _HIDDEN = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
+# By these floating-point errors raise, which programs do not, unless all they are told is among the words that are harmless.
+_SETTINGS, _HARMLESS, _HARMFUL = frozenset({"errstate", "seterr"}), {"ignore", "warn", "print", "log"}, {"raise", "call"}
 # Functions of NumPy that give plain answers about values, which no guard asks again.
 _UNASKED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
 # Families of SciPy whose functions, on nodes, choose by plain values which steps they record, and are not asked again.
@@ -78,6 +80,8 @@ def code_of(code: CodeType) -> Code:
                 effects.append(f"it {_HIDDEN[name]}, so that what it reaches is not known ({place})")
             elif name in _UNASKED and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
                 effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
+            elif name in _SETTINGS and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL") and _may_raise(inner):
+                effects.append(f"it has NumPy raise floating-point errors, by np.{name} ({place})")
             elif name == "no_graph" and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
                 effects.append(f"it computes within no_graph, unseen ({place})")
     is_by_name = bool((named | attributes) & _ATTRIBUTES_BY_NAME)
@@ -87,6 +91,12 @@ def code_of(code: CodeType) -> Code:
 _ATTRIBUTES = frozenset(
     {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"}
 )
+
+
+def _may_raise(code: CodeType) -> bool:
+    """Whether the words in a code object may tell NumPy to raise floating-point errors."""
+    words = {constant for constant in code.co_consts if isinstance(constant, str)}
+    return bool(words & _HARMFUL) or not words & _HARMLESS
 
 
 def _line(step: Any, line: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -73,7 +74,12 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     if top is not None:
         return type(top).carry(top.level, function, plain_views(args) if raw else args, options)
     quick = not edges or is_quick()
-    value = function(*values, **options) if quick else computed(function, values, options)
+    try:
+        value = function(*values, **options) if quick else computed(function, values, options)
+    except (ArithmeticError, ValueError) as error:
+        if edges:
+            _tell(function, args, options, error)
+        raise
     if not edges or not (quick or is_recording()):
         for position in edges:
             take(args[position])
@@ -98,6 +104,16 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
 def _attach_hollow(*operation: Any) -> Any:
     with Hollowing():
         return _attach(*operation)
+
+
+# Called with an operation that raised, as numbers made it: function, operands, options and the error. Who calls may catch it.
+raised: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
+
+
+def _tell(*what: Any) -> None:
+    if is_recording():
+        for tell in raised:
+            tell(*what)
 
 
 def take(node: Any) -> None:

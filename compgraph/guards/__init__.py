@@ -1,6 +1,6 @@
 """What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
 
-from . import escapes
+from . import escapes, raising
 from .escapes import collecting_escapes, escaped, note_saved, told
 from .graphs import guards_of, tell_escaped
 from .guards import (
@@ -36,6 +36,6 @@ __all__ = [
     "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied", "decided",
     "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up",
     "guarded_flags", "guarded_strides", "guards_of", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy",
-    "note_layout", "note_length", "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "remembering", "reset",
-    "tell_escaped", "told", "watch_shapes",
+    "note_layout", "note_length", "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "raising",
+    "remembering", "reset", "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

@@ -56,6 +56,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                     return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
             except AttributeError as error:
                 recover(error, self, other)
+            except ArithmeticError:
+                pass  # `record` raises it again, and tells of it
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Node) or other.__class__ in RAW or other.__class__ in ARRAYS or is_scalar:
             return record(function, (self, other))
@@ -73,6 +75,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                     )
                 except AttributeError as error:
                     recover(error, self)
+                except ArithmeticError:
+                    pass  # `record` raises it again, and tells of it
             return record(function, (other, self))
         return reflected_by_numpy(self, other)
 
@@ -111,6 +115,8 @@ def _in_place(name: str, forward: Any) -> Any:
             rebinds = self.is_scalar
         except AttributeError as error:
             recover(error, self)
+        except ArithmeticError:
+            pass  # `record` raises it again, and tells of it
         if rebinds:
             return forward(self, other)
         require_history(self)
@@ -154,6 +160,8 @@ def _unary(ufunc: np.ufunc) -> Any:
                 return operation(ufunc(self.plain), ufunc, (self,), LEFT)
             except AttributeError as error:
                 recover(error, self)
+            except ArithmeticError:
+                pass  # `record` raises it again, and tells of it
         return record(ufunc, (self,))
 
     return operate

@@ -64,6 +64,8 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
                         return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
             recover(error, *inputs)
+        except ArithmeticError:
+            pass  # `record` raises it again, and tells of it
     if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(is_foreign(x, "__array_ufunc__") for x in inputs):
             return NotImplemented

@@ -1,0 +1,114 @@
+"""A `try` decides as `if` does: where an operation raised while a graph was recorded, it is asked again."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+REGULAR, NEGATIVE, SINGULAR = np.array([[2.0, 1.0], [1.0, 3.0]]), -np.array([[2.0, 1.0], [1.0, 3.0]]), np.diag([0.0, 1.0])
+
+
+def root_of_matrix(x: Any) -> Any:
+    try:
+        return np.sum(np.linalg.cholesky(x))
+    except np.linalg.LinAlgError:
+        return np.sum(x) * 0
+
+
+def without_its_argument(x: Any) -> Any:
+    try:
+        return np.linalg.inv(x)[0, 0]
+    except np.linalg.LinAlgError:
+        return 5.0
+
+
+def inverse(x: Any) -> Any:
+    try:
+        return np.sum(np.linalg.inv(2 * x))
+    except ValueError:
+        return 1.0 * x[0, 0]
+
+
+def quotient(x: Any) -> Any:
+    with np.errstate(divide="raise"):
+        try:
+            return np.sum(1 / x)
+        except FloatingPointError:
+            return np.sum(x)
+
+
+def logarithm(x: Any) -> Any:
+    with np.errstate(all="raise"):
+        try:
+            return np.sum(np.log(x * 1.0))
+        except ArithmeticError:
+            return np.sum(x)
+
+
+def element(x: Any) -> Any:
+    with np.errstate(all="raise"):
+        try:
+            return 1.0 / x[0, 0]
+        except FloatingPointError:
+            return np.sum(x)
+
+
+MATRICES = [root_of_matrix, inverse]
+ALL = [*MATRICES, quotient, logarithm, element]
+ORDERS = list(permutations([REGULAR, NEGATIVE, SINGULAR]))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=range(len(ORDERS)))
+@pytest.mark.parametrize("f", [*ALL, without_its_argument], ids=lambda f: f.__name__)
+def test_a_compiled_function_goes_the_way_of_its_numbers(f: Callable[[Any], Any], order: Any) -> None:
+    pytest.importorskip("llvmlite")
+    for g in [f] if f is without_its_argument else [f, ad.grad(f)]:
+        jitted = cg.jit(g, cache=False).compile(order[0])
+        for x in (*order, *order):
+            np.testing.assert_allclose(jitted(x), g(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=range(len(ORDERS)))
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+def test_an_executor_is_right_or_refuses(f: Callable[[Any], Any], order: Any) -> None:
+    x = cg.placeholder((2, 2), name="x", example=order[0])
+    executor = cg.Executor(f(x))
+    for runs in (executor, pickle.loads(pickle.dumps(executor))):
+        np.testing.assert_allclose(runs.run({"x": order[0]}), f(order[0]))
+        for other in order[1:]:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", RuntimeWarning)  # of a division that raised nothing then
+                    found = runs.run({"x": other})
+            except (cg.GuardError, np.linalg.LinAlgError, RuntimeWarning):
+                continue
+            np.testing.assert_allclose(found, f(other))
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+def test_what_was_raised_is_named(f: Callable[[Any], Any]) -> None:
+    first = SINGULAR if f is not root_of_matrix else NEGATIVE
+    x = cg.placeholder((2, 2), name="x", example=first)
+    executor = cg.Executor(f(x))
+    told = r"whether \w+ raises at File .*test_raising.* gave '(LinAlg|FloatingPoint)Error'.* None"
+    with pytest.raises(cg.GuardError, match=told):
+        executor.run({x: REGULAR})
+
+
+def test_errors_that_are_none_of_numbers_change_nothing() -> None:
+    x = cg.variable(np.ones(3), "x")
+    with pytest.raises(ValueError, match="mismatch"):
+        np.ones((2, 2)) @ x
+    with cg.no_graph(), pytest.raises(np.linalg.LinAlgError):
+        np.linalg.inv(cg.variable(np.zeros((2, 2))))
+    assert not cg.Executor(x * 2, strict=True).escapes
+    np.testing.assert_array_equal(cg.Executor(x * 2).run({x: np.arange(3.0)}), [0.0, 2.0, 4.0])
