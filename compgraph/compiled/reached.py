@@ -16,8 +16,10 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 # Builtins whose effect, or answer, a program would not have again; and those by which something is reached that no name tells.
 _EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
 _HIDDEN = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
-# By these floating-point errors raise, which programs do not, unless all they are told is among the words that are harmless.
-_SETTINGS, _HARMLESS, _HARMFUL = frozenset({"errstate", "seterr"}), {"ignore", "warn", "print", "log"}, {"raise", "call"}
+# By these, floating-point errors or warnings raise, which those of programs do not, unless all they are told is harmless.
+_SETTINGS = frozenset({"errstate", "seterr", "filterwarnings", "simplefilter"})
+_HARMFUL = {"raise", "call", "error"}
+_HARMLESS = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
 # Functions of NumPy that give plain answers about values, which no guard asks again.
 _UNASKED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
 # Families of SciPy whose functions, on nodes, choose by plain values which steps they record, and are not asked again.
@@ -81,7 +83,7 @@ def code_of(code: CodeType) -> Code:
             elif name in _UNASKED and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
                 effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
             elif name in _SETTINGS and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL") and _may_raise(inner):
-                effects.append(f"it has NumPy raise floating-point errors, by np.{name} ({place})")
+                effects.append(f"it has floating-point errors or warnings raise, by {name} ({place})")
             elif name == "no_graph" and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
                 effects.append(f"it computes within no_graph, unseen ({place})")
     is_by_name = bool((named | attributes) & _ATTRIBUTES_BY_NAME)
@@ -94,7 +96,7 @@ _ATTRIBUTES = frozenset(
 
 
 def _may_raise(code: CodeType) -> bool:
-    """Whether the words in a code object may tell NumPy to raise floating-point errors."""
+    """Whether the words in a code object may have floating-point errors or warnings raise."""
     words = {constant for constant in code.co_consts if isinstance(constant, str)}
     return bool(words & _HARMFUL) or not words & _HARMLESS
 

@@ -26,6 +26,7 @@ from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, is_traced, refused
 from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
 from .guards import TAKEN, contents, note
+from .raising import note_error
 
 KEPT = 100  # escapes that a context remembers: the latest
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
@@ -192,7 +193,7 @@ def _conversion(name: str) -> Any:
     def convert(self: Node) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
-        number = by_numpy(_solid(self))
+        number = _number(by_numpy, name, self)
         frame = frame_up(1)
         if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
             _ask(self, what, frame)
@@ -204,13 +205,23 @@ def _conversion(name: str) -> Any:
     return convert
 
 
+def _number(by_numpy: Any, name: str, node: Node) -> Any:
+    """A node's number, by NumPy's conversion. Where there is none, as ``int`` of nan, it is asked for again as any error is."""
+    try:
+        return by_numpy(_solid(node))
+    except (ArithmeticError, ValueError) as error:
+        if name in ASKED_AGAIN and hasattr(node, "plain"):
+            note_error(ASKED_AGAIN[name], (node,), {}, error, source_lines.users_frame(3))
+        raise
+
+
 def _inert_conversion(name: str) -> Any:
     """``float(x)`` and kin of a node that no adjoint passes: noted as a guard, but no escape."""
     by_numpy = getattr(np.ndarray, f"__{name}__")
     function, what = ASKED_AGAIN.get(name), f"{name}()"
 
     def convert(self: Node) -> Any:
-        number = by_numpy(_solid(self))
+        number = _number(by_numpy, name, self)
         if function is not None or is_recording():  # also under no_graph: Python goes on from the answer there too
             note(what, function, (self,), number, source_lines.users_frame(2))
         return number

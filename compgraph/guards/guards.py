@@ -129,7 +129,7 @@ def note(
     if any(isinstance(a, Node) and a.carries == "batch" for a in about):
         _note_forms(what, about, frame, next_tick() if tick is None else tick)
         return None
-    about = tuple(map(_innermost, about))
+    about = tuple(map(innermost, about))
     if not any(isinstance(a, Node) for a in about):
         return None
     guard = Guard(what, function, about, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick)
@@ -137,7 +137,7 @@ def note(
     return guard
 
 
-def _innermost(operand: Any) -> Any:
+def innermost(operand: Any) -> Any:
     """A node without the tangents and the batch axes that it carries."""
     while isinstance(operand, Node) and operand.level:
         operand = operand.values if operand.carries == "batch" else operand.primal  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def _innermost(operand: Any) -> Any:
 def _note_forms(what: str, about: tuple[Any, ...], frame: Any, tick: int) -> None:
     """Remember the shapes of all examples, where one was asked for its form: of numbers they tell nothing."""
     for operand in about:
-        if isinstance(operand, Node) and isinstance(found := _innermost(operand), Node):
+        if isinstance(operand, Node) and isinstance(found := innermost(operand), Node):
             enter(Guard(what, np.shape, (found,), found.plain.shape, frame.f_code, frame.f_lasti, tick))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import raised, saved_operands
+from ..graph import Node, raised, saved_operands
+from ..graph.hollow import is_traced
 from ..graph.interpreter import source_lines
 from ..operations import opname_of
-from .guards import note
+from .guards import innermost, note
 
 
 def error_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
@@ -27,11 +28,39 @@ def error_of(function: Callable[..., Any], options: dict[str, Any], settings: di
     return None
 
 
-def _note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
-    args, options = saved_operands(function, args, options)
+def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
+    """Note a guard on what ``function(*args, **options)`` has raised, if anything, on the running line of a frame."""
     settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
     asked = functools.partial(error_of, function, options, settings)
-    note(f"whether {opname_of(function)} raises", asked, args, type(error).__name__, source_lines.users_frame(2))
+    answer = None if error is None else type(error).__name__
+    note(f"whether {opname_of(function)} raises", asked, args, answer, frame)
 
 
-raised.append(_note_error)
+def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Raise what a function of Python's numbers raises of those of nodes, as ``math.log`` of -1 does, and note that it did.
+
+    That it did not is noted only while a function is compiled that may catch it: each such guard takes time in each run.
+    """
+    about = [innermost(operand) for operand in args]
+    numbers = [operand.plain if isinstance(operand, Node) else operand for operand in about]
+    if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
+        return
+    error = None
+    try:
+        function(*numbers)
+    except TypeError:
+        return
+    except (ArithmeticError, ValueError) as raised_here:
+        error = raised_here
+    frame = source_lines.users_frame(2)
+    if error is not None or (is_traced() and frame.f_code is not None and frame.f_code.co_exceptiontable):
+        note_error(function, tuple(about), {}, error, frame)
+    if error is not None:
+        raise error
+
+
+def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
+    note_error(function, *saved_operands(function, args, options), error, source_lines.users_frame(3))
+
+
+raised.append(_note_raised)

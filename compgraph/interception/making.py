@@ -17,7 +17,7 @@ from .. import arrays
 from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable, require_single
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..guards import note_points
+from ..guards import note_points, raising
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable
 from .libraries import is_library
@@ -164,6 +164,7 @@ def _mathematical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if bodies() is not None and any(map(holds_node, args)):
+            raising.require_possible(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import warnings
 from collections.abc import Callable
@@ -62,16 +63,41 @@ def element(x: Any) -> Any:
             return np.sum(x)
 
 
+def count(x: Any) -> Any:
+    try:
+        number = int(x[0, 0] / x[0, 1])
+    except (ValueError, OverflowError):  # of nan, of infinity
+        number = 7
+    return number * x
+
+
+def by_mathematics(x: Any) -> Any:
+    try:
+        return math.log(x[0, 0]) + np.sum(x)
+    except ValueError:
+        return np.sum(x) * 2
+
+
+def by_warnings(x: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return np.sum(np.log(x))
+        except RuntimeWarning:
+            return np.sum(x)
+
+
 MATRICES = [root_of_matrix, inverse]
 ALL = [*MATRICES, quotient, logarithm, element]
 ORDERS = list(permutations([REGULAR, NEGATIVE, SINGULAR]))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=range(len(ORDERS)))
-@pytest.mark.parametrize("f", [*ALL, without_its_argument], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [*ALL, without_its_argument, count, by_mathematics, by_warnings], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore:.*int.. at File", "ignore:.*encountered in")
 def test_a_compiled_function_goes_the_way_of_its_numbers(f: Callable[[Any], Any], order: Any) -> None:
     pytest.importorskip("llvmlite")
-    for g in [f] if f is without_its_argument else [f, ad.grad(f)]:
+    for g in [f] if f is without_its_argument else [f, ad.grad(lambda x: np.sum(f(x)))]:
         jitted = cg.jit(g, cache=False).compile(order[0])
         for x in (*order, *order):
             np.testing.assert_allclose(jitted(x), g(x), rtol=1e-12)
@@ -112,3 +138,16 @@ def test_errors_that_are_none_of_numbers_change_nothing() -> None:
         np.linalg.inv(cg.variable(np.zeros((2, 2))))
     assert not cg.Executor(x * 2, strict=True).escapes
     np.testing.assert_array_equal(cg.Executor(x * 2).run({x: np.arange(3.0)}), [0.0, 2.0, 4.0])
+
+
+def test_mathematics_raise_what_they_raise_of_numbers() -> None:
+    def safe(x: Any) -> Any:
+        try:
+            return math.log(x) + math.exp(x)
+        except (ValueError, OverflowError):
+            return 3 * x
+
+    assert [float(ad.grad(safe)(x)) for x in (-1.0, 0.0, 1000.0)] == [3.0, 3.0, 3.0]
+    assert ad.grad(safe)(1.0) == pytest.approx(1 + np.e)
+    with pytest.raises(ValueError, match=r"math domain error|positive"):
+        ad.grad(lambda x: math.sqrt(x))(-1.0)
