@@ -103,8 +103,8 @@ class Structure:
         """What another tree holds where this one has leaves."""
         if self.kind is None:
             return [tree]
-        kind, entries, values, rest = _parted(tree)
-        alike = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind and (kind is not deque or rest == self.rest)
+        kind, entries, values, _ = _parted(tree)  # how long a deque may become is no matter, as optree has it
+        alike = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
         if not alike or set(entries) != set(self.entries) or len(entries) != len(self.entries):
             raise ValueError(f"expected what nests as {self!r}, got {tree!r}")
         found = dict(zip(entries, values, strict=True))

@@ -94,8 +94,8 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth
 
 
 def _least(prepared: Callable[[int], Callable[[], object]], n: int) -> Work:
-    """The work of a program, done twice: in one of them a table of the process may grow, and be copied."""
-    return Work(*map(min, zip(work_of(prepared(n)), work_of(prepared(n)), strict=True)))
+    """The work of a program, the least of three times: meanwhile a table of the process may grow, and be copied."""
+    return Work(*map(min, zip(*[work_of(prepared(n)) for _ in range(3)], strict=True)))
 
 
 def _exponent(a: int, b: int, c: int) -> float:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from compgraph.trees import nesting, structures
 
@@ -99,6 +99,7 @@ def test_equal_structures(one: Any, other: Any) -> None:
 
 
 @given(TREES, TREES)
+@example(deque([None]), deque([None], 5))
 def test_what_another_tree_holds_there(one: Any, other: Any) -> None:
     (_, ours), (_, theirs) = both(one)
     for tree in (one, other, {"a": one}, [one, other]):
