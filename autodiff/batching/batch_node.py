@@ -45,7 +45,10 @@ from .values import base_of, copied, depth_of, filled_rows, form, forms, plain_b
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
-_STAYING = frozenset({np.copy, operations.copy, operations.input_of, np.zeros_like, np.ones_like, np.empty_like})
+_STAYING = frozenset({operations.copy, operations.astype, operations.input_of})  # of an array without axes they give one
+_ARRAYS = frozenset(
+    {np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.where, np.broadcast_to}
+)  # of a scalar too
 _array_ufunc: Any = Node.__array_ufunc__
 _SHARING_NOTHING = operations.PIECEWISE - {operations.stop_gradient}
 
@@ -94,12 +97,12 @@ class BatchNode(TangentLayout, Node):
         return node  # type: ignore[no-any-return]
 
     @classmethod
-    def lent(cls, values: Any, level: int) -> BatchNode:
+    def lent(cls, values: Any, level: int, is_array: bool = True) -> BatchNode:
         """A node of values that belong to others, which are copied before one writes into them."""
         plain = plain_base(values)
         if not (plain.flags.c_contiguous and plain.flags.writeable):
             values = copied(values)
-        node = cls.create_using(values, level, is_array=True)
+        node = cls.create_using(values, level, is_array=is_array)
         node.is_lent = True
         return node
 
@@ -144,7 +147,7 @@ class BatchNode(TangentLayout, Node):
                 out = np.copy(out)
         else:
             out = of_examples(Call(function, values, batched, options, those[0].count))
-        stays = function in _STAYING and not all(a.is_scalar for a in those)
+        stays = function in _ARRAYS or (function in _STAYING and not all(a.is_scalar for a in those))
         return _wrapped(out, level, () if function in _SHARING_NOTHING else those, stays)
 
     @classmethod

@@ -10,9 +10,9 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import (
+    INPUTS,
     VARYING,
     DiffersError,
-    InputNode,
     Node,
     breadth_first,
     plainly,
@@ -184,7 +184,7 @@ def _has_variables(out: Node) -> bool:
     return any(n.__class__ in _VARIABLES for n in breadth_first(out))
 
 
-_VARIABLES = VARYING | {InputNode}
+_VARIABLES = VARYING | INPUTS
 
 
 # ------------------------------------------------------------------------------------------------- arguments
@@ -259,7 +259,7 @@ def _given(value: Any, axis: int | None, level: int) -> Any:
     if axis is None:
         return value
     moved = np.moveaxis(value, axis, 0) if axis % value.ndim else value
-    return BatchNode.lent(moved, level)
+    return BatchNode.lent(moved, level, is_array=moved.ndim > 1)
 
 
 # --------------------------------------------------------------------------------------------------- results

@@ -16,9 +16,9 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import (
     INERT,
+    INPUTS,
     NO_OPTIONS,
     VARYING,
-    InputNode,
     Node,
     next_tick,
     owner_of,
@@ -213,7 +213,7 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         an inner one after them, and is a constant if it was computed from nothing.
     """
     given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ in VARYING or n.__class__ is InputNode)
+    leaves = (n for n in nodes if n.__class__ in VARYING or n.__class__ in INPUTS)
     return any(n.args if n in given else n.__class__ in VARYING or (n.tick < first and not n.args) for n in leaves)
 
 

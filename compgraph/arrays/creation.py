@@ -65,7 +65,9 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
     copied = operations.copies(copy)
-    if copied and node is given:
+    if node.is_scalar:  # of a number NumPy makes an array of no dimensions, which can be written into
+        node = np.copy(node)
+    elif copied and node is given:
         node = record(operations.copy, (node,), {"order": order})
     found = _laid_out(_of_dtype(node, dtype), order)
     if copied is False and found is not given:

@@ -12,6 +12,7 @@ from .kinds import (
     BLANK,
     BOTH,
     INERT,
+    INPUTS,
     LEFT,
     READ,
     RIGHT,
@@ -64,8 +65,8 @@ from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW", "READ",
-    "RIGHT", "USED", "VARYING", "BlankNode", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode",
+    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS", "PROMOTABLE", "RAW",
+    "READ", "RIGHT", "USED", "VARYING", "BlankNode", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode",
     "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Memory", "Node", "OperationalNode", "Origin",
     "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write", "adopted", "as_operand",
     "as_operands", "attach", "beginnings", "breadth_first", "by_tick", "collector", "dask_graph", "describe", "freed_unread",

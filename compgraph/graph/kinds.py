@@ -9,6 +9,7 @@ InertNode         an OperationalNode no adjoint passes: of comparisons, floor, o
 UnreadNode        an InertNode of integers or booleans that no operation and no guard has read so far
 PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
 InputNode         what stands in for an argument while a function is differentiated
+InputScalarNode   an InputNode for a number: ``s += 1`` rebinds
 BlankNode         an array of zeros that nobody has used so far (``cg.zeros``)
 Joint             no node: the record of an operation with several outputs
 ================  =============================================================================
@@ -146,9 +147,19 @@ class InputNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An input with the value and history of `node`."""
-        made: Any = new_view(body_of(np.asarray(node.plain)), cls)
+        made: Any = new_view(body_of(np.asarray(node.plain)), InputScalarNode if node.is_scalar else cls)
         made.plain = node.plain
         return fill(made, node.function, node.args, node.edges, node.options)
+
+
+class InputScalarNode(InputNode):
+    """An InputNode for a number: in-place operators rebind its name."""
+
+    __slots__ = ()
+    is_scalar = True
+
+
+INPUTS = frozenset({InputNode, InputScalarNode})
 
 
 class InertScalarNode(InertNode):
@@ -269,7 +280,7 @@ class Joint:
         return tuple([snapshot(a, self.tick) for a in operand_nodes(self)])
 
 
-ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, Joint})
+ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, *INPUTS, Joint})
 READ: dict[Any, Any] = {UnreadNode: InertNode, UnreadScalarNode: InertScalarNode}  # what an unread node becomes
 INERT: frozenset[Any] = frozenset(
     {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode}
@@ -331,9 +342,10 @@ def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
 
 def input_over(argument: Any) -> Any:
     """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
-    if argument.__class__ in operations.SAME_BITS:
-        node = leaf(np.asarray(argument), InputNode, None)
-        node.plain = argument
+    if isinstance(argument, np.generic):
+        node = leaf(np.asarray(argument), InputScalarNode, None)
+        if argument.__class__ in operations.SAME_BITS:
+            node.plain = argument
         return node
     return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
 

@@ -5,6 +5,8 @@ Each comes down to `record`; for the commonest operands it computes at once and 
 
 from __future__ import annotations
 
+import array
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +45,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     by_numpy = getattr(ndarray, f"__{name}__")
     reflected_by_numpy = getattr(ndarray, f"__r{name}__")
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
+    repeats = name == "mul"
 
     def forward(self: Node, other: Any) -> Any:
         if quick and self.__class__ in ACTIVE and is_quick():
@@ -61,7 +64,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Node) or other.__class__ in RAW or other.__class__ in ARRAYS or is_scalar:
             return record(function, (self, other))
-        if _is_asked_first(other):
+        if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
         return by_numpy(self, other)
 
@@ -78,6 +81,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 except ArithmeticError:
                     pass  # `record` raises it again, and tells of it
             return record(function, (other, self))
+        if repeats and _is_repeated(self, other):
+            return NotImplemented
         return reflected_by_numpy(self, other)
 
     return forward, reflected
@@ -86,6 +91,14 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 def _is_asked_first(other: Any) -> bool:
     """Whether an operator is left to the other operand: to a sparse matrix of SciPy's, whose operators look for nodes."""
     return type(other).__module__.startswith("scipy.sparse")
+
+
+def _is_repeated(node: Node, other: Any) -> bool:
+    """Whether Python repeats a sequence, as in ``[0] * n``: NumPy's integers, unlike its arrays, leave it to the sequence."""
+    return isinstance(other, _SEQUENCES) and node.is_scalar and node.dtype.kind in "iu"
+
+
+_SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:

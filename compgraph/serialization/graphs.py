@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import (
+    INPUTS,
     NO_OPTIONS,
     READ,
-    InputNode,
     Joint,
     Memory,
     Node,
@@ -272,7 +272,7 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
 
 def _stands_in(node: Any) -> bool:
     """Whether a node stands for an argument of a function that is being differentiated."""
-    return node.__class__ is InputNode and not node.args
+    return node.__class__ in INPUTS and not node.args
 
 
 def _require_picklable(node: Any) -> None:
