@@ -45,7 +45,7 @@ def jit(
         Parameters whose values are part of a program: they are compared, not computed with. Arguments that are no arrays and no
         NumPy floats are so anyway.
     cache : bool
-        Whether compiled programs are kept on disk.
+        Whether compiled programs are stored on disk, in a folder that only the user may write into (``COMPGRAPH_CACHE``).
 
     Returns
     -------

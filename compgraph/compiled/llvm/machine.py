@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from ...graph.context import renewed
-from .disk import keep, kept, kept_path
+from . import disk
 
 _lock = renewed(threading.RLock())
 
@@ -52,12 +52,15 @@ def processor() -> tuple[str, str, int]:
     return llvm.get_host_cpu_name(), features.flatten(), width
 
 
-def _machine(level: int) -> Any:
+# Of code that is written and of code that is loaded. In the large code model, addresses of other sections have 64 bits. A process
+# that has mapped large libraries leaves no room for sections next to each other, and 32 bits do not reach from one to another.
+_OPTIONS = {"opt": 2, "jit": True, "reloc": "pic", "codemodel": "large"}
+
+
+def _machine() -> Any:
     llvm = _llvm()
     name, features, _ = processor()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        cpu=name, features=features, opt=level, jit=True, reloc="pic", codemodel="default"
-    )
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu=name, features=features, **_OPTIONS)
 
 
 @functools.cache
@@ -88,16 +91,15 @@ BLAS = ("dgemm", "sgemm")  # as ``blas_dgemm``: Fortran's, which are given addre
 
 
 def object_code(text: str, is_kept: bool = False) -> bytes:
-    """What a module becomes: an object file of this machine's; if it `is_kept`, it is looked for on disk, and left there."""
+    """The object file of a module, for this machine; if it `is_kept`, the cache on disk is searched for it, and stores it."""
     llvm = _llvm()
     name, features, _ = processor()
-    parts = (text, name, features, llvm.llvm_version_info, importlib.metadata.version("llvmlite"))
-    path = kept_path(repr(parts)) if is_kept else None
-    made = None if path is None else kept(path)
+    parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, importlib.metadata.version("llvmlite"))
+    made = disk.load(repr(parts)) if is_kept else None
     if made is None:
         made = _compiled(text)
-        if path is not None:
-            keep(path, made)
+        if is_kept:
+            disk.store(repr(parts), made)
     return made
 
 
@@ -107,7 +109,7 @@ def _compiled(text: str) -> bytes:
         module = llvm.parse_assembly(text)
         module.triple = llvm.get_process_triple()
         module.verify()
-        machine = _machine(2)
+        machine = _machine()
         module.data_layout = str(machine.target_data)
         options = llvm.create_pipeline_tuning_options(speed_level=1)  # 2 takes half as long again, and gains nothing
         options.loop_vectorization = options.slp_vectorization = False  # the code is in vectors already
@@ -130,7 +132,7 @@ class Loaded:
         llvm = _llvm()
         with _lock:
             _functions_known()
-            machine = _machine(2)  # the engine's own: it goes with it
+            machine = _machine()  # the engine's own: it goes with it
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
