@@ -2,7 +2,7 @@
 
 ``np.array(node)`` does not ask the node. Inside this context, and only there, ``np.array`` and the like are the functions of
 the same names in ``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls
-the originals.
+the originals, and so does C code that may read or write the memory of what it gets.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, leaves_of
-from ..graph.context import Context, callbacks_lock, layered, settle
-from ..graph.interpreter import frame_up, is_internal
+from ..graph import Node, leaves_of, promotable
+from ..graph.context import Context, callbacks_lock, is_recording, layered, settle
+from ..graph.hollow import bodies, is_library
+from ..graph.interpreter import frame_up, is_calling, is_internal
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray
@@ -32,12 +33,21 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered("patched", False)
-_originals: dict[str, Any] = {}  # what NumPy's names meant before the first of the contexts that are open now
+_originals: dict[str, Any] = {}  # NumPy's own functions, while a context is open
+restored: list[Callable[[], None]] = []  # functions to be called when NumPy's names have been restored
 _open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since an interrupt may keep one from being left
 
 
+def unpatched(space: dict[str, Any]) -> dict[str, Any]:
+    """A namespace with NumPy's own functions in the places of those that open contexts have set."""
+    return {**space, **_originals} if _originals and space is vars(np) else space
+
+
 def _dispatching(name: str, original: Any) -> Any:
-    """A function that calls ours if the context is open and the caller is a user's code, else `original`."""
+    """A function that calls ours if the context is open and the caller is a user's code, else `original`.
+
+    While a function is differentiated it takes the place of the interception's function for the name, in all threads.
+    """
     ours = OURS[name]
 
     @functools.wraps(original)
@@ -45,17 +55,25 @@ def _dispatching(name: str, original: Any) -> Any:
         if isinstance(kwargs.get("like"), Node):  # NumPy would hand the node this function, which no table knows
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         settle()
-        if not _active.get() or is_internal(frame_up(1).f_code.co_filename):
+        frame, is_hollow = frame_up(1), bodies() is not None
+        if not (is_hollow or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
+            if is_hollow and not is_calling(frame, make):  # perhaps C code, which would take the memory for numbers
+                return original(*args, **kwargs)
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
             if kwargs.get("device") not in (None, "cpu"):
                 return original(*args, **kwargs)  # NumPy says which devices there are
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         made = original(*args, **kwargs)
-        fresh = name in FRESH and type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
-        return allocation.buffer(made) if fresh and made.dtype.kind in "biufc" else made
+        is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
+        if not is_own or made.dtype.kind not in "biufc" or not (is_hollow or is_recording()):
+            return made
+        is_python = is_calling(frame, make)
+        if name in FRESH and is_python and not is_hollow and not is_library(frame.f_code.co_filename):
+            return allocation.buffer(made)
+        return promotable(made, not is_python) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]
     return make
@@ -74,11 +92,10 @@ def _patch() -> _Open:
         _open.add(weakref.ref(opened, _restore))
         for name in OURS:
             now = getattr(np, name)
-            if hasattr(now, "is_answering"):  # within a function that is differentiated it keeps the graph already
+            if hasattr(now, "is_dispatching"):  # an interrupt may have left a part of the names out
                 continue
-            _originals.setdefault(name, now)
-            if not hasattr(now, "is_dispatching"):  # an interrupt may have left a part
-                setattr(np, name, _dispatching(name, _originals[name]))
+            _originals[name] = now.__wrapped__ if hasattr(now, "is_answering") else now
+            setattr(np, name, _dispatching(name, _originals[name]))
         return opened
 
 
@@ -89,6 +106,8 @@ def _restore(gone: weakref.ref[Any]) -> None:
             for name, original in _originals.items():
                 setattr(np, name, original)
             _originals.clear()
+            for call in restored:
+                call()
 
 
 class Patched(Context, contextlib.ContextDecorator):

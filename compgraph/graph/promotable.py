@@ -154,9 +154,17 @@ _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal,
 _PRUNED = 16  # views that are remembered before the dead ones are dropped
 
 
-def promotable(array: Any) -> Any:
-    """A new plain array, as one that becomes a node once a node is written into it."""
-    return new_view(array, TangentPromotable if wrappers.get() else Promotable)
+def promotable(array: Any, is_owner: bool = False) -> Any:
+    """A new plain array, as one that becomes a node once a node is written into it.
+
+    If it `is_owner`, its memory is its own, as C code expects that resizes an array it has made.
+    """
+    kind = TangentPromotable if wrappers.get() else Promotable
+    if not is_owner or array.base is not None:
+        return new_view(array, kind)
+    owner: Any = ndarray.__new__(kind, array.shape, array.dtype, order="C" if array.flags.c_contiguous else "F")
+    new_view(owner, ndarray)[...] = array
+    return owner
 
 
 def given(array: Any) -> Any:

@@ -94,13 +94,13 @@ def _making(original: Function, ours: Function | None) -> Function:
                 if ours is None or not is_calling(frame_up(1), make):
                     return original(*args, **kwargs)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
-        return fresh(original(*args, **kwargs), args)
+        return fresh(original(*args, **kwargs), args, not is_calling(frame_up(1), make))
 
     return make
 
 
-def fresh(made: Any, args: tuple[Any, ...]) -> Any:
-    """A result as a promotable array, which becomes a node once a node is written into it.
+def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
+    """A result as a promotable array, which becomes a node once a node is written into it; see `promotable` for `is_owner`.
 
     Lists and tuples of results likewise; structured arrays as `Records`. Integers, and views of an argument, stay as they are.
     """
@@ -115,7 +115,7 @@ def fresh(made: Any, args: tuple[Any, ...]) -> Any:
         if isinstance(value, ndarray) and owner_of(value) is owner:
             is_whole = isinstance(value, Promotable) and made.shape == value.shape and made.strides == value.strides
             return value if is_whole else made
-    return promotable(made)
+    return promotable(made, is_owner)
 
 
 _MATH: dict[str, Function] = {
@@ -220,7 +220,7 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
 
     def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
         if name in space:
-            found[id(space), name] = space, name, _marked(answer(space[name]))
+            found[id(space), name] = space, name, _marked(answer(arrays.unpatched(space)[name]))
 
     for name, ours in MAKING.items():
         enter(numpy, name, functools.partial(_making, ours=ours))

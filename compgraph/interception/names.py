@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import restored, unpatched
 from ..graph import beginnings, given
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
@@ -47,7 +48,7 @@ class _Namespace:
         """Find the names to be exchanged; again if the number of names in the namespace has changed."""
         if self.length != len(self.space) and not self.is_ours:
             self.length = len(self.space)
-            items = list(self.space.items())  # at once: another thread may import into this module
+            items = list(unpatched(self.space).items())  # at once: another thread may import into this module
             self.theirs = {name: value for name, value in items if _is_among(self.wrapped, value)}
             self.ours = {name: self.wrapped[id(value)][1] for name, value in self.theirs.items()}
             times = 2 if len(self.theirs) == 1 else 1  # of one name it gave no tuple
@@ -110,9 +111,17 @@ class _Exchanged:
         for space in self._spaces.values():
             space.mean(False)
 
+    def exchange_again(self) -> None:
+        """Exchange the names of NumPy's that `cg.patched_numpy` has given back, if they are exchanged now."""
+        space = self._spaces.get(id(vars(np)))
+        if space is not None and space.is_ours:
+            space.is_ours = False
+            space.mean(True)
+
     def _prepare(self) -> None:
         for space, name, ours in self._answers():
-            self._wrapped[id(space[name])] = space[name], ours
+            original = unpatched(space)[name]
+            self._wrapped[id(original)] = original, ours
             self._space(space)
         for known in self._spaces.values():
             known.length = -1
@@ -142,6 +151,7 @@ class _Exchanged:
 
 
 _making, _drawing = _Exchanged(answers), _Exchanged(draws)
+restored.append(_making.exchange_again)
 
 
 class Interception:

@@ -14,10 +14,10 @@ from .bodies import (
     solidly,
     strict,
 )
-from .messages import COPY, OBJECT
+from .messages import COPY, OBJECT, is_library
 from .refusals import LOGS, REFUSAL, EscapeError, raised_at, refused
 
 __all__ = [
     "COPY", "LOGS", "OBJECT", "OF_SCALARS", "REFUSAL", "EscapeError", "Hollowing", "Strict", "address_of", "bodies", "body_of",
-    "copies", "hollow_body", "is_traced", "raised_at", "refused", "refusing_body", "solidly", "strict",
+    "copies", "hollow_body", "is_library", "is_traced", "raised_at", "refused", "refusing_body", "solidly", "strict",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ where it cannot be found, it is `unknown`.
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 from collections.abc import Sequence
 from types import (
@@ -33,6 +34,8 @@ _VARIABLES, _GLOBAL = frozenset([*dis.haslocal, *dis.hasfree]), dis.opmap["LOAD_
 _LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") and "ATTR" not in name} - ATTRIBUTES
 _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_ITERATES = frozenset({"FOR_ITER", "LIST_EXTEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
+_ITERATING = (list, tuple, set, dict, sum, min, max, sorted, next)  # what calls functions for ``map`` and the like
 
 
 class _Unknown:
@@ -47,6 +50,7 @@ unknown: Final = _Unknown()
 
 _callees = Remembered()
 _arguments = Remembered()
+_selections = Remembered()
 
 
 class _Path(NamedTuple):
@@ -96,12 +100,81 @@ def callee(frame: FrameType) -> Any:
     return unknown if is_python or not callable(found) else found
 
 
-def is_calling(frame: FrameType, function: Any) -> bool:
-    """Whether a frame is calling `function`, written in Python, by its name, and not C code that calls it in turn.
+class _Selection(NamedTuple):
+    """How a callable was selected: ``getattr(np, name)``, ``table[key]``. The key is a path or a constant."""
 
-    False also where that cannot be told.
+    owner: _Path
+    key: Any
+    is_attribute: bool
+
+
+def is_calling(frame: FrameType, function: Any) -> bool:
+    """Whether a frame is calling `function`, written in Python, and not C code that calls it in turn.
+
+    Either by its name, or selected by ``getattr`` or a subscript, or as a `functools.partial`; or the frame iterates over what
+    calls it, as over ``map(np.array, rows)``. False also where that cannot be told.
     """
-    return _called(frame) is function
+    found = _called(frame)
+    if found is unknown:
+        found = _selected(frame)
+    if found is None:
+        instructions, at = at_work(frame.f_code, frame.f_lasti)
+        return instructions[at].opname in _ITERATES
+    while type(found) is functools.partial:
+        found = found.func
+    return found is function or any(found is known for known in _ITERATING)
+
+
+def _selected(frame: FrameType) -> Any:
+    """The callable that a frame is calling, selected by ``getattr`` or a subscript; `unknown` if that cannot be told."""
+    code, at = frame.f_code, frame.f_lasti
+    known = _selections.get((id(code), at))
+    found = known[1] if known is not None else _selections.put(code, at, _selection(code, at))
+    if found is None or (found.is_attribute and frame.f_globals.get("getattr", getattr) is not getattr):
+        return unknown
+    owner, key = _reading(frame, found.owner), found.key
+    key = _reading(frame, key) if key.__class__ is _Path else key
+    if found.is_attribute:
+        return _attribute(owner, key) if key.__class__ is str else unknown
+    is_table = owner.__class__ in (dict, list, tuple) and key.__class__ in (str, int)
+    try:
+        return owner[key] if is_table else unknown
+    except LookupError:
+        return unknown
+
+
+def _selection(code: CodeType, at: int) -> _Selection | None:
+    """How the callable of the call at an instruction is selected; None if it is otherwise."""
+    instructions, call = at_work(code, at)
+    selects = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
+    if selects is None:
+        return None
+    last, is_attribute = instructions[selects], instructions[selects].opcode in _CALLS
+    if is_attribute:
+        begins = _pushes_callable(instructions, selects)
+        path = None if begins is None else _reached(instructions, begins)
+        is_getattr = path is not None and path.name == "getattr" and not path.attributes and last.opname == "CALL"
+        if begins is None or not is_getattr:
+            return None
+        parts = instructions[begins + 1 : selects]
+    elif last.opname == "BINARY_SUBSCR" or (last.opname == "BINARY_OP" and last.argrepr == "[]"):
+        span = span_of(last)
+        parts = [i for i in instructions[:selects] if span and (s := span_of(i)) and span[0] <= s[0] and s[1] <= span[1]]
+    else:
+        return None
+    parts = [i for i in parts if i.opname not in ("PUSH_NULL", "PRECALL")]
+    if len(parts) == 1 and _loads_second(parts[0]) and parts[0].opname == "LOAD_FAST_LOAD_FAST":
+        first, second = parts[0].argval
+        return _Selection(*[_Path(dis.opmap["LOAD_FAST"], name, ()) for name in (first, second)], is_attribute)
+    if len(parts) < 2 or any(i.opcode in _JUMPS for i in parts):
+        return None
+    key = parts[-1].argval if parts[-1].opname in ("LOAD_CONST", "LOAD_SMALL_INT") else _reached(parts, len(parts) - 1)
+    owner = _reached(parts, len(parts) - 2)
+    if owner is None or key is None or 1 + len(owner.attributes) != len(parts) - 1:
+        return None
+    rebound = {name for i in instructions[selects:call] for name in _stored(i)}
+    names = {owner.name, key.name if key.__class__ is _Path else None}
+    return None if rebound & names else _Selection(owner, key, is_attribute)
 
 
 def _called(frame: FrameType) -> Any:
@@ -109,8 +182,11 @@ def _called(frame: FrameType) -> Any:
     code, at = frame.f_code, frame.f_lasti
     known = _callees.get((id(code), at))
     path = known[1] if known is not None else _callees.put(code, at, _path(code, at))
-    if path.__class__ is not _Path:
-        return path
+    return _reading(frame, path) if path.__class__ is _Path else path
+
+
+def _reading(frame: FrameType, path: _Path) -> Any:
+    """What a path reaches now; `unknown` if that cannot be told."""
     found = _named(frame, path)
     for name in path.attributes:
         found = _attribute(found, name)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
+import scipy.interpolate
+import scipy.ndimage
+import scipy.spatial
 
 import autodiff as ad
 import compgraph as cg
@@ -163,4 +170,139 @@ def test_asyncio_tasks_do_not_share_it() -> None:
     own, theirs = asyncio.run(main())
     assert type(own) is np.ndarray
     assert isinstance(theirs, cg.Node)
+    assert is_restored()
+
+
+# Functions of compiled code that call NumPy's names for making arrays, and read or write the memory of what they get.
+COMPILED: dict[str, Callable[[], Any]] = {
+    "Generator.normal": lambda: np.random.default_rng(0).normal(size=3),
+    "RandomState.uniform": lambda: np.random.RandomState(0).uniform(size=3),
+    "Generator.multivariate_normal": lambda: np.random.default_rng(0).multivariate_normal([0.0, 1.0], np.eye(2)),
+    "CubicSpline": lambda: scipy.interpolate.CubicSpline([0.0, 1, 2, 3], [1.0, 2, 0, 1])(0.5),
+    "cKDTree": lambda: scipy.spatial.cKDTree(np.array([[0.0, 1], [2, 3]])).query([0.0, 0])[0],
+    "gaussian_filter": lambda: scipy.ndimage.gaussian_filter([1.0, 2, 3, 4], 1.0),
+    "ConvexHull": lambda: scipy.spatial.ConvexHull(np.array([[0.0, 0], [1, 0], [0, 1]])).volume,
+    "Voronoi": lambda: scipy.spatial.Voronoi(np.array([[0.0, 0], [1, 0], [0, 1], [1, 1.5]])).vertices,
+    "Series.rolling": lambda: pandas.Series([1.0, 2, 3]).rolling(2).mean().fillna(0.0),
+    "pandas.cut": lambda: pandas.cut([1.5, 2.5, 1.5, 3.0], 3).codes,
+}
+
+
+@pytest.mark.parametrize("outer", [cg.patched_numpy, cg.strict, cg.debug])
+def test_compiled_code_of_plain_data_works(outer: Any) -> None:
+    for name, f in COMPILED.items():
+        expected = np.asarray(f(), float)
+        with outer(), cg.patched_numpy():
+            found = np.asarray(f(), float)
+        assert np.array_equal(found, expected), name
+
+
+def test_compiled_code_of_nodes_raises() -> None:
+    corners, matrix = np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
+    programs: list[Callable[[Any], Any]] = [
+        lambda x: scipy.interpolate.LinearNDInterpolator(corners, x)(0.2, 0.3)[()],
+        lambda x: scipy.spatial.ConvexHull(np.concatenate([(matrix + np.outer(x, x))[:, :2], corners])).volume,
+        lambda x: scipy.spatial.cKDTree(np.outer(x, x)).query(x)[0],
+    ]
+    for f in programs:
+        for _ in range(3):
+            with cg.patched_numpy(), np.errstate(all="ignore"), pytest.raises(TypeError):
+                ad.grad(f)(np.array([0.7, 1.3, 2.1]))
+
+
+def _by_partial(x: Any) -> Any:
+    make = functools.partial(np.array, dtype=float)
+    return make([x[0] ** 2, x[1]])
+
+
+def _by_table(x: Any) -> Any:
+    table = {"make": np.array}
+    return table["make"]([x[0] * x[1], x[1]])
+
+
+SELECTED: dict[str, Callable[[Any], Any]] = {
+    "getattr": lambda x, name="array": getattr(np, name)([x[0] * x[1], x[1]]),
+    "subscript": _by_table,
+    "partial": _by_partial,
+    "list of a map": lambda x: np.concatenate(list(map(np.array, [[x[0] ** 2, 1.0], [x[1], x[0]]]))),
+    "comprehension": lambda x: np.concatenate([row**2 for row in map(np.asarray, [[x[0], 1.0], [x[1], x[0]]])]),
+    "buffer by getattr": lambda x, name="zeros": filled(lambda: getattr(np, name)(2), x),
+    "buffer by a condition": lambda x: filled(lambda: (np.zeros if x.ndim else np.ones)(2), x),
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_selected_functions_keep_the_graph(name: str) -> None:
+    f, point = SELECTED[name], np.array([0.7, 1.9])
+
+    def patched(x: Any) -> Any:
+        with cg.patched_numpy():
+            return np.sum(f(x))
+
+    def strict(x: Any) -> Any:
+        x = cg.variable(x)
+        with cg.strict(), cg.patched_numpy():
+            return gradient(np.sum(f(x)))[x]
+
+    ad.check_grads(patched, [point])
+    assert np.allclose(ad.grad(patched)(point), strict(point))
+
+
+FIRST = """
+import numpy as np, compgraph as cg, autodiff as ad
+
+def f(x):
+    y = np.zeros(3)
+    y[0] = x[0] ** 2
+    return y.sum()
+
+x = np.array([0.7, 1.3, 2.1])
+with cg.patched_numpy():
+    inside = ad.grad(f)(x)
+assert inside.tolist() == ad.grad(f)(x).tolist() == [1.4, 0, 0]
+assert type(np.zeros(3)) is np.ndarray and np.zeros.__module__ == "numpy"
+"""
+
+
+def test_first_gradient_within_it_leaves_interception_on() -> None:
+    subprocess.run([sys.executable, "-c", FIRST], check=True)
+
+
+def test_left_while_another_thread_differentiates() -> None:
+    inside, left = threading.Event(), threading.Event()
+
+    def f(x: Any) -> Any:
+        inside.set()
+        assert left.wait(10)
+        y = np.zeros(2)
+        y[0] = x**2
+        return y.sum()
+
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(ad.grad(f)(3.0)))
+    with cg.patched_numpy():
+        thread.start()
+        assert inside.wait(10)
+    left.set()
+    thread.join()
+    assert found == [6.0]
+    assert is_restored()
+
+
+def test_entered_while_another_thread_differentiates() -> None:
+    inside, entered = threading.Event(), threading.Event()
+
+    def f(x: Any) -> Any:
+        inside.set()
+        assert entered.wait(10)
+        return x * x
+
+    x = cg.variable([1.0, 2.0])
+    thread = threading.Thread(target=lambda: ad.grad(f)(3.0))
+    thread.start()
+    assert inside.wait(10)
+    with cg.patched_numpy():
+        entered.set()
+        thread.join()
+        assert gradient(np.array([x[0] ** 2, x[1]])[0])[x].tolist() == [2.0, 0.0]
     assert is_restored()
