@@ -164,8 +164,8 @@ def _selection(code: CodeType, at: int) -> _Selection | None:
         return None
     parts = [i for i in parts if i.opname not in ("PUSH_NULL", "PRECALL")]
     if len(parts) == 1 and _loads_second(parts[0]) and parts[0].opname == "LOAD_FAST_LOAD_FAST":
-        first, second = parts[0].argval
-        return _Selection(*[_Path(dis.opmap["LOAD_FAST"], name, ()) for name in (first, second)], is_attribute)
+        first, second = [_Path(dis.opmap["LOAD_FAST"], name, ()) for name in parts[0].argval]
+        return _Selection(first, second, is_attribute)
     if len(parts) < 2 or any(i.opcode in _JUMPS for i in parts):
         return None
     key = parts[-1].argval if parts[-1].opname in ("LOAD_CONST", "LOAD_SMALL_INT") else _reached(parts, len(parts) - 1)
