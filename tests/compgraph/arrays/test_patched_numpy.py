@@ -174,15 +174,16 @@ def test_asyncio_tasks_do_not_share_it() -> None:
 
 
 # Functions of compiled code that call NumPy's names for making arrays, and read or write the memory of what they get.
+POINTS = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1.5]])
 COMPILED: dict[str, Callable[[], Any]] = {
     "Generator.normal": lambda: np.random.default_rng(0).normal(size=3),
     "RandomState.uniform": lambda: np.random.RandomState(0).uniform(size=3),
     "Generator.multivariate_normal": lambda: np.random.default_rng(0).multivariate_normal([0.0, 1.0], np.eye(2)),
     "CubicSpline": lambda: scipy.interpolate.CubicSpline([0.0, 1, 2, 3], [1.0, 2, 0, 1])(0.5),
-    "cKDTree": lambda: scipy.spatial.cKDTree(np.array([[0.0, 1], [2, 3]])).query([0.0, 0])[0],
+    "cKDTree": lambda: scipy.spatial.cKDTree(POINTS).query([0.0, 0])[0],
     "gaussian_filter": lambda: scipy.ndimage.gaussian_filter([1.0, 2, 3, 4], 1.0),
-    "ConvexHull": lambda: scipy.spatial.ConvexHull(np.array([[0.0, 0], [1, 0], [0, 1]])).volume,
-    "Voronoi": lambda: scipy.spatial.Voronoi(np.array([[0.0, 0], [1, 0], [0, 1], [1, 1.5]])).vertices,
+    "ConvexHull": lambda: scipy.spatial.ConvexHull(POINTS).volume,
+    "Voronoi": lambda: scipy.spatial.Voronoi(POINTS).vertices,
     "Series.rolling": lambda: pandas.Series([1.0, 2, 3]).rolling(2).mean().fillna(0.0),
     "pandas.cut": lambda: pandas.cut([1.5, 2.5, 1.5, 3.0], 3).codes,
 }
