@@ -23,8 +23,8 @@ import numpy as np
 from .. import operations
 from ..graph import ACTIVE, BLANK, INERT, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
 from ..graph.context import is_recording
-from ..graph.hollow import LOGS, bodies, is_traced, refused
-from ..graph.interpreter import assigns, callee, frame_up, operates, source_lines
+from ..graph.hollow import LOGS, bodies, is_library, is_traced, refused
+from ..graph.interpreter import assigns, callee, formats, frame_up, operates, outwards, source_lines
 from .guards import TAKEN, contents, note
 from .raising import note_error
 
@@ -138,14 +138,40 @@ def _ask(node: Node, what: str, frame: Any) -> None:
     if assigns(frame):
         raise refused(frame, f"the {describe(node)}")
     asked = callee(frame)
+    if asked is None and operates(frame) and not formats(frame) and not _is_within(node) and _is_called_by_user(frame):
+        raise refused(frame, f"the {describe(node)}")  # plain + [x, y]
     if asked is None and not operates(frame):  # for number in map(math.sin, x)
         _take(node, what, frame)
     elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
         _remember(what, frame, False)
     elif not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
         raise refused(frame, f"the {describe(node)}")
+    elif _is_numpys(asked) and _is_called_by_user(frame):
+        raise refused(frame, f"the {describe(node)}")
     else:
         _take(node, what, frame)
+
+
+# Functions that make plain arrays of lists, under names that were bound before the first variable was made.
+_MAKING = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange})
+# Modules of NumPy's that compare and show the numbers that they are given.
+_COMPARING = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
+
+
+def _is_numpys(asked: Any) -> bool:
+    """Whether a callable is a ufunc, a method of a ufunc or of a plain array, or makes arrays: it converts lists unseen."""
+    owner = getattr(asked, "__self__", None)
+    return isinstance(asked, np.ufunc) or isinstance(owner, (np.ufunc, np.ndarray)) or _is_among(asked, _MAKING)
+
+
+def _is_called_by_user(frame: Any) -> bool:
+    """Whether user code, or code of NumPy's on its behalf, is at work in a frame; not so for NumPy's tests and texts."""
+    for outer in outwards(frame):
+        if str(outer.f_globals.get("__name__")).startswith(_COMPARING):
+            return False
+        if not source_lines.internal[outer.f_code.co_filename]:
+            return not is_library(outer.f_code.co_filename)
+    return False
 
 
 def _take(node: Node, what: str, frame: Any) -> None:

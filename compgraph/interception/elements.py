@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from .. import arrays
 from ..graph import Node, gathered, holds_node, promotable
+from ..graph.context import is_recording
 from ..graph.hollow import bodies
+from .toplevel import is_users, records_lists
 
 
 def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -76,6 +79,18 @@ def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) ->
             raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
         items = items[:count]
     return arrays.asarray(items, dtype)
+
+
+def gathered_iterable(filename: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``np.fromiter`` at the top level: an iterable with nodes in it is recorded. As many elements are taken as NumPy takes."""
+    if not args or not is_users(filename) or not is_recording():
+        return original(*args, **kwargs)
+    items, count = args[0], kwargs.get("count", args[2] if len(args) > 2 else -1)
+    if items.__class__ not in (list, tuple):
+        items = list(items if count < 0 else itertools.islice(items, count))
+    if not records_lists(filename, [items]):
+        return original(items, *args[1:], **kwargs)
+    return from_iterable(items, *args[1:], **{name: value for name, value in kwargs.items() if name != "like"})
 
 
 class Joining:

@@ -30,7 +30,7 @@ class _Classes(set[type]):
 
 
 # Classes whose instances hold no node. Those of SciPy are added when they are first met, so that `self` is looked at once.
-_PLAIN = _Classes(
+PLAIN = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
         *(np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128),
@@ -88,7 +88,7 @@ def exchange(function: FunctionType, answer: Answer, always: bool = False, again
                 return answer(function, original, args, kwargs)
             return original(*args, **kwargs)
 
-        code = _asking(function, frozenset() if always else _PLAIN, original, answered)
+        code = _asking(function, frozenset() if always else PLAIN, original, answered)
         _originals[function], _codes[function] = original, code
         _set(function, code)
 
@@ -123,7 +123,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     """Whether a value is a node, or holds one: a list, tuple or object array, or an object of SciPy's made with nodes."""
     kind = value.__class__
     if kind is list or kind is tuple:
-        return depth > 0 and any(v.__class__ not in _PLAIN and holds_node(v, depth - 1) for v in value)
+        return depth > 0 and any(v.__class__ not in PLAIN and holds_node(v, depth - 1) for v in value)
     if isinstance(value, Node):
         return True
     if kind is np.ndarray:
@@ -131,7 +131,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     if getattr(kind, "_holds_node", False):  # see `scipy.sparse.recorded`
         return True
     if kind.__module__.startswith("scipy."):
-        _PLAIN.add(kind)
+        PLAIN.add(kind)
     return False
 
 

@@ -1,7 +1,7 @@
 """NumPy functions that are given nodes in a list: ``np.sum([x[0], x[1]])``, ``np.dot([x[0], 1.0], b)``.
 
-NumPy asks the arguments that the function's dispatcher names, and does not look into lists. Dispatchers are exchanged, so that
-within a function that is differentiated they also name the nodes in lists.
+NumPy calls the protocol of the arguments that the function's dispatcher returns, and does not look into lists. Dispatchers are
+exchanged, so that they also return the nodes in lists.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..graph import Node, leaves_of
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, source_lines
 from .exchanged import exchange
+from .toplevel import is_users, opened
 
 
 def look_into_lists() -> None:
@@ -23,7 +24,15 @@ def look_into_lists() -> None:
 
 def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     relevant = original(*args, **kwargs)
-    if bodies() is None or relevant.__class__ is not tuple or source_lines.is_ours(frame_up(3).f_code.co_filename):
+    filename = frame_up(3).f_code.co_filename
+    if source_lines.is_ours(filename):
         return relevant  # our own code gathers nodes from lists itself
+    is_within = bodies() is not None and bool(opened)
+    if not (is_within or is_users(filename)):
+        return relevant
+    relevant = tuple(relevant)
     lists = [value for value in relevant if value.__class__ in (list, tuple)]
-    return (*relevant, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)])
+    found = [leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)]
+    if not is_within:  # np.full_like(plain, x), np.sum(plain, initial=x)
+        found += [v for v in (*args, *kwargs.values()) if isinstance(v, Node) and v.dtype.kind in "fc"]
+    return (*relevant, *found)

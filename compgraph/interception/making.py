@@ -19,9 +19,11 @@ from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from ..guards import note_points, raising
 from .draws import ANSWERS, Generator, asking, following
-from .elements import Joining, enumerated, from_iterable
+from .elements import Joining, enumerated, from_iterable, gathered_iterable
+from .exchanged import PLAIN
 from .libraries import is_library
 from .records import Records
+from .toplevel import opened, records_lists
 
 ndarray = np.ndarray
 Function = Callable[..., Any]
@@ -78,12 +80,35 @@ MAKING: dict[str, Function | None] = {
 }  # fmt: skip
 
 
-def _making(original: Function, ours: Function | None) -> Function:
-    """What the name of a function that makes arrays means to users' code within a function that is differentiated."""
+# Functions that convert lists without calling a protocol: at the top level, too, they record a list that holds nodes. For those
+# whose value is True a node by itself is recorded as well; the others make a plain array of it.
+GATHERING = {
+    **dict.fromkeys(("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False),
+    **dict.fromkeys(("full", "arange"), True),
+}
+
+
+def _making(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
+    """What the name of a function that makes arrays means to users' code within a function that is differentiated.
+
+    At the top level the original is called, unless the function is one of `GATHERING`, whose value is then `takes_nodes`.
+    """
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
+        if bodies() is None or not opened:
+            is_plain = PLAIN.issuperset(map(type, args)) and (not kwargs or PLAIN.issuperset(map(type, kwargs.values())))
+            if is_plain or takes_nodes is None:
+                return original(*args, **kwargs)
+            if hasattr(like := kwargs.get("like"), "__array_function__") and like.__class__ is not ndarray:
+                return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
+            if not _gathers(frame_up(1), make, args, kwargs, takes_nodes):
+                return original(*args, **kwargs)
+            assert ours is not None
+            if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
+                return _objects(original(*args, **kwargs), args)
+            return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
+        if not _users[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         like = kwargs.get("like")
         if isinstance(like, Node):  # NumPy would hand the node this function, which no table knows
@@ -97,6 +122,29 @@ def _making(original: Function, ours: Function | None) -> Function:
         return fresh(original(*args, **kwargs), args, not is_calling(frame_up(1), make))
 
     return make
+
+
+def _gathers(frame: Any, make: Function, args: tuple[Any, ...], kwargs: dict[str, Any], takes_nodes: bool) -> bool:
+    """Whether a call of `make`, at the top level, is recorded. Within `cg.strict` nodes are kept from C code."""
+    filename = frame.f_code.co_filename
+    if bodies() is not None and not is_calling(frame, make):
+        return False
+    if not takes_nodes and "polynomial" not in filename:
+        return records_lists(filename, args[:1] or [kwargs.get("object", kwargs.get("a"))])
+    return records_lists(filename, [list(args), list(kwargs.values())])
+
+
+def _objects(made: Any, args: tuple[Any, ...]) -> Any:
+    """An array of objects that NumPy made of a list with nodes in it; where it split nodes, their elements are put in place."""
+    node = gathered(args[0]) if args and not any(isinstance(v, Node) for v in made.ravel().tolist()) else None
+    if isinstance(node, Node) and node.shape == made.shape:
+        for index in np.ndindex(made.shape):
+            made[index] = node[index]
+    return made
+
+
+def _is_object(dtype: Any) -> bool:
+    return dtype is object or (dtype is not None and dtype == np.dtype(object))
 
 
 def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
@@ -183,7 +231,10 @@ def _enumerating(original: Function) -> Function:
 def _from_iterable(original: Function) -> Function:
     @functools.wraps(original)
     def fromiter(*args: Any, **kwargs: Any) -> Any:
-        if bodies() is None or not _users[frame_up(1).f_code.co_filename]:
+        filename = frame_up(1).f_code.co_filename
+        if bodies() is None or not opened:
+            return gathered_iterable(filename, original, args, kwargs)
+        if not _users[filename]:
             return original(*args, **kwargs)
         return from_iterable(*args, **kwargs)
 
@@ -213,6 +264,14 @@ def _marked(answer: Any) -> Any:
     return answer
 
 
+def gathering() -> list[tuple[dict[str, Any], str, Any]]:
+    """The names that are exchanged from the first variable on, as `answers` has those within an operator."""
+    numpy = vars(np)
+    ours = {name: functools.partial(_making, ours=MAKING[name], takes_nodes=takes) for name, takes in GATHERING.items()}
+    originals = arrays.unpatched(numpy)
+    return [(numpy, name, _marked(answer(originals[name]))) for name, answer in {**ours, "fromiter": _from_iterable}.items()]
+
+
 def answers() -> list[tuple[dict[str, Any], str, Any]]:
     """The names that are exchanged: namespace, name, and what it means within a function that is differentiated."""
     numpy, mathematics, random = vars(np), vars(math), vars(np.random)
@@ -223,9 +282,9 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
             found[id(space), name] = space, name, _marked(answer(arrays.unpatched(space)[name]))
 
     for name, ours in MAKING.items():
-        enter(numpy, name, functools.partial(_making, ours=ours))
+        if name not in GATHERING:
+            enter(numpy, name, functools.partial(_making, ours=ours))
     enter(numpy, "ndenumerate", _enumerating)
-    enter(numpy, "fromiter", _from_iterable)
     enter(numpy, "r_", lambda original: Joining(original, arrays.r_))
     enter(numpy, "c_", lambda original: Joining(original, arrays.c_))
     for name, ours in _MATH.items():

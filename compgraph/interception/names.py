@@ -21,18 +21,20 @@ from ..arrays import restored, unpatched
 from ..graph import beginnings, given
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
+from ..graph.interpreter import source_lines
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .lists import look_into_lists
-from .making import answers
+from .making import answers, gathering
 from .reach import Held, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
+from .toplevel import opened as _open
+from .toplevel import recorded
 
 ndarray = np.ndarray
-_open: set[weakref.ref[Any]] = set()
 _given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are exchanged for `given` arrays: place, name, before, now
 _is_on = True
-_has_asked = False
+_has_asked = _has_variable = False
 
 
 class _Namespace:
@@ -150,8 +152,8 @@ class _Exchanged:
         self._modules = len(modules)
 
 
-_making, _drawing = _Exchanged(answers), _Exchanged(draws)
-restored.append(_making.exchange_again)
+_making, _drawing, _gathering = _Exchanged(answers), _Exchanged(draws), _Exchanged(gathering)
+restored += [_making.exchange_again, _gathering.exchange_again]
 
 
 class Interception:
@@ -191,7 +193,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
     ask_functions()
     with callbacks_lock:
         _open.add(weakref.ref(opened, _close))
-        groups = (_making, _drawing) if asks_for_draws else (_making,)
+        groups = (_gathering, _making, _drawing) if asks_for_draws else (_gathering, _making)
         if function is None:
             for group in groups:
                 group.exchange(())
@@ -222,7 +224,19 @@ def ask_functions() -> None:
         _has_asked = True
 
 
-beginnings.append(ask_functions)
+def record_lists() -> None:
+    """Let NumPy's functions record lists that hold nodes, from the first variable on."""
+    global _has_variable
+    _has_variable = True
+    if not recorded.is_on and _is_on:
+        with callbacks_lock:
+            ask_functions()
+            frame = source_lines.users_frame(2)
+            _gathering.exchange([] if frame.f_code is None else [frame.f_globals])
+            recorded.is_on = True
+
+
+beginnings.append(record_lists)
 
 
 def _close(reference: weakref.ref[Any]) -> None:
@@ -234,6 +248,8 @@ def _close(reference: weakref.ref[Any]) -> None:
             return
         _making.restore()
         _drawing.restore()
+        if not recorded.is_on:
+            _gathering.restore()
         while _given:
             place, name, before, seen = _given[-1]
             if name is None:
@@ -331,4 +347,9 @@ def interception(on: bool = True) -> None:
         if _open and not on:
             raise RuntimeError("interception: a function is being differentiated; turn it off when that is done")
         _is_on = bool(on)
+        if not on:
+            recorded.is_on = False
+            _gathering.restore()
     switch(_is_on)
+    if _is_on and _has_variable:
+        record_lists()

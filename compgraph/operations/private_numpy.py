@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import gc
 import sys
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -35,12 +35,24 @@ def dispatchers() -> list[FunctionType]:
     modules = [
         m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "numpy" and not name.startswith("numpy.ma")
     ]
-    return [
+    named = [
         value
         for module in modules
         for name, value in list(vars(module).items())
-        if isinstance(value, FunctionType)
-        and name.endswith("_dispatcher")
-        and value.__module__ == module.__name__
-        and not inspect.isgeneratorfunction(value)
+        if isinstance(value, FunctionType) and name.endswith("_dispatcher") and value.__module__ == module.__name__
     ]
+    return named + _dispatchers_in_c()
+
+
+def _dispatchers_in_c() -> list[FunctionType]:
+    """The dispatchers of functions defined in C, ``np.dot`` and ``np.concatenate`` among them. No module has a name for them."""
+    home = np._core.multiarray.__name__
+    wanted = {name for name, value in vars(np._core.multiarray).items() if isinstance(value, _DISPATCHING)}
+    return [
+        value
+        for value in gc.get_objects()
+        if value.__class__ is FunctionType and value.__module__ == home and value.__qualname__ in wanted
+    ]
+
+
+_DISPATCHING = type(np.dot)

@@ -105,7 +105,12 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 @in_steps
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if function not in _STRUCTURED:
+        args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
+
+
+_STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # lists among the arguments are no arrays
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -171,7 +176,7 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def _called(ours: Any) -> Any:
-    return lambda function, args, kwargs: ours(*args, **kwargs)
+    return lambda function, args, kwargs: ours(*map(gathered, args), **kwargs)
 
 
 def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -198,7 +203,7 @@ def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _column_stack(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    (columns,) = args or kwargs.values()
+    columns = map(gathered, *args or kwargs.values())
     return np.concatenate([c if np.ndim(c) > 1 else np.reshape(as_operand(c), (-1, 1)) for c in columns], axis=1)
 
 

@@ -55,6 +55,25 @@ def operates(frame: FrameType) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == _OPERATES
 
 
+_REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
+
+
+def formats(frame: FrameType) -> bool:
+    """Whether a frame is at an operator ``%``, which formats a number where a text stands before it.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Number:
+    ...     def __float__(self):
+    ...         print(formats(sys._getframe(1)))
+    ...         return 1.0
+    >>> shown = "%.1f" % Number()
+    True
+    """
+    return operates(frame) and frame.f_code.co_code[frame.f_lasti + 1] in _REMAINDERS
+
+
 def block_entered(frame: FrameType) -> frozenset[int] | None:
     """The instructions of the block that a frame is about to enter by a ``with`` statement; None if it is at none.
 
