@@ -221,7 +221,9 @@ class Programs:
     def _made(self, call: Call, captured: Captured, expected: Any) -> Variant:
         if (label := captured.changed()) is not None:
             raise RefusedError(f"{label} was changed before the call could be traced", is_lasting=False)
-        if not self._careful and compiles_families(self.jitted.backend):
+        with worker.importing:
+            backend = self.jitted.backend
+        if not self._careful and compiles_families(backend):
             try:
                 return self._traced(call, captured, expected, True)
             except NotAlikeError:

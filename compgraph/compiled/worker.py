@@ -1,15 +1,22 @@
-"""The thread that compiles while calls go on as NumPy: one for the process, one job after the other."""
+"""The thread that compiles while calls go on as NumPy: one for the process, one job after the other.
+
+A child process does not have this thread. So a fork waits a little until no thread compiles. If one still does, the compiler of
+the child is in an unknown state and is never called: programs that were there run, everything else runs as NumPy.
+"""
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  (it and logging register functions for forks; during one it would be too late)
 import gc
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
+from typing import Any
 
 from ..graph.context import renewed
 
@@ -17,6 +24,12 @@ _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.Simp
 _thread: threading.Thread | None = None
 _starting = renewed(threading.Lock())
 tracing = renewed(threading.RLock())  # one function is traced and compiled at a time
+importing = renewed(threading.RLock())  # held while the back end is imported: a child would wait for the import for ever
+compiling: list[Any] = [tracing]  # locks that are held while code is compiled, in the order in which they are taken
+was_interrupted = False  # whether a thread compiled when this process, or one it descends from, was forked
+PATIENCE, IMPORT_PATIENCE = 1.0, 20.0  # seconds that a fork waits for the end of a compilation, or of an import
+_held: dict[int, list[Any]] = {}  # locks that a thread holds while it forks
+_gave_up = -PATIENCE  # when a fork last waited in vain
 _is_paused = False  # whether the collector of garbage waits for a trace
 generation = 0  # counts processes: what was submitted before a fork is done by nobody
 
@@ -65,13 +78,35 @@ def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], th
     thread.join(timeout=10)
 
 
+def _before_fork() -> None:
+    """Wait until no thread compiles, and let none begin until the process has forked."""
+    global _gave_up
+    held = _held[threading.get_ident()] = []
+    begun = time.monotonic()
+    until = begun + (PATIENCE if begun - _gave_up > PATIENCE else 0)  # of the processes of a pool, only the first one waits
+    for lock in compiling:
+        if not lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            if importing.acquire(timeout=IMPORT_PATIENCE):
+                held.append(importing)
+            _gave_up = time.monotonic()
+            return
+        held.append(lock)
+
+
+def _after_fork() -> None:
+    for lock in reversed(_held.pop(threading.get_ident(), [])):
+        lock.release()
+
+
 def _forked() -> None:
-    global _thread, _jobs, generation, _is_paused
+    global _thread, _jobs, generation, was_interrupted, _is_paused
     _thread, _jobs, generation = None, queue.SimpleQueue(), generation + 1
+    was_interrupted = was_interrupted or _held.get(threading.get_ident()) != compiling
+    _held.clear()
     if _is_paused:  # by a thread that the child does not have
         _is_paused = False
         gc.enable()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)

@@ -1,4 +1,4 @@
-"""A process may fork while other threads record, draw, pickle and run graphs: its children hang at nothing."""
+"""A process may fork while other threads record, draw, pickle, run and compile graphs: its children hang at nothing."""
 
 from __future__ import annotations
 
@@ -67,3 +67,80 @@ def test_children_of_a_process_with_threads() -> None:
     ignore = ["-W", "ignore::DeprecationWarning"]  # that there are threads, from Python 3.12 on
     done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=500, check=False)
     assert done.stdout.split() == ["0", "0"], done.stderr
+
+
+COMPILING = """
+import gc, multiprocessing, os, signal, sys, time
+import numpy as np
+import autodiff as ad
+import compgraph as cg
+
+def function(n, k=1.0):
+    def total(x):
+        y = x
+        for _ in range(n):
+            z = y.copy()
+            z[1:-1] = y[1:-1] + 0.1 * (y[2:] - 2 * y[1:-1] + y[:-2]) * np.cos(k * y[1:-1])
+            y = z.copy()
+            y[1:-1] = z[1:-1] + 0.1 * (z[2:] - 2 * z[1:-1] + z[:-2])
+        return np.sum(y * y)
+    return total
+
+x = np.linspace(0, 1, 20)
+
+def check(f, jitted):
+    assert np.allclose(jitted(x), ad.grad(f)(x))
+
+def work(jitteds):
+    signal.alarm(30)
+    for f, jitted in jitteds:
+        check(f, jitted)
+        jitted.compile(x)
+        check(f, jitted)
+    f = function(2, 2.0)
+    new = cg.jit(ad.grad(f), cache=False)
+    for _ in range(5):
+        check(f, new)
+    assert np.allclose(cg.Executor([x * cg.variable(x)], jit=True).run({})[0], x * x)
+    jitteds.clear()
+    del new, jitted
+    gc.collect()
+    return "right"
+
+def compiling(n):
+    "Functions that are being compiled, most of them for so many iterations."
+    jitteds = []
+    for count in (2, n):
+        f = function(count)
+        jitted = cg.jit(ad.grad(f), cache=False)
+        for _ in range(4):
+            jitted(x)
+        jitteds.append((f, jitted))
+    return jitteds
+
+context = multiprocessing.get_context("fork")
+for wait, n in CASES:
+    jitteds = compiling(n)
+    time.sleep(wait)
+    queue = context.SimpleQueue()
+    children = [context.Process(target=lambda: queue.put(work(jitteds))) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        print(child.exitcode, end=" ", flush=True)
+    print(*[queue.get() for child in children if not child.exitcode], flush=True)
+with context.Pool(2) as pool:
+    assert pool.map(abs, [-1, 2]) == [1, 2]
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+def test_children_of_a_process_that_compiles() -> None:
+    cases = [(0.0, 4), (0.05, 4), (0.0, 25)]  # the back end is imported; a program is made; it takes longer than a fork waits
+    program = COMPILING.replace("CASES", repr(cases))
+    ignore = ["-W", "ignore::DeprecationWarning"]
+    done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split() == ["0", "0", "right", "right"] * len(cases), done.stderr
+    assert done.stderr == ""

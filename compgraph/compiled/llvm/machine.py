@@ -5,14 +5,19 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
-import importlib.metadata
+import os
 import threading
+import weakref
 from typing import Any
 
+from scipy.linalg import cython_blas  # here: what a thread imports while it compiles, a child process would wait for
+
 from ...graph.context import renewed
+from .. import worker
 from . import disk
 
 _lock = renewed(threading.RLock())
+worker.compiling.append(_lock)
 
 
 class NoCompilerError(RuntimeError):
@@ -27,7 +32,16 @@ def _llvm() -> Any:
         raise NoCompilerError("llvmlite is not installed: pip install 'compgraph[jit]'") from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)  # around each call; other libraries hold it as well
+    if hasattr(lock, "_at_fork_reinit"):
+        worker.compiling.append(renewed(lock))
     return llvm
+
+
+def _require_compiler() -> None:
+    """Raise where LLVM may be in any state."""
+    if worker.was_interrupted:
+        raise NotImplementedError("the process was forked while a thread compiled, so that this one has no compiler")
 
 
 @functools.cache
@@ -69,8 +83,6 @@ def _functions_known() -> None:
     library = ctypes.CDLL(ctypes.util.find_library("m") or None)
     for function in LIBM:
         _llvm().add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
-    from scipy.linalg import cython_blas
-
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name = ctypes.pythonapi.PyCapsule_GetName
@@ -90,11 +102,18 @@ LIBM = (
 BLAS = ("dgemm", "sgemm")  # as ``blas_dgemm``: Fortran's, which are given addresses
 
 
+def _version() -> str:
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
 def object_code(text: str, is_kept: bool = False) -> bytes:
     """The object file of a module, for this machine; if it `is_kept`, the cache on disk is searched for it, and stores it."""
+    _require_compiler()
     llvm = _llvm()
     name, features, _ = processor()
-    parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, importlib.metadata.version("llvmlite"))
+    parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _version())
     made = disk.load(repr(parts)) if is_kept else None
     if made is None:
         made = _compiled(text)
@@ -119,6 +138,9 @@ def _compiled(text: str) -> bytes:
         return made
 
 
+_engines: weakref.WeakSet[Any] = weakref.WeakSet()  # of all code that is loaded
+
+
 class Loaded:
     """Object code in memory, that can be called.
 
@@ -129,6 +151,7 @@ class Loaded:
     """
 
     def __init__(self, code: bytes) -> None:
+        _require_compiler()
         llvm = _llvm()
         with _lock:
             _functions_known()
@@ -136,8 +159,22 @@ class Loaded:
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
+            _engines.add(self._engine)
 
     def address(self, name: str) -> int:
         """Where a function begins."""
         found: int = self._engine.get_function_address(name)
         return found
+
+
+def _forked() -> None:
+    """Keep the code of engines in memory for ever, where LLVM may be in any state."""
+    if worker.was_interrupted:
+        for reference in list(_engines.data):  # type: ignore[attr-defined]  # the set itself might have been at work
+            engine = reference()
+            if engine is not None:
+                engine.detach()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)  # after the worker's, which says how it was left
