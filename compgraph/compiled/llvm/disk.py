@@ -1,9 +1,9 @@
 """The cache of compiled programs on disk: object code, by everything that it depends on.
 
-Object code is run as it is, so a file is loaded only if this user wrote it. The folder and the files have to belong to the user,
-nobody else may be able to write them, and symbolic links are not followed. Each file begins with an authentication code of its
-key and its content, made with a secret of the user's that lies in the folder. So a file that is cut off, was renamed, or comes
-from elsewhere is ignored. A disk that is full or read-only is no error: the program is compiled again the next time.
+Object code is run as it is, so a file is loaded only if this user wrote it. The folder and the files must belong to the user, no
+other user can write them, and symbolic links are not followed. Each file begins with an authentication code of its key and its
+content, made with a secret of the user's, which the folder contains. So a file that is cut off, was renamed, or comes from
+elsewhere is ignored. If the disk is full or read-only, the program is compiled again the next time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """The object code that was stored under a key; None if there is none that this user wrote."""
+    """The object code that this user stored under a key, or None."""
     place = _usable_folder()
     secret = None if place is None else _read(place / _SECRET)
     if place is None or secret is None or len(secret) != _SECRET_SIZE:
@@ -94,7 +94,7 @@ def _usable_folder() -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The content of a regular file of the user's that nobody else may write; None if there is no such file."""
+    """The content of a regular file that belongs to the user and that no other user can write, or None."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
         with os.fdopen(handle, "rb") as file:

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Any
 
-from scipy.linalg import cython_blas  # here: what a thread imports while it compiles, a child process would wait for
+from scipy.linalg import cython_blas  # not later: a child process would wait for an import of a thread
 
 from ...graph.context import renewed
 from .. import worker
@@ -138,9 +138,6 @@ def _compiled(text: str) -> bytes:
         return made
 
 
-_engines: weakref.WeakSet[Any] = weakref.WeakSet()  # of all code that is loaded
-
-
 class Loaded:
     """Object code in memory, that can be called.
 
@@ -159,7 +156,7 @@ class Loaded:
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
-            _engines.add(self._engine)
+            _loaded.add(self)
 
     def address(self, name: str) -> int:
         """Where a function begins."""
@@ -167,14 +164,17 @@ class Loaded:
         return found
 
 
+_loaded: weakref.WeakSet[Loaded] = weakref.WeakSet()
+
+
 def _forked() -> None:
-    """Keep the code of engines in memory for ever, where LLVM may be in any state."""
+    """Keep loaded code in memory for ever if LLVM may be in any state: freeing it would call LLVM."""
     if worker.was_interrupted:
-        for reference in list(_engines.data):  # type: ignore[attr-defined]  # the set itself might have been at work
-            engine = reference()
-            if engine is not None:
-                engine.detach()
+        for reference in list(_loaded.data):  # type: ignore[attr-defined]  # another thread may have been changing the set itself
+            loaded = reference()
+            if loaded is not None:
+                loaded._engine.detach()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)  # after the worker's, which says how it was left
+    os.register_at_fork(after_in_child=_forked)  # registered after the worker's function, which sets `was_interrupted`
