@@ -50,15 +50,24 @@ class NonFiniteError(ArithmeticError):
 class Debug(Strict):
     """A context in which every operation and every derivative is checked. Made by `debug`."""
 
-    __slots__ = ("_sums",)
+    __slots__ = ("_checks",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._sums: dict[int, int] = {}
+        self._checks = Checks()
 
     def __enter__(self) -> Debug:
-        self._enter_hollow({watcher: self})
+        self._enter_hollow({watcher: self._checks})
         return self
+
+
+class Checks:
+    """What `watcher` is under `debug`. It is not the context, which nothing that the context sets may keep alive."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self) -> None:
+        self._sums: dict[int, int] = {}
 
     def recorded(self, result: Any) -> None:
         """Check the result of an operation, and remember a checksum of it."""

@@ -119,6 +119,9 @@ class Patched(Context, contextlib.ContextDecorator):
         super().__init__()
         self._opened: list[_Open] = []
 
+    def _recreate_cm(self) -> Patched:  # for each call of a function that it decorates
+        return Patched()
+
     def __enter__(self) -> None:
         self._opened.append(_patch())
         self._enter({_active: True})

@@ -3,12 +3,15 @@
 What holds is kept in variables of `contextvars`, which are read fast and belong to a thread or an asyncio task. Alone they fail
 twice. A generator that is suspended inside a ``with`` statement leaves its values to whoever resumed it (PEP 568). A signal such
 as Ctrl-C that arrives while ``__exit__`` begins leaves them for ever. So each ``with`` statement makes a *layer*: the values it
-sets, and its frame. The layer holds while that frame is inside the block and, if it is a generator's, runs. The layers are the
-truth; `settle` derives the variables from them again wherever a layer may have ceased to hold.
+sets, a weak reference to the context object, and the generator that it belongs to. The layer holds until ``__exit__`` is called
+or the object is dropped, which the ``with`` statement keeps alive; a generator's holds only while the generator runs. The layers
+are the truth; `settle` derives the variables from them again wherever a layer may have ceased to hold.
 """
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
@@ -18,13 +21,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..interpreter import block_entered, frame_up, outwards
+from ..interpreter import delegates, frame_up, outwards
 
 T = TypeVar("T")
 
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
 # Modules that run a generator up to its ``yield``, and for whose callers the contexts it entered shall go on to hold.
 _DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
+_METHODS = 3  # how far out an ``__enter__`` is looked for, that calls a method which enters a context
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
 _QUICK: dict[ContextVar[Any], Any] = {}  # those that must have their defaults for operations to take the shortest way
@@ -67,8 +71,10 @@ class Layer:
         The layer within which it was entered.
     before, was_quick : list of (ContextVar, object) or None, bool
         What the variables, and `is_quick`, were when it was entered; `before` is None once a layer around is gone.
-    frame, block : FrameType or None, frozenset of int
-        The frame of the ``with`` statement, and the instructions of its block. No frame: it holds until ``__exit__`` is called.
+    entry : Entry or None
+        The context object. None: the layer holds until it is taken off, or until the task ends that it holds in.
+    statement : int or None
+        The id of the frame that entered it: if one context is entered several times, a frame leaves its own layer.
     owner : FrameType or None
         The generator's frame that it belongs to.
     is_owned : bool
@@ -79,7 +85,9 @@ class Layer:
         Whether it was left by a call that could not take it off: in another thread, or out of order.
     """
 
-    __slots__ = ("around", "before", "block", "changes", "frame", "is_closed", "is_guarded", "is_owned", "owner", "was_quick")
+    __slots__ = (
+        "around", "before", "changes", "entry", "is_closed", "is_guarded", "is_owned", "owner", "statement", "was_quick",
+    )  # fmt: skip
 
     around: Layer | None
     before: list[tuple[ContextVar[Any], Any]] | None
@@ -89,14 +97,36 @@ class Layer:
 
     def __init__(self, changes: Mapping[ContextVar[Any], Any]) -> None:
         self.changes = changes
-        self.frame: FrameType | None = None
-        self.block: frozenset[int] = frozenset()
+        self.entry: Entry | None = None
+        self.statement: int | None = None
         self.owner: FrameType | None = None
         self.is_closed = False
 
     def is_over(self) -> bool:
         """Whether its ``with`` statement was left, by whatever way, also by a signal."""
-        return self.is_closed or (self.frame is not None and self.frame.f_lasti not in self.block)
+        return self.is_closed or (self.entry is not None and self.entry.is_dropped())
+
+
+class Entry(weakref.ref[Any]):
+    """A weak reference to a context object that was entered; see `Layer`."""
+
+    __slots__ = ("is_kept", "place")
+
+    def __new__(cls, context: Any, frame: FrameType) -> Entry:
+        """Of a context that a frame enters."""
+        return super().__new__(cls, context, Entry._gone)
+
+    def __init__(self, context: Any, frame: FrameType) -> None:
+        self.is_kept, self.place = False, (id(frame), frame.f_lasti)
+
+    def _gone(self) -> None:
+        """Keep the layer if the call ``context().__enter__()`` itself drops the object: nobody means to leave it."""
+        frame = frame_up(1)
+        self.is_kept = self.place == (id(frame), frame.f_lasti)
+
+    def is_dropped(self) -> bool:
+        """Whether the object is gone without a call of its ``__exit__``."""
+        return self() is None and not self.is_kept
 
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
@@ -113,9 +143,7 @@ def settle() -> None:
         if not is_quick() and _told.get() is not layer:
             _tell_quick()
         return
-    frame = layer.frame
-    is_over = layer.is_closed if frame is None else (frame.f_lasti not in layer.block or layer.is_closed)
-    if is_over or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
+    if layer.is_over() or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
         _derive()
     # Otherwise the innermost layer holds, and so do those around it: no block can be left before the one within it.
 
@@ -177,7 +205,7 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     else:
         layer.is_owned = around.is_owned
         layer.is_guarded = around.is_owned or (around.is_guarded and not is_certain)
-    if layer.is_owned or layer.frame is not None or (not is_certain and frame is not None and frame.f_code.co_flags & _GENERATOR):
+    if layer.is_owned or not is_certain:
         layer.is_guarded = True
         layer.owner = _generator(frame, layer.is_owned)
         layer.is_owned = layer.is_owned or layer.owner is not None
@@ -202,7 +230,7 @@ def _drop(layer: Layer) -> None:
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
         _told.set(layer.around)
-        layer.frame = None  # for a task that was begun inside, it holds until that ends
+        layer.entry = None  # for a task that was begun inside, it holds until that ends
         return
     is_kept = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
@@ -210,7 +238,7 @@ def _drop(layer: Layer) -> None:
         later.before = None  # it was entered within the layer that is gone, and must not bring its values back
     _derive()
     if is_kept:
-        layer.frame, layer.is_closed = None, False  # as above
+        layer.entry, layer.is_closed = None, False  # as above
 
 
 class Context:
@@ -219,7 +247,7 @@ class Context:
     Subclasses call `_enter` at the end of ``__enter__``, with the variables to set, and `_leave` at the start of ``__exit__``.
     """
 
-    __slots__ = ("_entered",)
+    __slots__ = ("__weakref__", "_entered")
 
     def __init__(self) -> None:
         self._entered: list[Layer] = []
@@ -228,13 +256,12 @@ class Context:
         """Enter a layer with these changes; `depth` is how many frames up the ``with`` statement, or a call by hand, is."""
         frame = frame_up(depth)
         layer = Layer(changes)
-        user, block = _statement(frame)
-        if user is not None and block is not None:
-            layer.frame, layer.block = user, block
+        layer.statement = id(frame)
         try:
+            layer.entry = Entry(self, frame)
             self._entered.append(layer)
             settle()
-            _push(layer, user, False)
+            _push(layer, _statement(frame), False)
         except BaseException:  # a signal: no ``__exit__`` will follow
             if layer in self._entered:
                 self._entered.remove(layer)
@@ -247,8 +274,8 @@ class Context:
             raise RuntimeError("a context was left that is not entered")
         layer = self._entered[-1]
         if len(self._entered) > 1:  # perhaps in several threads, tasks or generators: which layer is this statement's?
-            mine, frame = set(_chain()), frame_up(2)
-            layer = next((e for e in reversed(self._entered) if e.frame is frame), layer)
+            mine, statement = set(_chain()), id(frame_up(2))
+            layer = next((e for e in reversed(self._entered) if e.statement == statement), layer)
             if layer not in mine:
                 layer = next((e for e in reversed(self._entered) if e in mine), layer)
         self._entered.remove(layer)
@@ -263,20 +290,37 @@ def _chain() -> Iterator[Layer]:
         layer = layer.around
 
 
-def _statement(frame: FrameType | None) -> tuple[FrameType | None, frozenset[int] | None]:
-    """The frame of the ``with`` statement for which a context is entered, and its block; no block if it is entered by hand.
+def _statement(frame: FrameType | None) -> FrameType | None:
+    """The frame whose block a context is entered for, by a ``with`` statement or by hand.
 
     A generator driven by `contextlib.contextmanager`, an ``__enter__`` that enters another context, and an ``ExitStack`` enter
-    for somebody else: then the statement is further out.
+    for somebody else: then it is further out.
     """
     while frame is not None:
-        block, code, back = block_entered(frame), frame.f_code, frame.f_back
-        is_driven = code.co_flags & _GENERATOR and back is not None and back.f_globals.get("__name__") in _DRIVERS
-        is_between = code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
-        if not is_driven and (block is not None or not is_between):
-            return frame, block
-        frame = back
-    return None, None
+        plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, outwards(frame))
+        entering = next((around for around in itertools.islice(plain, _METHODS) if _enters(around)), None)
+        if entering is not None:
+            frame = entering
+        elif not _is_driven(frame):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _enters(frame: FrameType) -> bool:
+    """Whether a frame runs an ``__enter__``, or enters contexts in `contextlib`."""
+    return frame.f_code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
+
+
+def _is_driven(frame: FrameType) -> bool:
+    """Whether a frame is that of a generator that `_DRIVERS` resume, or of one to which such a generator delegates."""
+    while frame.f_code.co_flags & _GENERATOR and frame.f_back is not None:
+        is_async, frame = frame.f_code.co_flags & CO_ASYNC_GENERATOR, frame.f_back
+        if frame.f_globals.get("__name__") in _DRIVERS:
+            return True
+        if is_async or not delegates(frame):
+            return False
+    return False
 
 
 def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:

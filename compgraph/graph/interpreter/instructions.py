@@ -1,4 +1,4 @@
-"""What the instruction at work in a frame does, beside calling: it assigns, operates, enters a block, or raises.
+"""What the instruction at work in a frame does, beside calling: it assigns, operates, delegates, or raises.
 
 Specialised and instrumented instructions need no care here: ``co_code`` shows the ordinary ones that they stand for.
 """
@@ -6,14 +6,12 @@ Specialised and instrumented instructions need no care here: ``co_code`` shows t
 from __future__ import annotations
 
 import dis
-import functools
 from types import CodeType, FrameType
 
-from .positions import KEPT
+from .positions import at_work
 
 _ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
-_ENTERS = frozenset(dis.opmap[name] for name in ("BEFORE_WITH",) if name in dis.opmap)
 _OPERATES = dis.opmap["BINARY_OP"]
 
 
@@ -74,44 +72,21 @@ def formats(frame: FrameType) -> bool:
     return operates(frame) and frame.f_code.co_code[frame.f_lasti + 1] in _REMAINDERS
 
 
-def block_entered(frame: FrameType) -> frozenset[int] | None:
-    """The instructions of the block that a frame is about to enter by a ``with`` statement; None if it is at none.
+def delegates(frame: FrameType) -> bool:
+    """Whether a generator's frame is at ``yield from``, so that what another generator does is done for it.
 
     Examples
     --------
     >>> import sys
-    >>> class Told:
-    ...     def __enter__(self):
-    ...         print(block_entered(sys._getframe(1)) is not None)
-    ...     def __exit__(self, *exception):
-    ...         pass
-    >>> told = Told()
-    >>> with told:
-    ...     told.__enter__()
-    True
-    False
+    >>> def inner():
+    ...     yield delegates(sys._getframe(1))
+    >>> def outer():
+    ...     yield from inner()
+    >>> next(outer()), next(inner())
+    (True, False)
     """
-    if frame.f_code.co_code[frame.f_lasti] not in _ENTERS:
-        return None
-    return _block(frame.f_code, frame.f_lasti)
-
-
-@functools.lru_cache(KEPT)
-def _block(code: CodeType, statement: int) -> frozenset[int]:
-    """The instructions inside a ``with`` block: those whose errors reach the handler that calls its ``__exit__``."""
-    handlers = {}
-    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
-        handlers.update(dict.fromkeys(range(entry.start, entry.end, 2), entry.target))
-    end = handlers[statement + 2]
-    inside = set()
-    for instruction in range(0, len(code.co_code), 2):
-        handler, seen = handlers.get(instruction), set()
-        while handler is not None and handler != end and handler not in seen:
-            seen.add(handler)
-            handler = handlers.get(handler)
-        if handler == end:
-            inside.add(instruction)
-    return frozenset(inside)
+    instructions, at = at_work(frame.f_code, frame.f_lasti)
+    return instructions[at].opname == "SEND"
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:

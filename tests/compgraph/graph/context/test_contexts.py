@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "debug": (cg.debug, lambda: _stops_at_infinity() and is_hollow(cg.variable([1.0]))),
     "profile": (cg.profile, lambda: _is_profiled()),
     "default_dtype": (lambda: cg.default_dtype(np.float32), lambda: cg.variable([1.0]).dtype == np.float32),
-    "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.array([X[0], X[1]]), cg.OperationalNode)),
+    "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.asarray(X), cg.Node)),
 }
 MADE_BEFORE = pytest.mark.parametrize(
     ("context", "holds"),
@@ -239,6 +240,158 @@ def test_by_hand(context: Any, holds: Any) -> None:
     assert not holds()
     with pytest.raises(RuntimeError, match="not entered"):
         other.__exit__(None, None, None)
+
+
+class _Entering:
+    """A class that enters a context, then records; and one that does so by an ExitStack, or a method of its own."""
+
+    def __init__(self, context: Any, way: str = "hand") -> None:
+        self.context, self.way = context, way
+
+    def __enter__(self) -> None:
+        self.start() if self.way == "method" else self.stack() if self.way == "stack" else None
+        if self.way == "hand":
+            self.inner = self.context()
+            self.inner.__enter__()
+        X * 2, np.sin(X)
+
+    def start(self) -> None:
+        self.inner = self.context()
+        self.inner.__enter__()
+        X * 2
+
+    def stack(self) -> None:
+        self.inner = contextlib.ExitStack()
+        self.inner.enter_context(self.context())
+
+    def __exit__(self, *exception: Any) -> None:
+        self.inner.__exit__(*exception)
+
+
+def _ways_of_entering(context: Any) -> dict[str, Callable[[], Any]]:
+    """Contexts of a user's that enter `context`, and record before their blocks begin."""
+
+    @contextlib.contextmanager
+    def recording() -> Iterator[None]:
+        with context():
+            X * 2, np.sin(X)
+            yield
+
+    @contextlib.contextmanager
+    def by_hand() -> Iterator[None]:
+        made = context()
+        made.__enter__()
+        X * 2
+        try:
+            yield
+        finally:
+            made.__exit__(None, None, None)
+
+    @contextlib.contextmanager
+    def delegating() -> Iterator[None]:
+        yield from recording.__wrapped__()  # type: ignore[attr-defined]
+
+    @contextlib.contextmanager
+    def within_another() -> Iterator[None]:
+        with cg.scope("other"), recording():
+            yield
+
+    @contextlib.contextmanager
+    def with_one_inside() -> Iterator[None]:
+        with recording(), cg.scope("other"), cg.default_dtype(np.float64):
+            X * 2
+            yield
+
+    by_class = {way: lambda way=way: _Entering(context, way) for way in ("hand", "method", "stack")}
+    return {
+        function.__name__: function for function in (recording, by_hand, delegating, within_another, with_one_inside)
+    } | by_class
+
+
+@pytest.mark.parametrize(("context", "holds"), [c for n, c in CONTEXTS.items() if n != "default_dtype"])
+def test_recording_before_the_block_begins_keeps_the_context(context: Any, holds: Any) -> None:
+    def generator(own: Any) -> Iterator[bool]:
+        with own():
+            yield holds()
+            X * 2
+            yield holds()
+
+    for name, own in _ways_of_entering(context).items():
+        with own():
+            assert holds(), name
+            X * 2
+            assert holds(), name
+        assert not holds(), name
+        with pytest.raises(KeyError), own():
+            raise KeyError
+        assert not holds(), name
+        for inside in generator(own):
+            assert inside, name
+            assert not holds(), name
+
+
+@MADE_BEFORE
+def test_both_contexts_of_a_statement_that_yields_hold(context: Any, holds: Any) -> None:
+    def is_other() -> bool:
+        return cg.variable([1.0]).dtype == np.float32
+
+    @contextlib.contextmanager
+    def both() -> Iterator[None]:
+        with context(), cg.default_dtype(np.float32):
+            yield
+
+    @contextlib.contextmanager
+    def other_first() -> Iterator[None]:
+        with cg.default_dtype(np.float32), context():
+            yield
+
+    def iterating() -> Iterator[bool]:
+        with context(), cg.default_dtype(np.float32):
+            yield holds() and is_other()
+            yield holds() and is_other()
+
+    for own in (both, other_first):
+        with own():
+            assert holds()
+            assert is_other()
+        assert not holds()
+        assert not is_other()
+    for inside in iterating():
+        assert inside
+        assert not holds()
+        assert not is_other()
+
+
+@pytest.fixture(params=["one", "both", "delegating"])
+def entered(request: Any) -> Iterator[Any]:
+    def one() -> Iterator[None]:
+        with cg.no_graph():
+            X * 2
+            yield
+
+    if request.param == "both":
+        with cg.no_graph(), cg.scope("fixture"):
+            yield
+    elif request.param == "one":
+        with cg.no_graph():
+            X * 2
+            yield
+    else:
+        yield from one()
+
+
+def test_contexts_of_a_fixture_hold_in_the_test(entered: Any) -> None:
+    assert not isinstance(X * 2, cg.OperationalNode)
+
+
+def test_entered_by_hand_and_dropped_holds() -> None:
+    def run() -> bool:
+        cg.no_graph().__enter__()
+        X * 2
+        return isinstance(X * 2, cg.OperationalNode)
+
+    assert not contextvars.copy_context().run(run)
+    assert isinstance(X * 2, cg.OperationalNode)
 
 
 def _in_a_stack(context: Any, holds: Any) -> Iterator[bool]:

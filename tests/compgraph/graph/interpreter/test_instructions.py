@@ -22,9 +22,9 @@ import pytest
 import compgraph as cg
 from compgraph.graph.interpreter import (
     assigns,
-    block_entered,
     callee,
     callees,
+    delegates,
     first_argument,
     frame_up,
     is_raised_by,
@@ -702,11 +702,6 @@ class Seen:
         pass
 
 
-def entered(seen: Seen) -> None:
-    with seen:
-        pass
-
-
 OPERATES: dict[str, tuple[Callable[[Seen], Any], bool]] = {
     "a text": (lambda seen, text="%.1f": text % seen, True),
     "a call": (lambda seen: float(seen), False),
@@ -732,13 +727,25 @@ def test_the_method_that_is_called(run: Any) -> None:
     assert set(seen.answers) == {None}
 
 
-def test_the_block_that_is_entered(run: Any) -> None:
-    seen = Seen(block_entered)
-    run(lambda: entered(seen))
-    assert all(seen.answers)
-    seen.answers.clear()
-    run(lambda: seen.__enter__())
-    assert set(seen.answers) == {None}
+def test_delegates_at_yield_from_alone(run: Any) -> None:
+    answers: list[bool] = []
+
+    def ask() -> Any:
+        answers.append(delegates(sys._getframe(1)))
+        yield
+
+    def outer() -> Any:
+        yield from ask()
+
+    def looping() -> Any:
+        for value in ask():  # noqa: UP028
+            yield value
+
+    run(lambda: list(outer()))
+    assert set(answers) == {True}
+    answers.clear()
+    run(lambda: list(looping()))
+    assert set(answers) == {False}
 
 
 def test_frames_outwards() -> None:
