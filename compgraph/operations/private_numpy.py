@@ -51,7 +51,7 @@ def _dispatchers_in_c() -> list[FunctionType]:
     return [
         value
         for value in gc.get_objects()
-        if value.__class__ is FunctionType and value.__module__ == home and value.__qualname__ in wanted
+        if type(value) is FunctionType and value.__module__ == home and value.__qualname__ in wanted
     ]
 
 

@@ -165,7 +165,7 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
 
 def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:
     """Each variable that is a floating node, or an array of objects, in words."""
-    arrays = {name: value for name, value in variables.items() if isinstance(value, np.ndarray)}
+    arrays = {name: value for name, value in variables.items() if issubclass(type(value), np.ndarray)}
     return {
         name: f"{name} (shape {value.shape}, {value.dtype})"
         for name, value in arrays.items()

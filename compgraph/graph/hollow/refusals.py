@@ -167,7 +167,7 @@ def _is_given_body(frames: list[FrameType]) -> bool:
     named = set(NAMES.findall(source_lines.line_of(users) or ""))
     given = [value for name, value in users.f_locals.items() if name in named]
     inner = [value for frame in frames[:position] for value in frame.f_locals.values()]
-    return any(value is REFUSAL or (isinstance(value, np.ndarray) and is_body(_plain_view(value))) for value in (*given, *inner))
+    return any(value is REFUSAL or (issubclass(type(value), np.ndarray) and is_body(_plain_view(value))) for value in (*given, *inner))
 
 
 def unused_copy(is_an_error: bool) -> EscapeError | None:
@@ -215,7 +215,7 @@ def raised_at(error: BaseException) -> str | None:
 
 def _holds_body(value: Any) -> bool:
     """Whether a value is a node, a part or copy of a body, or the refusal itself."""
-    if isinstance(value, np.ndarray):
+    if issubclass(type(value), np.ndarray):  # not isinstance, which raises for a weak proxy of what is gone
         return hasattr(value, "plain") or is_body(value)
     return value is REFUSAL
 
