@@ -11,11 +11,6 @@ from ..graph import Joint, Node, value_at
 from ..guards import Guard, OtherProgramError, Watch
 from .schedule import Schedule, needed
 
-# Functions whose results' lengths hang on the values of their operands.
-COUNTING = frozenset(
-    {np.nonzero, np.flatnonzero, np.bincount, np.histogram_bin_edges, np.linalg.lstsq, np.polymul, np.polydiv, np.roots}
-    | {operations.function_named("unique")}
-)
 # Functions whose results are complex for some values and real for others.
 TYPED = frozenset(
     {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
@@ -75,5 +70,5 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
-    if chosen or function in COUNTING:
+    if chosen or function in operations.COUNTING:
         checks.setdefault(item, []).append((require_shape, item.plain.shape))

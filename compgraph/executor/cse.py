@@ -95,8 +95,11 @@ def smaller(
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
+    varying: set[Any] = set()  # items whose shapes depend on values
     for item in _inlined(items, inputs, made):
         args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
+        if item.args and _is_varying(item, varying):
+            varying.add(item)
         if isinstance(item, Guard):
             made[item] = item.on(args, item.tick)
         elif isinstance(item, Write):
@@ -110,7 +113,7 @@ def smaller(
             made[item] = like(item, args)
             if isinstance(item, Node) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
-        elif (shapes_known and item.function in OF_SHAPE_ALONE) or (
+        elif (shapes_known and item.function in OF_SHAPE_ALONE and item not in varying) or (
             folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges)
         ):
             made[item] = _constant(item, args)
@@ -122,6 +125,13 @@ def smaller(
                 known[key] = _viewing(like(item, args), item)
             made[item] = known[key]
     return made
+
+
+def _is_varying(item: Any, varying: set[Any]) -> bool:
+    """Whether the shape of an item may depend on values, as that of an operand in `varying` does."""
+    if isinstance(item, (Guard, Write)):
+        return False
+    return any(item.args[p] in varying for p in item.edges) or operations.counts(item.function, item.args, item.edges)
 
 
 def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:

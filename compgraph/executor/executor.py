@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import operations
 from ..drawing import Drawing, ProgramOptions
 from ..graph import (
     Joint,
@@ -120,15 +121,11 @@ class Executor:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
-        self.escapes = self._prepare(strict=strict)
+        self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict))
         tell_escaped(self.escapes, strict)
 
-    def _prepare(self, sent: Sequence[Guard] = (), strict: bool = False) -> list[str]:
-        """Find the items, guards and names of the graph; returns, in words, where numbers left it.
-
-        Guards that were `sent` with the graph are all there are: the leaves that were loaded know none.
-        """
-        guards, escaped = (list(sent), []) if sent else guards_of(needed(self.nodes, origins_of), strict=strict)
+    def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
+        """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
         require_unchanged([item for item in self._items if isinstance(item, (Node, Joint))], for_values=True)
@@ -148,7 +145,8 @@ class Executor:
 
     def __setstate__(self, state: Any) -> None:
         self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state  # none in earlier versions
-        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*guards)]))
+        found = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of))
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*found)]))
 
     def __copy__(self) -> Executor:
         made = object.__new__(type(self))
@@ -321,10 +319,10 @@ def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
 
 
 def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
-    """The nodes that have a name, by it."""
+    """The nodes that have a name, by it; not the arguments of operators, which have the names of what was given for them."""
     named: dict[str, list[Any]] = {}
     for node in nodes:
-        if node._name is not None:
+        if node._name is not None and node.function is not operations.input_of:
             named.setdefault(node._name, []).append(node)
     return named
 

@@ -197,6 +197,8 @@ def _attach(
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     node = fill(_wrapped(value, active), function, args, edges, options)
+    if may_share and operations.counts(function, args, edges):
+        _tell_counted((node,))
     if function in _BLANK and node.__class__ in _INERT_ARRAYS and bodies() is None:
         if node.__class__ in READ:
             use(node)
@@ -204,6 +206,15 @@ def _attach(
             value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
         node.__class__ = InertBlankNode
     return node
+
+
+# Called with new nodes of one operation whose shapes depend on values.
+counted: list[Callable[[tuple[Any, ...]], None]] = []
+
+
+def _tell_counted(nodes: tuple[Any, ...]) -> None:
+    for tell in counted:
+        tell(nodes)
 
 
 _BLANK = frozenset({np.zeros_like, np.empty_like})
@@ -263,6 +274,8 @@ def _outputs(
     joint._operands = None
     source_lines.made_at(joint)
     nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    if operations.counts(function, args, edges):
+        _tell_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 
 

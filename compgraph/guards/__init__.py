@@ -4,6 +4,7 @@ from . import escapes, raising
 from .escapes import collecting_escapes, escaped, note_saved, told
 from .graphs import guards_of, tell_escaped
 from .guards import (
+    Count,
     Guard,
     GuardError,
     OtherProgramError,
@@ -18,7 +19,7 @@ from .guards import (
     remembering,
 )
 from .lineage import Lineage, gathered_up
-from .logs import Log, copied, enter, enter_lost, is_forgetful, noted, reset
+from .logs import Log, copied, enter, enter_lost, is_forgetful, note_loaded, noted, reset
 from .shapes import (
     Shape,
     freezes_nothing,
@@ -33,9 +34,9 @@ from .shapes import (
 from .unread import Watch, enter_unread
 
 __all__ = [
-    "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied", "decided",
-    "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up",
-    "guarded_flags", "guarded_strides", "guards_of", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy",
-    "note_layout", "note_length", "note_lengths", "note_nothing", "note_points", "note_saved", "noted", "raising",
-    "remembering", "reset", "tell_escaped", "told", "watch_shapes",
+    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied",
+    "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "freezes_nothing", "frozen",
+    "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note",
+    "note_copy", "note_layout", "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved",
+    "noted", "raising", "remembering", "reset", "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, describe
-from .guards import Guard, GuardError
+from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, by_tick, describe
+from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
-from .logs import copied, is_forgetful, logs_of, noted
+from .logs import copied, is_forgetful, logs_beside, logs_of, made_at, noted
 from .unread import Watch, enter_unread
 
 
@@ -19,7 +19,8 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple
     """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
 
     A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
-    since Python may have chosen by it which nodes to return.
+    since Python may have chosen by it which nodes to return. One about other variables matters if it is younger than the oldest
+    leaf of the graph, and is about values that they had when the graph was recorded.
 
     Parameters
     ----------
@@ -42,7 +43,10 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple
         enter_unread()
     logs = logs_of(graph.leaves)
     guards = noted(logs, since)
+    if not since and (beside := noted(logs_beside(logs), graph.oldest)):
+        guards = sorted([*guards, *beside], key=by_tick)
     behind = graph.behind(guards)
+    watched = {id(guard.args[0]) for guard in guards if isinstance(guard, Watch) and not guard.is_read}
     found: list[Guard] = []
     escaped: list[str] = []
     reviver = Reviver()
@@ -50,6 +54,8 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple
         if not graph.hangs_on(guard, [behind[id(a)] for a in guard.args if a.__class__ is Lineage]):
             continue
         if guard.tick > graph.last and not guard.is_used:
+            continue
+        if guard.__class__ is Count and graph.checks(guard, since, watched):
             continue
         if isinstance(guard, Watch) and (since or guard.is_read or graph.has(guard)):
             continue
@@ -90,13 +96,16 @@ class _Behind(NamedTuple):
     foreign : bool
         Whether variables or placeholders are among it that the graph does not have.
     replaced : float
-        Guards up to this tick are about values that a variable of the graph had before it was updated.
+        Guards up to this tick are about values that a variable had before it was updated, and the graph was recorded after that.
+    updated : float
+        When the latest update of a variable was that the graph does not have.
     """
 
     given: bool = False
     constant: bool = False
     foreign: bool = False
     replaced: float = -inf
+    updated: float = -inf
 
     @classmethod
     def together(cls, parts: Iterable[_Behind]) -> _Behind:
@@ -113,12 +122,17 @@ class _Graph:
         Its nodes; those among them without operands.
     first, last : float
         The ticks of its first and last operation.
+    oldest : float
+        The tick of the oldest variable or placeholder.
     """
 
     def __init__(self, items: list[Any]) -> None:
         self.nodes = [item for item in items if isinstance(item, Node)]
         self._known = frozenset(self.nodes)
         self.leaves = [node for node in self.nodes if not node.args]
+        fed = [made_at(node) for node in self.leaves if isinstance(node, (VariableNode, PlaceholderNode))]
+        self.oldest = min(fed, default=inf)
+        self._fed = min([node.tick for node in self.leaves if isinstance(node, PlaceholderNode)], default=inf)
         ticks = [item.tick for item in items if item.args]
         self.first, self.last = min(ticks, default=inf), max(ticks, default=-inf)
         self._reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
@@ -140,7 +154,7 @@ class _Graph:
         replaced = self._replaced(leaf)
         is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
         if leaf not in self._reads:
-            return _Behind(foreign=is_fed, replaced=replaced)
+            return _Behind(foreign=is_fed, replaced=replaced, updated=leaf.tick if is_fed else -inf)
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
@@ -150,11 +164,27 @@ class _Graph:
     def hangs_on(self, guard: Guard, behind: list[_Behind]) -> bool:
         """Whether the graph hangs on a guard, given what lies behind each of its arguments."""
         found = _Behind.together(behind)
-        return (found.given or (found.constant and not found.foreign)) and found.replaced < guard.tick
+        if found.replaced >= guard.tick:
+            return False
+        if found.foreign and not found.given:
+            return self.oldest < guard.tick and (guard.tick < self.last or found.updated < guard.tick)
+        return found.given or found.constant
 
     def has(self, watch: Watch) -> bool:
         """Whether what is watched is part of the graph."""
         return watch.args[0].node() in self._known
+
+    def checks(self, count: Count, since: float, watched: Container[int]) -> bool:
+        """Whether a guard on shapes that depend on values is not needed: these are checked as parts of the graph, or when read.
+
+        While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
+        `watched` holds the ids of lineages of which a `Watch` compares the contents.
+        """
+        if all(a.node() in self._known for a in count.args):
+            return True
+        if since or count.is_within:
+            return False
+        return count.tick > self._fed or any(id(a) in watched for a in count.args)
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """In words, decisions that the graph may hang on and that are not remembered."""

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import READ, Node, next_tick, owner_of, require_history, require_single, use
+from ..graph import READ, Node, counted, next_tick, owner_of, require_history, require_single, use
 from ..graph.context import Setting, is_recording, layered
+from ..graph.hollow import bodies
 from ..graph.interpreter import source_lines
 from .logs import enter
 
@@ -97,6 +98,21 @@ class Guard:
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
                 "x * (x > 0))"
             )
+
+
+@dataclass(eq=False, slots=True)
+class Count(Guard):
+    """A guard on shapes that depend on values, such as that of ``x[x > 0]``, noted when the operation is recorded.
+
+    The number of elements may have been read by Python, or by the rule of a derivative, neither of which can be observed.
+
+    Attributes
+    ----------
+    is_within : bool
+        Whether the operation was recorded within a function that is differentiated or compiled.
+    """
+
+    is_within: bool = False
 
 
 # ------------------------------------------------------------------------------------------- noted
@@ -216,6 +232,23 @@ def note_points(*line: Any) -> None:
     if is_recording() and any(isinstance(number, Node) for number in line):
         count = points(*[number.plain if isinstance(number, Node) else number for number in line])
         note("the length of np.arange", points, line, count, source_lines.users_frame(2))
+
+
+def _note_count(nodes: tuple[Any, ...]) -> None:
+    """Note a guard on the shapes of new nodes, which depend on the values of operands."""
+    if _forgetting.get():
+        return
+    first, answer = nodes[0], shapes(*[node.plain for node in nodes])
+    what, is_within = f"the shape that {first.opname} gave", bodies() is not None
+    enter(Count(what, shapes, nodes, answer, first.code, first.instruction, next_tick(), False, is_within))
+
+
+counted.append(_note_count)
+
+
+def shapes(*arrays: Any) -> tuple[tuple[int, ...], ...]:
+    """The shapes of some arrays."""
+    return tuple(map(np.shape, arrays))
 
 
 def points(start: Any, stop: Any, step: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ OPERATION = 256  # bytes, about, of a lineage without the arrays that it holds
 FIRST, MOST = 2**20, 2**23  # bytes of lineages: a log is pruned for the first time beyond FIRST, and holds at most MOST
 KEPT = 10_000  # guards that a log holds at most
 
+_loaded_at = 0  # the tick of the last loading of a node: those that are loaded have ticks below 0
 _reset_at = 0  # the tick of the last `reset`: guards up to it count as forgotten
 
 
@@ -68,11 +69,14 @@ class Log:
         A graph that first read the log's leaves before this tick may hang on guards that are forgotten.
     lost : list of Lost
         For leaves that are copies, decisions about the originals.
+    thread : int
+        Who made it.
     """
 
-    __slots__ = ("_into", "_limit", "_weight", "forgotten", "guards", "lost")
+    __slots__ = ("__weakref__", "_into", "_limit", "_weight", "forgotten", "guards", "lost", "thread")
 
     def __init__(self) -> None:
+        self.thread = threading.get_ident()
         self.guards: deque[tuple[int, Any]] = deque()
         self.forgotten = -np.inf
         self.lost: list[Lost] = []
@@ -155,6 +159,17 @@ def reset() -> None:
     _reset_at = next_tick()
 
 
+def note_loaded() -> None:
+    """Remember that a node was loaded, or deep-copied, just now."""
+    global _loaded_at
+    _loaded_at = next_tick()
+
+
+def made_at(leaf: Node) -> float:
+    """The tick when a leaf was made, or written last; of a loaded one that of the last loading."""
+    return leaf.tick if leaf.tick > 0 else _loaded_at
+
+
 def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
     """The logs of some leaves, each with the leaves that it belongs to."""
     found: dict[Log, list[Any]] = {}
@@ -163,6 +178,13 @@ def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
         if lineage is not None:
             found.setdefault(lineage.log.found(), []).append(leaf)
     return found
+
+
+def logs_beside(logs: Container[Log]) -> list[Log]:
+    """The other logs of this thread that hold guards."""
+    thread = threading.get_ident()
+    with _lock:
+        return [log for log in _logs if log.guards and log.thread == thread and log not in logs]
 
 
 def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
@@ -186,6 +208,7 @@ def copied(log: Log) -> list[Lost]:
 
 # ------------------------------------------------------------------------------------------- made
 
+_logs: weakref.WeakSet[Log] = weakref.WeakSet()
 # A third thread may join the logs of two others.
 _lock = renewed(threading.RLock())
 
@@ -272,7 +295,10 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
         root = item if lineage.root is None else lineage.rooted().node()
         if root is not None and root.memory:
             queue += _stored(root, grown)
-    made = _filled(new, Log() if log is None else log)
+    if log is None:
+        log = Log()
+        _logs.add(log)
+    made = _filled(new, log)
     for buffer, stored in grown:
         buffer.stored += [node.lineage for node in stored]
     return made

@@ -15,7 +15,7 @@ from ..graph import InputNode, Node, PlaceholderNode, breadth_first, describe
 from ..graph.context import callbacks_lock
 from ..graph.interpreter import frame_up, source_lines
 from ..operations import compositions
-from .guards import Guard, layout, note
+from .guards import Guard, layout, note, shapes
 
 _COMPOSITIONS = os.path.dirname(compositions.__file__)
 
@@ -103,7 +103,7 @@ def _length(axis: int, x: Any) -> int:
 
 def is_of_a_shape(guard: Guard) -> bool:
     """Whether a guard asks for nothing but lengths."""
-    return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len)
+    return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len, shapes)
 
 
 def _of_all(name: str) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .callables import (
+    Keyworded,
     Packed,
     added_at,
     astype,
@@ -28,6 +29,7 @@ from .callables import (
     ufunc_method,
     view,
 )
+from .compositions import selection
 from .policies import FAMILIES
 
 # --------------------------------------------------------------------------------------------- ufuncs
@@ -287,6 +289,27 @@ OPNAMES: dict[Any, str] = {
     **SMOOTH_SPECIALS,
     stop_gradient: "stop_gradient",
 }
+
+# Functions whose results' lengths depend on the values of their operands; of `_CHOOSING` on those of integers and booleans alone.
+COUNTING: frozenset[Any] = frozenset(
+    {np.nonzero, np.flatnonzero, np.argwhere, np.bincount, np.histogram, np.histogram_bin_edges, np.linalg.lstsq, np.polymul,
+     np.polydiv, np.roots, selection.unique}
+)  # fmt: skip
+_WHERE = np.where  # bound here, because the name in `np` is replaced within operators
+_CHOOSING = frozenset({np.repeat, selection.delete, selection.insert})
+
+
+def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+    """Whether the shape of a result depends on the values of the operands at the positions `edges`, and not on shapes alone."""
+    if function is getitem:  # a mask; how many elements integers choose follows from their shape
+        return any(args[i].plain.dtype.kind == "b" for i in edges if i)
+    if function.__class__ is Keyworded and function.counts:
+        return True
+    if function is _WHERE:
+        return len(args) == 1
+    function = getattr(function, "function", function)
+    return function in COUNTING or (function in _CHOOSING and any(args[i].plain.dtype.kind in "biu" for i in edges if i))
+
 
 # Functions of several steps that an executor may record step by step, to share steps with other operations.
 INLINED: set[Any] = set()

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from ..graph import ConstantNode, PlaceholderNode, VariableNode
-from ..guards import Guard, Lineage, Log, Watch, copied, enter_unread, gathered_up, is_forgetful, noted
+from ..guards import Count, Guard, Lineage, Log, Watch, copied, enter_unread, gathered_up, is_forgetful, noted
 
 
 class CopiedGuards:
@@ -44,7 +44,9 @@ class CopiedGuards:
         return next(((lost.words, lost.tick) for lost in copied(log) if lost.lineage is lineage), None)
 
     def _is_known(self, guard: Guard) -> bool:
-        """Whether a guard watches what is read, or copied."""
+        """Whether a guard watches what is read, or copied, or is on shapes of what is copied."""
+        if isinstance(guard, Count):
+            return all(a.node() in self._met for a in guard.args)
         return isinstance(guard, Watch) and (guard.is_read or guard.args[0].node() in self._met)
 
 

@@ -44,7 +44,7 @@ from ..graph import (
 from ..graph.context import renewed
 from ..graph.hollow import address_of, bodies
 from ..graph.interpreter import source_lines
-from ..guards import enter_lost, watch_shapes
+from ..guards import enter_lost, note_loaded, watch_shapes
 from ..operations import copy as copy_of
 from .copied_guards import CopiedGuards
 from .functions import function_called, name_of
@@ -309,6 +309,7 @@ def _rebuilt(
         watch_shapes(node)
     if taken is not None:
         node.taken = taken
+    note_loaded()
     if decided is not None:
         enter_lost(node, *decided)
     return node

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jitting import agrees, compiled, is_compiled, refused, same
 
+import autodiff as ad
 import compgraph as cg
 
 X = np.linspace(-1.0, 2.0, 6)
@@ -164,3 +165,45 @@ def test_the_last_one_comes_first() -> None:
     first = programs.variants[0]
     jitted(-X)
     assert programs.variants[0] is not first
+
+
+LENGTHS = {
+    "len": lambda x: x * len(x[x > 1]),
+    "size": lambda x: x * (x[x > 1] * 2).size,
+    "shape": lambda x: x * x[x > 1].shape[0],
+    "function": lambda x: x * np.size(x[x > 1]),
+    "where": lambda x: x * np.where(x > 1)[0].size,
+    "nonzero": lambda x: x * len(np.nonzero(x > 1)[0]),
+    "indices": lambda x: x * x[np.where(x > 1)].size,
+    "argwhere": lambda x: x * len(np.argwhere(x > 1)),
+    "unique": lambda x: x * len(np.unique(np.round(x))),
+    "compress": lambda x: x * len(np.compress(x > 1, x)),
+    "extract": lambda x: x * len(np.extract(x > 1, x)),
+    "bincount": lambda x: x * len(np.bincount(np.abs(x).astype(int))),
+    "repeat": lambda x: x * len(np.repeat(x, (x > 1).astype(int))),
+    "repeats": lambda x: x * len(np.repeat(x, repeats=(x > 1).astype(int))),
+    "delete": lambda x: x * len(np.delete(x, np.where(x > 1)[0])),
+    "intersect1d": lambda x: x * len(np.intersect1d(np.round(x), [1.0, 2.0, 3.0])),
+    "split": lambda x: x * len(np.split(x, np.where(x > 1)[0])),
+    "roots": lambda x: x * len(np.roots(np.round(x))),
+    "range": lambda x: sum([x * i for i in range(len(x[x > 1]))], x),
+    "loop": lambda x: sum([v * v for v in x[x > 1]], x),
+    "unpacked": lambda x: (lambda *values: x * len(values))(*x[x > 1]),
+    "slice": lambda x: x[: len(x[x > 1])],
+    "zeros": lambda x: np.zeros(len(x[x > 1])),
+    "zeros_like": lambda x: np.zeros_like(x[x > 1]),
+    "ones_like": lambda x: x * np.ones_like(x[x > 1]).sum(),
+    "tile": lambda x: np.tile(x, len(x[x > 1])),
+    "rows": lambda x: np.outer(x, x)[x > 1].shape[0] * x,
+    "mean": ad.grad(lambda x: x[x > 1].mean()),
+    "ratio": ad.grad(lambda x: x[x > 1].sum() / len(x[x > 1])),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_that_depend_on_values_are_guarded(name: str) -> None:
+    f = LENGTHS[name]
+    jitted = cg.jit(f).compile(np.array([1.0, 2.0, 3.0, 0.5]))
+    for values in ([3, -1, 0.4, 0.4], [1, 2, 3, 0.5], [5, 6, 7, 8], [0.5, 3, 2, 1]):
+        x = np.array(values, float)
+        assert same(jitted(x), f(x)), values

@@ -435,3 +435,61 @@ def test_the_numbers_of_an_index_are_asked_again(length: int) -> None:
         executor.run({"x": values, "index": np.arange(length)[::-1]})
     with pytest.raises(GuardError, match="with these values it is another"):
         pickle.loads(pickle.dumps(executor)).run({"x": values, "index": np.arange(length)[::-1]})
+
+
+BESIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "bool": lambda x, y: either(np.sum(x) > 0, y),
+    "any": lambda x, y: either(np.any(x < 0), y),
+    "int": lambda x, y: y * int(x[0]),
+    "length": lambda x, y: y * len(x[x > 1]),
+    "chosen later": lambda x, y: [y * 2, y * 3][int(np.sum(x) < 0)],
+    "within a gradient": lambda x, y: ad.grad(lambda v: np.sum(v**2) if np.sum(x) > 0 else np.sum(v**3))(y),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", BESIDE)
+def test_decisions_about_variables_that_no_result_reads_are_guarded(name: str, jit: bool) -> None:
+    x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
+    executor = cg.Executor(BESIDE[name](x, y), jit=jit)
+    for run in (executor.run, pickle.loads(pickle.dumps(executor)).run):
+        np.testing.assert_allclose(run({"x": POINT, "y": POINT}), BESIDE[name](POINT, POINT))
+        with pytest.raises(GuardError):
+            run({"x": -POINT})
+    x.value[...] = -POINT
+    with pytest.raises(GuardError):
+        executor.run({})
+
+
+def test_decisions_about_unrelated_variables_do_not_matter() -> None:
+    x = cg.variable(POINT, "x")
+    assert np.sum(x) > 0  # before the leaves of the other graph were made
+    executor = cg.Executor(cg.variable(POINT, "y") * 2)
+    loaded = cg.Executor(pickle.loads(pickle.dumps(executor.nodes[0])))
+    assert np.sum(x) > 0
+    x -= 10
+    for other in (executor, loaded):
+        assert other.run({"y": POINT}).tolist() == [2, 4, 6]
+
+
+COUNTED: dict[str, Callable[[Any], Any]] = {
+    "ones_like": lambda x: np.ones_like(x[x > 1]),
+    "zeros_like": lambda x: np.sum(x) + np.zeros_like(x[x > 1]),
+    "len": lambda x: x * len(x[x > 1]),
+    "size": lambda x: x * x[np.where(x > 1)[0]].size,
+    "gradient": lambda x: ad.grad(lambda v: v[v > 1].mean())(x),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", COUNTED)
+def test_lengths_that_depend_on_values_are_guarded(name: str, jit: bool) -> None:
+    x = cg.variable(POINT, "x")
+    executor = cg.Executor(COUNTED[name](x), jit=jit)
+    for values in (POINT, POINT[::-1], POINT + 1, np.full(3, 5.0)):
+        try:
+            np.testing.assert_allclose(executor.run({"x": values}), COUNTED[name](values))
+        except GuardError:
+            assert np.sum(values > 1) != 2
+    with pytest.raises(GuardError):
+        executor.run({"x": POINT + 1})

@@ -111,10 +111,17 @@ class Lowered(Placing):
             self._check(item)
 
     def _is_settled(self, guard: Guard) -> bool:
-        """Whether a guard is about shapes, which are the same in all runs of the program, and holds."""
-        if guard.function is None or not is_of_a_shape(guard) or not all(a in self.places for a in guard.args):
+        """Whether a guard is about shapes, which are the same in all runs of the program or checked, and holds."""
+        if guard.function is None or not is_of_a_shape(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
         return bool(guard.function(*[np.broadcast_to(False, self.places[a].shape) for a in guard.args]) == guard.answer)
+
+    def _has_known_shape(self, item: Any) -> bool:
+        """Whether the shape of an item is that of its place in every run."""
+        place = self.places.get(item)
+        if place is None or not place.buffer.is_called:
+            return place is not None
+        return any(require is require_shape for require, _ in self._schedule.checks.get(item, ()))
 
     def _leaf(self, item: Any, value: Any) -> None:
         if item.memory and not elementwise.is_known(np.asarray(value).dtype):
@@ -208,6 +215,8 @@ class Lowered(Placing):
             name, operands = _OF_A_CONSTANT[float(operands[1])], operands[:1]
         elif name == "power" and not isinstance(operands[1], Place) and computed.kind == "f" and operands[1] == 0:
             name, operands = "copy", [1.0]  # of nan too
+        if any(o.__class__ is int and not fits(o, computed) for o in operands):
+            return f"a number is out of the range of {computed}"
         if not elementwise.is_known(computed) or not elementwise.can_compute(name, computed):
             return f"{name} of {computed} is not compiled"
         if self.is_exact and name not in elementwise.EXACT:
