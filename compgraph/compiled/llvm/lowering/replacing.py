@@ -49,7 +49,7 @@ def _clipped(lowered: Placing, item: Any) -> str:
     if len(known) != sum(a is not None for a in item.args[1:]) or not elementwise.can_compute("maximum", dtype):
         return _OPTION
     if not all(fits(limit, dtype) for _, limit in known):
-        return "floating numbers become integers"
+        return "a limit is not a number of the dtype of the result"
     for name, limit in known[:-1]:
         between = dense(dtype, np.shape(item.plain))
         lowered.map(name, (x, limit), between)

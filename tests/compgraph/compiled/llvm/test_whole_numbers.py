@@ -152,3 +152,18 @@ def test_floating_numbers_become_integers(given: Any, dtype: Any) -> None:
             assert_same(executor.run({"x": np.array(bad, given)}), expected)
     with pytest.warns(RuntimeWarning, match="invalid value"):
         executor.run({"x": np.array([np.nan, 1.0], given)})
+
+
+OUT_OF_RANGE: list[Callable[[Any], Any]] = [
+    lambda x: x == 300, lambda x: x < 300, lambda x: np.less_equal(x, 300), lambda x: np.greater(300, x),
+    lambda x: x == 200, lambda x: x == -56, lambda x: x == 2**40 + 44, lambda x: x != -(2**40) + 44, lambda x: x >= -300,
+    lambda x: np.clip(x, 0, 300), lambda x: np.clip(x, -(2**40), None), lambda x: np.where(x == 300, 0, x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32])
+def test_comparisons_with_numbers_out_of_range_are_exact(dtype: Any) -> None:
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, 0, 44, 100, limits.max, np.array(-56).astype(dtype)], dtype)
+    for f in OUT_OF_RANGE:
+        assert_same(cg.jit(f).compile(np.ones(6, dtype))(values), f(values))
