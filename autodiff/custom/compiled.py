@@ -30,10 +30,12 @@ def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
     plain = list(map(_numbers, leaves))
-    call = _made(jitted, plain, structure, positions)
-    found = None if call is None else call.by_program()
-    if call is None or found is None:
+    call = _made(jitted, plain, structure, jitted.orders_of((args, kwargs)), positions)
+    if call is None:
         return jitted.__wrapped__(*args, **kwargs)
+    found, computed = call.by_program()
+    if found is None:
+        return computed(args, kwargs)
     values, how = flatten(found[0])
     if not values or not all(isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind == "f" for v in values):
         return jitted.__wrapped__(*args, **kwargs)
@@ -52,12 +54,12 @@ def _numbers(leaf: Any) -> Any:
     return saved(leaf) if is_plain(leaf) else leaf
 
 
-def _made(jitted: Any, plain: list[Any], structure: Any, positions: list[int]) -> Compiled | None:
+def _made(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> Compiled | None:
     """A call, with the derivative that all calls alike have; None if its derivative is known not to be compiled."""
     arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
     statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
     pulls = jitted.__dict__.setdefault("_pulls", {})
-    key = structure, tuple(positions), tuple([(i, type(x), repr(x)) for i, x in statics])
+    key = structure, *orders, tuple(positions), tuple([(i, type(x), repr(x)) for i, x in statics])
     if key not in pulls:
         if len(pulls) >= _PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
             return None
@@ -113,13 +115,12 @@ class Compiled:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_given": None}
 
-    def by_program(self) -> list[Any] | None:
-        """What a program gives, in a list; None if there is none."""
+    def by_program(self) -> Any:
+        """What a program gives, in a list, or None if there is none; and what computes it instead. See `Jitted.by_program`."""
         args, kwargs = self._arguments(self._given)
         self._given = ()
         with NoGraph():
-            found: list[Any] | None = self.jitted.by_program(args, kwargs)
-        return found
+            return self.jitted.by_program(args, kwargs)
 
     def _arguments(self, operands: Sequence[Any]) -> Any:
         leaves = list(self.leaves)

@@ -7,15 +7,16 @@ than arrays.
 
 from __future__ import annotations
 
-import enum
+import collections
+import dataclasses
 import inspect
-import sys
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Node
+from ..graph import Node, root_of
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
 
@@ -66,6 +67,34 @@ class Call(NamedTuple):
         return unflatten(self.structure, [leaf.value if leaf.__class__ is Static else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
 
 
+class Given(NamedTuple):
+    """Arguments, plain or nodes, as they are at one moment.
+
+    Attributes
+    ----------
+    leaves : list
+        Their leaves.
+    structure : PyTreeSpec
+        How they nest.
+    orders : list
+        The keys of dictionaries, in order.
+    writes : list of int
+        For each leaf, how many stores into it are in the log of its graph; 0 of a plain array, which has none.
+    """
+
+    leaves: list[Any]
+    structure: Any
+    orders: list[Any]
+    writes: list[int]
+
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> Given:
+        """The arguments of a call."""
+        leaves, structure = parts_of(args, kwargs, statics)
+        memories = [root_of(leaf).memory if isinstance(leaf, Node) else None for leaf in leaves]
+        return cls(leaves, structure, orders_of((args, kwargs)), [len(memory.log) if memory else 0 for memory in memories])
+
+
 class Static:
     """An argument that was declared to be static: a leaf, whatever it is."""
 
@@ -91,7 +120,7 @@ class OutsideError(Exception):
 def called_with(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None = None) -> Call:
     """What stands in a call; an OutsideError for nodes, a RefusedError for what is not compiled."""
     leaves, structure = parts_of(args, kwargs, statics)
-    return call_of(leaves, structure, key_of(leaves, structure))
+    return call_of(leaves, structure, key_of(leaves, structure, (args, kwargs)))
 
 
 def parts_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> tuple[list[Any], Any]:
@@ -101,9 +130,9 @@ def parts_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames
     return flatten((args, kwargs))
 
 
-def key_of(leaves: list[Any], structure: Any) -> tuple[Any, ...]:
-    """What two calls of one program share."""
-    key = [structure]
+def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]:
+    """What two calls of one program share: structures that differ in the order of dictionaries are equal, their keys are not."""
+    key = [structure, *orders_of(arguments)]
     for leaf in leaves:
         kind = leaf.__class__
         if kind is ndarray:
@@ -115,6 +144,23 @@ def key_of(leaves: list[Any], structure: Any) -> tuple[Any, ...]:
         else:
             key.append(static_key(leaf))
     return tuple(key)
+
+
+def orders_of(tree: Any) -> list[Any]:
+    """The keys of all dictionaries in a tree, in their order, with their classes."""
+    orders: list[Any] = []
+    queue = [tree]
+    while queue:
+        part = queue.pop()
+        kind = part.__class__
+        if kind in _MAPPINGS:
+            orders.append((kind, *map(static_key, part)))
+            queue += part.values()
+        elif isinstance(part, (list, tuple, collections.deque)):
+            queue += part
+        elif dataclasses.is_dataclass(kind):
+            queue += [getattr(part, field.name, None) for field in dataclasses.fields(kind)]
+    return orders
 
 
 def call_of(leaves: list[Any], structure: Any, key: Any) -> Call:
@@ -149,6 +195,8 @@ def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
             key += (part.dtype, part.shape, part.strides)
             values.append(part)
         elif kind is dict:
+            if part and set(map(type, part)) != _NAMES:
+                return False
             key.append((kind, *part))
             if not quick_key(part.values(), key, values):
                 return False
@@ -189,8 +237,17 @@ def _meet(parts: Iterable[Any], met: list[int]) -> None:
 
 DYNAMIC_SCALARS = frozenset({np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.clongdouble})
 _BY_VALUE = frozenset({int, bool, str, bytes, type(None), type(Ellipsis)})  # equal ones cannot be told apart
-BY_NAME = frozenset({type, type(len), np.ufunc})  # those that are what they are
-STDLIB = frozenset(sys.stdlib_module_names)
+_MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict})
+_NAMES = {str}
+# Classes whose equal objects are of one kind and have one text; naive ones alone, because equal times of two zones differ.
+_BY_TEXT = frozenset(
+    {
+        ("decimal", "Decimal"),
+        ("fractions", "Fraction"),
+        *(("datetime", name) for name in ("date", "datetime", "time", "timedelta")),
+    }
+)
+_BY_OWNER = frozenset({types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType})
 
 
 def _is_dynamic(leaf: Any) -> bool:
@@ -198,56 +255,91 @@ def _is_dynamic(leaf: Any) -> bool:
 
 
 def static_key(leaf: Any) -> Any:
-    """What tells a static leaf from another."""
+    """A key that static leaves share only if no function can tell them apart: ``==`` takes 0.0 for -0.0, and 1 for True."""
     kind = leaf.__class__
-    if kind in _BY_VALUE:
-        return kind, leaf
-    if kind is float:
-        return kind, leaf.hex()  # which tells -0.0 from 0.0, and knows nan again
-    if kind is complex:
-        return kind, leaf.real.hex(), leaf.imag.hex()
     if kind is Static:
         return _declared(leaf.value)
     if isinstance(leaf, Node) or (isinstance(leaf, ndarray) and hasattr(leaf, "is_given")):
         raise OutsideError
+    known = _key_of_value(leaf)
+    if known is not None:
+        return known
     if isinstance(leaf, (ndarray, np.generic)) or hasattr(leaf, "__array__") or hasattr(leaf, "__array_interface__"):
-        return _of_numpy(leaf, kind)
-    return _of_object(leaf, kind)
+        raise _refused_number(leaf, kind)
+    if kind.__hash__ is None:
+        raise RefusedError(f"an argument is a {kind.__name__}, which is no array and cannot be hashed")
+    if len(_BY_IDENTITY) < 4096:
+        _BY_IDENTITY.add(kind)
+    return kind, id(leaf)
 
 
 def _declared(value: Any) -> Any:
+    """The key of an argument that was declared to be static."""
     try:
-        return value.__class__, hash(value), value
+        hash(value)
     except TypeError:
-        raise RefusedError(f"a static argument is a {type(value).__name__}, which cannot be hashed") from None
+        if value.__class__ is not slice:
+            raise RefusedError(f"a static argument is a {type(value).__name__}, which cannot be hashed") from None
+    return Static, _key_of_part(value)
 
 
-def _of_numpy(leaf: Any, kind: type) -> Any:
-    if isinstance(leaf, np.generic) and leaf.dtype.kind in "biu":
-        return kind, leaf.item()
-    raise RefusedError(
+def _key_of_part(value: Any) -> Any:
+    """The key of a static value or of a part of one: of an unknown class, of which another object may differ, by identity."""
+    kind = value.__class__
+    known = _key_of_value(value)
+    if known is not None:
+        return known
+    if isinstance(value, np.generic) and kind.__module__ == "numpy":
+        return kind, value.dtype, repr(value)
+    if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")):
+        return kind, *map(_key_of_part, value)
+    if kind.__hash__ is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
+        return kind, id(value)
+    held = object.__getattribute__(value, "__dict__")  # of an object that is compared by value, as a frozen dataclass is
+    return kind, *((name, _key_of_part(part)) for name, part in held.items())
+
+
+def _has_no_state(base: type) -> bool:
+    """Whether instances of a class keep all that they hold in ``__dict__``."""
+    return base is object or (bool(base.__flags__ & _OF_PYTHON) and not vars(base).get("__slots__"))
+
+
+_OF_PYTHON = 1 << 9  # the flag of classes that are defined in Python
+
+
+def _key_of_value(value: Any) -> Any:
+    """The key of a value of a known immutable class; None of others."""
+    kind = value.__class__
+    if kind in _BY_VALUE:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()  # which tells -0.0 from 0.0, and knows nan again
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind in _INTEGERS:
+        return kind, value.item()
+    if kind is frozenset:
+        return kind, *map(_key_of_part, value)  # in the order in which it is iterated
+    if kind is range or kind is slice:
+        return kind, *map(_key_of_part, (value.start, value.stop, value.step))
+    if (kind.__module__, kind.__name__) in _BY_TEXT and getattr(value, "tzinfo", None) is None:
+        return kind, repr(value), getattr(value, "fold", 0)
+    if kind in _BY_OWNER:
+        return kind, hash(value), value
+    if isinstance(value, np.dtype):
+        return kind, value.char, value.str, repr(value)
+    return None
+
+
+def _refused_number(leaf: Any, kind: type) -> RefusedError:
+    return RefusedError(
         f"an argument is a {kind.__module__}.{kind.__name__}, not an array or a number; give np.asarray of it"
         if not isinstance(leaf, np.generic)
         else f"an argument is a NumPy scalar of dtype {leaf.dtype}"
     )
 
 
-def _of_object(leaf: Any, kind: type) -> Any:
-    if kind.__hash__ is None:
-        raise RefusedError(f"an argument is a {kind.__name__}, which is no array and cannot be hashed")
-    is_equal = isinstance(leaf, (enum.Enum, frozenset, np.dtype)) or (
-        kind.__module__ in STDLIB and kind.__module__ != "__main__" and vars(object)["__hash__"] is not kind.__hash__
-    )
-    if is_equal:
-        try:
-            return kind, hash(leaf), leaf
-        except TypeError:
-            raise RefusedError(f"an argument is a {kind.__name__} that cannot be hashed") from None
-    if len(_BY_IDENTITY) < 4096:
-        _BY_IDENTITY.add(kind)
-    return kind, id(leaf)
-
-
+_INTEGERS = frozenset({np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BY_IDENTITY: set[type] = set()  # classes whose objects are told apart by identity; what they hold is compared by `Captured`
 
 

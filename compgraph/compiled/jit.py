@@ -43,7 +43,8 @@ def jit(
         Whether results have the bits that NumPy gives, which takes longer.
     static_argnames : str or tuple of str
         Parameters whose values are part of a program: they are compared, not computed with. Arguments that are no arrays and no
-        NumPy floats are so anyway.
+        NumPy floats are so anyway. Values share a program only if nothing tells them apart: 0.0 and -0.0, 1 and True, and
+        dictionaries in another order do not. Objects of classes whose state is not known are compared by identity.
     cache : bool
         Whether compiled programs are stored on disk, in a folder that only the user may write into (``COMPGRAPH_CACHE``).
 

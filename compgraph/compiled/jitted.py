@@ -15,7 +15,7 @@ from ..executor import fastest_backend
 from ..graph.hollow import bodies
 from ..profiling import FORWARD, exchange
 from . import worker
-from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, parts_of, quick_key
+from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, orders_of, parts_of, quick_key
 from .outer import recorded
 from .refusals import RefusedError
 from .report import report
@@ -44,6 +44,7 @@ class Jitted:
         self._notes: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
+    orders_of = staticmethod(orders_of)  # for who records calls on nodes, and tells them apart as keys do
 
     @property
     def backend(self) -> str:
@@ -87,7 +88,7 @@ class Jitted:
         """As ``__call__``, of arguments of any kind; `flat` is the quick key under which their programs are remembered."""
         try:
             leaves, structure = parts_of(args, kwargs, self.names)
-            key = key_of(leaves, structure)
+            key = key_of(leaves, structure, (args, kwargs))
         except OutsideError:
             return recorded(self, args, kwargs)
         except RefusedError as error:
@@ -106,20 +107,24 @@ class Jitted:
             return self.__wrapped__(*args, **kwargs)
         return programs.missed(call, args, kwargs)
 
-    def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """What a program gives for plain arrays, in a list; None if none holds yet, and one is made if it is time for it."""
+    def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
+        """What a program gives for plain arrays, in a list, or None if none holds yet.
+
+        The second is what computes it instead, ``call(args, kwargs)`` of nodes with these values; it has a program made if it is
+        time for that.
+        """
         try:
             call = called_with(args, kwargs, self.names)
         except (OutsideError, RefusedError):
-            return None
+            return None, self._by_numpy
         programs = self._programs(call)
         if programs is None:
-            return None
+            return None, self._by_numpy
         found = programs.found(programs.values(call.leaves))
-        if found is None:
-            programs.prepared_for(call, args, kwargs)
-            return None
-        return [found[0].build(found[1])]
+        return None if found is None else [found[0].build(found[1])], functools.partial(programs.missed, call)
+
+    def _by_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.__wrapped__(*args, **kwargs)
 
     @property
     def is_refused(self) -> bool:

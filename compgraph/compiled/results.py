@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, adopted, plainly
+from ..graph import InertScalarNode, Node, ScalarNode, adopted, plainly, to_plain
 from ..guards import Shape
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
@@ -97,9 +97,18 @@ def _constant(value: Any) -> Any:
 
 
 def kept(returned: Any) -> tuple[list[Any], Any]:
-    """Results to compare with later: the leaves, arrays copied, and how they nest."""
+    """Results to compare with later: the leaves, arrays copied and nodes as their values, and how they nest."""
     leaves, structure = flatten(returned)
-    return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in leaves], structure
+    return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in map(_value_of, leaves)], structure
+
+
+def _value_of(leaf: Any) -> Any:
+    """A result as NumPy gives it: of a node that stands for a scalar the scalar."""
+    leaf = as_result(leaf)
+    if not isinstance(leaf, Node):
+        return leaf
+    value = to_plain(leaf)
+    return value[()] if isinstance(leaf, (ScalarNode, InertScalarNode)) and isinstance(value, ndarray) else value
 
 
 def require_like(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:

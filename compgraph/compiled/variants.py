@@ -13,7 +13,7 @@ from ..executor import compiled, compiled_family, compiles_families
 from ..graph.hollow import Hollowing, raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
-from .arguments import Call, copied, names_of, parts_of, require_numbers
+from .arguments import Call, Given, copied, names_of, require_numbers
 from .captured import Captured, require_unchanged
 from .loops import NotAlikeError
 from .refusals import RefusedError
@@ -126,15 +126,13 @@ class Programs:
         return [np.asarray(leaves[place]) for place in self._dynamic]
 
     def missed(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function gives by NumPy, where no program holds; one is made, or will be, if it is time for it."""
+        """What the function gives where no program holds; one is made, or will be, if it is time for it.
+
+        The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with these values.
+        """
         if not self._is_due():
             return self.jitted.__wrapped__(*args, **kwargs)
         return self._begun(call, args, kwargs)
-
-    def prepared_for(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Have a program made if it is time for it, though nobody asks for what the function gives."""
-        if self._is_due():
-            self._begun(call, args, kwargs)
 
     def _is_due(self) -> bool:
         self.calls += 1
@@ -165,10 +163,11 @@ class Programs:
         own = call.with_values(map(copied, call.values()))
 
         def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+            before = Given.of(args, kwargs, self.jitted.names)
             result = self.jitted.__wrapped__(*args, **kwargs)
             try:
                 require_unchanged(captured, "by a call")
-                self._require_unwritten(call, own, args, kwargs)
+                _require_unwritten(before, Given.of(args, kwargs, self.jitted.names), own)
                 expected = kept(result)
             except RefusedError as error:
                 self.refuse(error)
@@ -176,18 +175,6 @@ class Programs:
             return result, lambda: self._do(own, captured, expected)
 
         return prepared
-
-    def _require_unwritten(self, call: Call, own: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raise a RefusedError if the function has written into its arguments, lists and dictionaries among them."""
-        leaves, structure = parts_of(args, kwargs, self.jitted.names)
-        if structure != call.structure:
-            raise RefusedError("it changes a list, a dictionary or an object that is an argument, which a program would not do")
-        for place in call.dynamic:
-            if leaves[place] is not call.leaves[place]:
-                raise RefusedError("it puts another value into a list, a dictionary or an object that is an argument")
-        for position, (value, before) in enumerate(zip(call.values(), own.values(), strict=True)):
-            if value.__class__ is np.ndarray and value.tobytes() != before.tobytes():
-                raise RefusedError(f"it writes into an argument (array {position}), which a program would not do; copy it first")
 
     def _require_few(self) -> None:
         if len(self.variants) >= VARIANTS:
@@ -302,6 +289,22 @@ class Programs:
             _, job = prepared(*own.arguments())
             if job is not None:
                 job()
+
+
+def _require_unwritten(before: Given, after: Given, own: Call) -> None:
+    """Raise a RefusedError if a function has written into its arguments, lists and dictionaries among them.
+
+    `own` is the call with copies of its arrays.
+    """
+    if before.structure != after.structure or before.orders != after.orders:
+        raise RefusedError("it changes a list, a dictionary or an object that is an argument, which a program would not do")
+    for position, (place, copy) in enumerate(zip(own.dynamic, own.values(), strict=True)):
+        value = before.leaves[place]
+        if after.leaves[place] is not value:
+            raise RefusedError("it puts another value into a list, a dictionary or an object that is an argument")
+        is_plain = value.__class__ is np.ndarray
+        if before.writes[place] != after.writes[place] or (is_plain and value.tobytes() != copy.tobytes()):
+            raise RefusedError(f"it writes into an argument (array {position}), which a program would not do; copy it first")
 
 
 def _nothing(values: Sequence[Any]) -> tuple[Any, ...]:

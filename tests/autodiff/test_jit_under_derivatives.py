@@ -181,3 +181,56 @@ def test_a_sum_that_cancels_is_told_apart_from_a_function_that_changed() -> None
     jitted = cg.jit(f).compile(x, x)
     for found in repeated(jitted, ad.grad(total(jitted)), x):
         np.testing.assert_allclose(found, ad.grad(total(f))(x), rtol=1e-10)
+
+
+EFFECTS: dict[str, Callable[..., Any]] = {
+    "list": lambda x, held, rng: held.append(1),
+    "count": lambda x, held, rng: held.__setitem__(0, held[0] + 1),
+    "array": lambda x, held, rng: np.add(held[1], 1, out=held[1]),
+    "generator": lambda x, held, rng: rng.random(),
+    "argument": lambda x, held, rng: np.multiply(x, 2, out=x),
+    "none": lambda x, held, rng: None,
+}
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {  # of a function, and of what compiles functions
+    "jit": lambda f, jit: jit(f),
+    "grad of jit": lambda f, jit: ad.grad(jit(f)),
+    "value_and_grad of jit": lambda f, jit: ad.value_and_grad(jit(f)),
+    "jit of grad": lambda f, jit: jit(ad.grad(f)),
+    "jvp of jit": lambda f, jit: (lambda g: lambda x: ad.jvp(g, (x,), (np.ones(5),))[0])(jit(f)),
+    "vmap of jit": lambda f, jit: (lambda g: lambda x: ad.vmap(g, randomness="same")(np.stack([x, x])))(jit(f)),
+    "jit of jit": lambda f, jit: (lambda g: jit(lambda x: 2 * g(x)))(jit(f)),
+    "grad of jit of jit": lambda f, jit: (lambda g: ad.grad(jit(lambda x: 2 * g(x))))(jit(f)),
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_side_effects_happen_once_per_call(effect: str, operator: str) -> None:
+    def history(jit: Any) -> list[Any]:
+        held: list[Any] = [0, np.zeros(2)]
+        rng = np.random.default_rng(0)
+        made: list[Any] = []
+
+        def f(x: Any) -> Any:
+            EFFECTS[effect](x, held, rng)
+            return np.sum(x * x) * 3
+
+        def compiled(g: Any) -> Any:
+            made.append(jit(g))
+            return made[-1]
+
+        call, found = OPERATORS[operator](f, compiled), []
+        for _ in range(6):
+            x = X.copy()
+            values = call(x)
+            for jitted in made:
+                if jitted.__class__.__name__ == "Jitted":
+                    settled(jitted)
+            found.append((values, x, (len(held), held[0], held[1].tolist(), rng.bit_generator.state["state"])))
+        return found
+
+    for found, expected in zip(history(cg.jit), history(lambda f: f), strict=True):
+        for a, e in zip(*(v if isinstance(v, tuple) else (v,) for v in (found[0], expected[0])), strict=True):
+            np.testing.assert_allclose(a, e, rtol=1e-10)
+        np.testing.assert_array_equal(found[1], expected[1])
+        assert found[2] == expected[2]

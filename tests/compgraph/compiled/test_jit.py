@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import enum
 import functools
 import gc
 import os
@@ -10,6 +12,8 @@ import pickle
 import threading
 import tracemalloc
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,7 +172,7 @@ def test_nested_arguments() -> None:
 
     p = {"w": A, "b": np.ones(4)}
     q = {"b": np.zeros(4), "w": B}
-    agrees(f, (p, [A[0], B[1]]), (q, [B[0], B[2]]))
+    agrees(f, (p, [A[0], B[1]]), (q, [B[0], B[2]]), programs=2)  # a function may iterate over a dictionary
     jitted = compiled(f, p, [A[0]], scale=2.0)
     assert same(jitted(q, [B[0]], scale=2.0), f(q, [B[0]], scale=2.0))
     assert same(jitted(q, (B[0],), scale=3.0), f(q, (B[0],), scale=3.0))
@@ -468,3 +472,99 @@ def test_a_child_that_is_forked_during_a_trace_collects_garbage() -> None:
             os._exit(0 if gc.isenabled() else 7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert gc.isenabled()
+
+
+def orders(x: Any, p: Any) -> Any:
+    for w in p.values():
+        x = np.tanh(x * w + 1)
+    return x
+
+
+def keyword_orders(x: Any, **p: Any) -> Any:
+    return orders(x, p)
+
+
+def nested_orders(x: Any, p: Any) -> Any:
+    return orders(x, p["layers"][0])
+
+
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict])
+@pytest.mark.parametrize("weights", [(0.5, 3.0), (np.float64(0.5), np.float64(3)), (A[0], B[0])])
+def test_orders_of_dictionaries_have_programs_of_their_own(make: Any, weights: Any) -> None:
+    p = make([("a", weights[0]), ("b", weights[1])])
+    q = make(reversed(p.items()))
+    x = A[0]
+    jitted = [cg.jit(f).compile(x, p) for f in (orders, lambda x, p: nested_orders(x, {"layers": [p]}))]
+    nested, keywords = cg.jit(nested_orders).compile(x, {"layers": [p]}), cg.jit(keyword_orders).compile(x, **p)
+    gradient = ad.grad(cg.jit(lambda x, p: np.sum(orders(x, p))))
+    for _ in range(4):
+        for given in (q, p):
+            for f in jitted:
+                assert same(f(x, given), orders(x, given))
+            assert same(nested(x, {"layers": [given]}), orders(x, given))
+            assert same(keywords(x, **given), orders(x, given))
+            expected = ad.grad(lambda x, given=given: np.sum(orders(x, given)))(x)
+            np.testing.assert_allclose(gradient(x, given), expected)
+
+
+@dataclass(frozen=True)
+class Setting:
+    value: Any
+
+
+class ByValue:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByValue) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+class One(enum.IntEnum):
+    ONE = 1
+
+
+def text_of(value: Any) -> str:
+    """A text that differs wherever values do that are equal."""
+    if isinstance(value, (Setting, ByValue)):
+        return text_of(value.value)
+    if isinstance(value, (tuple, frozenset)):
+        return "".join(map(text_of, value))
+    return f"{type(value).__name__} {value!r}"
+
+
+EQUAL: list[list[Any]] = [
+    [0.0, -0.0, 0, False, complex(0, -0.0)],
+    [1, 1.0, True, 1 + 0j, np.int64(1), np.int8(1), np.bool_(True), Fraction(1), Decimal("1.0"), Decimal("1.00"), One.ONE],
+    [(2,), (2.0,), (True, 2), (1, 2), (1.0, 2)],
+    [(0.0, (1,)), (-0.0, (1,)), (0.0, (1.0,))],
+    [Setting(0.0), Setting(-0.0), Setting(0), Setting((0.0,)), Setting((-0.0,))],
+    [ByValue(1), ByValue(1.0), ByValue(True)],
+    [range(0), range(2, 2), range(0, 4, 3), range(0, 5, 3)],
+    [frozenset([0, 8]), frozenset([8, 0]), frozenset([0.0, 8])],
+    ["1", b"1", ()],
+]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("values", EQUAL, ids=[text_of(values[0]) for values in EQUAL])
+def test_equal_static_arguments_of_other_kinds_have_programs_of_their_own(values: list[Any], declared: bool) -> None:
+    def f(x: Any, value: Any) -> Any:
+        return x * sum(map(ord, text_of(value)))
+
+    jitted = cg.jit(f, static_argnames=("value",) if declared else ())
+    for value in values:
+        jitted.compile(A, value)
+    for value in values:
+        assert same(jitted(A, value), f(A, value)), value
+
+
+def test_equal_static_arguments_share_a_program() -> None:
+    jitted = cg.jit(lambda x, how: x * how.value, static_argnames="how")
+    for make in (Setting, ByValue):
+        for _ in range(20):
+            assert same(jitted.compile(A, make(2.0))(A, make(2.0)), A * 2)
+    assert jitted.report().count("program ") == 2
