@@ -1,12 +1,15 @@
-"""Functions that ask whether an argument is a Python number, which a node never is.
+"""Functions that ask for the class of a value where the answer is that of a node.
 
-``np.isscalar(x)`` and ``isinstance(x, float)`` are answered by the class of an object: no node is asked, so a function goes
-another way within an operator than for the number it was given. Whether a function asks so is read off the names in its
-code; if it does, it is called once with the numbers themselves, and must give the same value.
+Scalar nodes report the class of the number that they represent (`compgraph.graph.reported`), and in the user's modules
+``isinstance``, ``type`` and ``hasattr`` answer for the value that a node represents (`compgraph.interception.questions`). What
+remains reads the class of the object itself: ``x.__class__`` of an array, ``case np.ndarray():``, and code of installed packages.
+The names in the code of a function show whether it does. If so, the function is called with the numbers themselves as well, and
+must give the same value.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import sys
@@ -20,32 +23,49 @@ import numpy as np
 from compgraph.graph import Node
 from compgraph.graph.context import apart, no_graph
 from compgraph.graph.interpreter import source_lines
+from compgraph.interception import is_library
 
 from ..numeric import DetachedGradientError
 from .pytrees import flatten
 
-_KINDS = frozenset(
-    {"float", "int", "complex", "Number", "Real", "Complex", "generic", "number", "floating", "inexact", "float64"}
-)
+# Classes for which a node of the user's code answers otherwise than the value it represents, in a ``match`` statement.
+_OF_ARRAYS = frozenset({"ndarray", "Iterable", "Sized", "Container", "Collection", "Buffer"})
+_KINDS = _OF_ARRAYS | {
+    "float",
+    "int",
+    "complex",
+    "generic",
+    "number",
+    "floating",
+    "inexact",
+    "float64",
+    "__len__",
+    "__iter__",
+    "shape",
+}
+_QUESTIONS = frozenset({"type", "hasattr", "isinstance"})
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _DEPTH = 4  # how far calls are followed
 _TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[attr-defined]
 _KEPT = 4096
-_looked: dict[Any, str] = {}  # what a function asks, or ""
+_looked: dict[Any, tuple[str, bool, Any]] = {}  # what a function asks, or ""; whether each call is compared
 
 
 def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any], call: Any, found: Sequence[Any]) -> None:
-    """Raise if a function of Python numbers gives another value for nodes, and asks for numbers; once for each function.
+    """Raise if a function gives another value for nodes than for numbers, and asks for the classes of values.
+
+    A function of the user's is compared each time, one that calls code of an installed package the first time.
 
     Parameters
     ----------
     operator : str
-        Who calls, for messages.
+        The name of the caller, for messages.
     f : callable
         The function.
     given : sequence
         The leaves of its arguments, as they were given.
     call : callable
-        What takes these, and returns the result of the function.
+        Takes these, and returns the result of the function.
     found : sequence
         The leaves of its result for nodes.
 
@@ -54,17 +74,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     DetachedGradientError
         If the values differ.
     """
-    for x in given:  # a plain loop, since every operator runs it
-        if x.__class__ is not np.ndarray and (isinstance(x, (float, int, complex, np.generic)) or np.shape(x) == ()):
-            break
-    else:
-        return
-    key = _key_of(f)
-    if key is None or key in _looked:
-        return
-    if len(_looked) >= _KEPT:
-        _looked.clear()
-    asked = _looked[key] = next(_asked(f, _DEPTH, set()), "")
+    asked, always = questions_of(f)
     if asked:
         try:
             plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Node) else x for x in given])
@@ -72,11 +82,26 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
             return
         values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
         if _same(plain, again) and not _same(plain, values):
-            del _looked[key]
             raise DetachedGradientError(
-                f"{operator}: the function gives {_shown(plain)} for the number it was given, and {_shown(values)} for a node. "
-                f"It asks {asked}, which is never true of a node; ask np.ndim(x) == 0, or give an array"
+                f"{operator}: the function gives {_shown(plain)} for the numbers it was given, and {_shown(values)} for nodes. "
+                f"It asks {asked}, which a node answers for its own class; ask isinstance(x, np.ndarray) or np.ndim(x) == 0"
             )
+        if not always:
+            key, kept = _key_of(f)
+            _looked[key] = "", False, kept
+
+
+def questions_of(f: Callable[..., Any]) -> tuple[str, bool]:
+    """The question of a function about classes of values, or ``""``; and whether each of its calls is compared."""
+    key, kept = _key_of(f)
+    if key is None:
+        return "", False
+    known = _looked.get(key)
+    if known is None:
+        if len(_looked) >= _KEPT:
+            _looked.clear()
+        known = _looked[key] = *next(_asked(f, _DEPTH, set()), ("", False)), kept
+    return known[:2]
 
 
 def _twice(call: Callable[..., Any], numbers: Sequence[Any]) -> list[Any]:
@@ -113,14 +138,17 @@ def function_of(f: Any) -> Any:
             return method if hasattr(method, "__code__") else f
 
 
-def _key_of(f: Any) -> Any:
-    """What tells a function from others: its code, and that of the functions it holds; None for one that is not the user's."""
+def _key_of(f: Any) -> tuple[Any, Any]:
+    """The ids of the code of a function, its object and the functions it holds; and these. None unless it is the user's."""
     function = function_of(f)
     code = getattr(function, "__code__", None)
     if code is None or source_lines.is_ours(code.co_filename):
-        return None
+        return None, None
+    if function is f and not f.__closure__:
+        return id(code), code
     held = [getattr(function_of(value), "__code__", None) for value in _held(function).values()]
-    return code, id(getattr(f, "__self__", None)), *held
+    kept = (code, getattr(f, "__self__", None), *held)
+    return tuple(map(id, kept)), kept
 
 
 def _held(function: Any) -> dict[str, Any]:
@@ -129,20 +157,23 @@ def _held(function: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 
 
-def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[str]:
-    """What a function, and those of the same program that it calls by their names, ask of their arguments' classes."""
+def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
+    """The questions about classes in the code of a function, and of those of the same program that it calls by name."""
     function = function_of(f)
     code = getattr(function, "__code__", None)
     if code is None or code in seen or not depth or source_lines.is_ours(code.co_filename) or _is_library(function):
         return
     seen.add(code)
+    is_users = not is_library(code.co_filename)
     for inner in _codes(code):
         names = {*inner.co_names, *inner.co_freevars}
         place = f"(File {inner.co_filename!r}, line {inner.co_firstlineno}, in {inner.co_name})"
-        if "isscalar" in names:
-            yield f"np.isscalar {place}"
-        if "isinstance" in names and names & _KINDS:
-            yield f"isinstance(..., {min(names & _KINDS)}) {place}"
+        if is_users and "__class__" in inner.co_names:
+            yield f"x.__class__ {place}", True
+        if is_users and names & _OF_ARRAYS and _MATCH_CLASS in inner.co_code[::2]:
+            yield f"case {min(names & _OF_ARRAYS)}() {place}", True
+        if not is_users and names & _QUESTIONS and names.union(map(str, inner.co_consts)) & _KINDS:
+            yield f"{min(names & _QUESTIONS)}(...) {place}", False
         near = {**function.__globals__, **_held(function)}
         for value in (getattr(f, "__self__", None), *[near[name] for name in names if name in near]):
             for reached in _reached(value, names, depth - 1):

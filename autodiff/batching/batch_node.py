@@ -30,11 +30,13 @@ from compgraph.graph import (
     place_in,
     promoted,
     record,
+    reported_class,
     window,
 )
 from compgraph.graph.context import is_recording
 from compgraph.graph.interpreter import frame_up, is_internal
 from compgraph.operations import getitem
+from compgraph.protocols import number_methods
 
 from .active import require_alive
 from .examples import Call, front, of_examples
@@ -67,6 +69,7 @@ class BatchNode(TangentLayout, Node):
     """
 
     __slots__ = ()
+    __class__ = reported_class
     kind = "batch"
     carries = "batch"
     function = memory = _operands = code = None
@@ -133,11 +136,11 @@ class BatchNode(TangentLayout, Node):
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` for each example."""
         require_alive(level)
-        if function.__class__ is np.ufunc and not options and function.signature is None and function.nout == 1:
+        if type(function) is np.ufunc and not options and function.signature is None and function.nout == 1:
             found = _elementwise(cls, level, function, args)
             if found is not None:
                 return found
-        batched = [a.__class__ is cls and a.level == level for a in args]
+        batched = [type(a) is cls and a.level == level for a in args]
         those = [a for a, b in zip(args, batched, strict=True) if b]
         _join_graph(those, args)
         values = [a.values if b else a for a, b in zip(args, batched, strict=True)]
@@ -232,6 +235,8 @@ class BatchNode(TangentLayout, Node):
     @property
     def flags(self) -> Any:
         """Those of one example."""
+        if self.is_scalar:
+            return self.dtype.type(0).flags
         base = plain_base(self.values)
         depth = base.ndim - self.ndim
         return (base[(0,) * depth + (...,)] if all(base.shape[:depth]) else np.empty(self.shape, self.dtype)).flags
@@ -249,6 +254,8 @@ for _name in ("bool", "float", "int", "complex", "index", "round", "trunc", "flo
     setattr(BatchNode, f"__{_name}__", _refusing(f"__{_name}__", f"{_name}()"))
 for _name in ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "__array__", "__dlpack__"):
     setattr(BatchNode, _name, _refusing(_name, f".{_name}()"))
+for _name, _method in number_methods.items():
+    setattr(BatchNode, _name, _method)
 BatchNode.__contains__ = _refusing("__contains__", "in")  # type: ignore[method-assign]
 for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct__"):
     setattr(BatchNode, _name, property(_refusing(_name, f".{_name}")))
@@ -263,7 +270,7 @@ def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
         return
     for node in nodes:
         root = node if node.root is None else node.root
-        if root._values.__class__ is ndarray and not root.is_scalar:
+        if type(root._values) is ndarray and not root.is_scalar:
             root._values = leaf(node._owning()._values, InertNode, None)
 
 
@@ -271,7 +278,7 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     """What a ufunc gives, for the commonest operands; None where more is to be looked at."""
     if len(args) == 1:
         values = args[0].values
-        if values.__class__ is ndarray:
+        if type(values) is ndarray:
             return cls.create_using(function(values), level)
         return cls.create_using(record(function, (values,)), level)
     if len(args) != 2:
@@ -279,25 +286,25 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     a, b = args
     if a is None or b is None:  # x == None
         return None
-    x = a.values if a.__class__ is cls and a.level == level else a
-    y = b.values if b.__class__ is cls and b.level == level else b
+    x = a.values if type(a) is cls and a.level == level else a
+    y = b.values if type(b) is cls and b.level == level else b
     if x is not a:
-        n = y.ndim - (y is not b) if y.__class__ not in _NUMBERS else 0
+        n = y.ndim - (y is not b) if type(y) not in _NUMBERS else 0
         x = x if x.ndim > n else front(x, n)
     if y is not b:
-        n = x.ndim - (x is not a) if x.__class__ not in _NUMBERS else 0
+        n = x.ndim - (x is not a) if type(x) not in _NUMBERS else 0
         y = y if y.ndim > n else front(y, n)
-    is_plain = (x.__class__ is ndarray or x.__class__ in _NUMBERS) and (y.__class__ is ndarray or y.__class__ in _NUMBERS)
+    is_plain = (type(x) is ndarray or type(x) in _NUMBERS) and (type(y) is ndarray or type(y) in _NUMBERS)
     if is_plain:
         return cls.create_using(function(x, y), level)
-    if x.__class__ is ndarray or y.__class__ is ndarray:
+    if type(x) is ndarray or type(y) is ndarray:
         return None
     return cls.create_using(record(function, (x, y)), level)
 
 
 def _basic(index: Any) -> Any:
     """The parts of an index of numbers, slices, None and an ellipsis; None for others."""
-    parts = index if index.__class__ is tuple else (index,)
+    parts = index if type(index) is tuple else (index,)
     return parts if _BASIC.issuperset(map(type, parts)) else None
 
 
@@ -308,7 +315,7 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     plain = plain_base(out)
     root = None
-    if plain.__class__ is ndarray:  # an operand itself, or a view of it
+    if type(plain) is ndarray:  # an operand itself, or a view of it
         owner = owner_of(plain)
         for node in nodes:
             if owner_of(plain_base(node.values)) is owner:
@@ -327,8 +334,8 @@ def _like(buffer: Any, value: Any) -> Any:
     """A buffer into which a value can be written: with the vmaps, the tangents and the graph that it has."""
     if not isinstance(value, Node):
         return buffer
-    if value.__class__ is BatchNode:
-        if buffer.__class__ is BatchNode and buffer.level >= value.level:
+    if type(value) is BatchNode:
+        if type(buffer) is BatchNode and buffer.level >= value.level:
             return buffer  # which sees to it itself
         return BatchNode.create_using(filled_rows(buffer, value.count), value.level, is_array=True)
     if isinstance(buffer, Node) and (not value.level or buffer.level):

@@ -57,7 +57,7 @@ def levels_of(value: Any) -> list[int]:
 
 def is_repeated(value: Any, depth: int) -> bool:
     """Whether an array is one for all examples, of which no copies need be made; its axes of examples are so many."""
-    if value.__class__ is not np.ndarray or value.ndim == depth or not all(value.shape[:depth]):
+    if type(value) is not np.ndarray or value.ndim == depth or not all(value.shape[:depth]):
         return False
     return bool(0 in value.strides[:depth] and value[(0,) * depth].flags.c_contiguous)
 

@@ -26,7 +26,7 @@ from compgraph.interception import intercepted, lent
 from compgraph.profiling import EXAMPLES, exchange
 from compgraph.scipy import enter_imported
 
-from ..arguments import as_result, flatten, is_labelled, require_aligned, unflatten
+from ..arguments import as_result, flatten, is_labelled, questions_of, require_aligned, require_same_value, unflatten
 from .active import Alive, next_level, setting
 from .batch_node import BatchNode, BufferFor
 from .randomness import WAYS, Watch, asking
@@ -108,12 +108,20 @@ def vmap(
         given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
         with Alive((level,)):
             results = apart(_run, f, unflatten(structure, given), level, count, randomness)
-            found, structure = _results(results, level, count, out_axes)
+            found, nesting = _results(results, level, count, out_axes)
         if bodies() is None and not any(isinstance(x, Node) for x in leaves):
             found = [out.value if isinstance(out, Node) and not _has_variables(out) else out for out in found]
-        return unflatten(structure, found)
+            if count and out_axes == 0 and questions_of(f)[0]:
+                first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
+                require_same_value("vmap", f, first, lambda *leaves: _plainly(f, structure, leaves), [out[0] for out in found])
+        return unflatten(nesting, found)
 
     return mapped
+
+
+def _plainly(f: Callable[..., Any], structure: Any, leaves: Any) -> Any:
+    args, kwargs = unflatten(structure, leaves)
+    return f(*args, **kwargs)
 
 
 def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: str) -> Any:

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import VARYING, Node, memory_of, next_tick, plainly, record, saved_constant, solid, walk
+from compgraph.graph import (
+    VARYING,
+    Node,
+    is_python_number,
+    mark_python_number,
+    memory_of,
+    next_tick,
+    plainly,
+    record,
+    saved_constant,
+    solid,
+    walk,
+)
 from compgraph.graph.context import apart, buffers_wrapped
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -84,8 +96,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     level, start, around = next_level(), next_tick(), levels_around()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
+        is_python = is_python_number(primal)
         primal = as_argument(primal, f"jvp: primal {position}")
         inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
+        if is_python:
+            mark_python_number(inputs[-1])
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
 
     def run() -> Any:

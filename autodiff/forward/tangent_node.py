@@ -29,12 +29,15 @@ from compgraph.graph import (
     owner_of,
     place_in,
     record,
+    reported_class,
     window,
 )
 from compgraph.graph.context import is_recording, watched
 from compgraph.graph.hollow import hollow_body
+from compgraph.guards import scalar_hash
 from compgraph.inplace import put_plain, require_writeable, store
 from compgraph.profiling import TANGENT, exchange
+from compgraph.protocols import number_methods
 
 from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
@@ -61,6 +64,9 @@ class TangentNode(TangentLayout, Node):
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
     )
+
+    __class__ = reported_class
+    __hash__ = scalar_hash
 
     root: TangentNode | None
     _primal: Any
@@ -137,7 +143,7 @@ class TangentNode(TangentLayout, Node):
     @classmethod
     def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
-        has_tangent = [a.__class__ is cls and a.level == level for a in args]
+        has_tangent = [type(a) is cls and a.level == level for a in args]
         pairs = list(zip(args, has_tangent, strict=True))
         those = [a for a, c in pairs if c]
         _join_graph(those, [a for a, c in pairs if not c])
@@ -174,12 +180,12 @@ class TangentNode(TangentLayout, Node):
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
         """``target[index] = value``, where one of them has a tangent at `level`."""
-        if target.__class__ is not cls or target.level != level:
+        if type(target) is not cls or target.level != level:
             raise TypeError(
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
             )
         require_writeable(target)  # asked here, since windows cut anew are always writeable
-        has_tangent = value.__class__ is cls and value.level == level
+        has_tangent = type(value) is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)
         root = target if target.root is None else target.root
         _join_graph([target], [primal, tangent])
@@ -222,10 +228,10 @@ HALF: Any = _Half()
 def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
     """The root of the operand that a result is a view of, or None."""
     plain = out.plain if isinstance(out, Node) else out
-    if plain.__class__ is np.ndarray:
+    if type(plain) is np.ndarray:
         owner = owner_of(plain)
         for operand in nodes:
-            if operand.plain.__class__ is np.ndarray and owner_of(operand.plain) is owner:
+            if type(operand.plain) is np.ndarray and owner_of(operand.plain) is owner:
                 root = operand if operand.root is None else operand.root
                 return None if overlaps_itself(root.plain) else root  # a broadcast number is never written into
     return None
@@ -246,7 +252,7 @@ def _apart(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
 
 def _plain_constant(value: Any) -> Any:
     """The numbers of a constant node without operands, such as a comparison gives here; any other value as it is."""
-    return value.plain if value.__class__ in INERT and not value.args else value
+    return value.plain if type(value) in INERT and not value.args else value
 
 
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
@@ -285,4 +291,6 @@ def _numbers_of(result: Any) -> tuple[Any, ...]:
     return (*parts, *tangents)
 
 
+for _name, _method in number_methods.items():
+    setattr(TangentNode, _name, _method)
 exchange(TangentNode, "carry", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)

@@ -14,7 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, describe, input_over, leaf, next_tick, plainly, record, solid, to_plain
+from compgraph.graph import (
+    InputNode,
+    Node,
+    describe,
+    input_over,
+    is_python_number,
+    leaf,
+    mark_python_number,
+    next_tick,
+    plainly,
+    record,
+    solid,
+    to_plain,
+)
 from compgraph.graph.context import apart, called, is_recording, no_graph, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -22,7 +35,17 @@ from compgraph.interception import intercepted
 from compgraph.operations import input_of
 from compgraph.scipy import enter_imported
 
-from ..arguments import Arguments, as_result, flatten, lost_graph, require_same_value, unflatten, warn_of_zeros, with_aux
+from ..arguments import (
+    Arguments,
+    as_result,
+    flatten,
+    lost_graph,
+    questions_of,
+    require_same_value,
+    unflatten,
+    warn_of_zeros,
+    with_aux,
+)
 from ..batching import (
     base_of,
     is_batch,
@@ -79,6 +102,9 @@ class Trace:
         apart(self._run)
         if not self.levels:
             require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
+        elif questions_of(arguments.f)[0]:
+            first = [map(first_of, row) for row in (self.points, self.leaves)]
+            require_same_value(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
 
     @property
     def depth(self) -> int:
@@ -94,11 +120,13 @@ class Trace:
         self.points: list[Any] = []
         enter_imported()
         with recording_on(), Hollowing():
-            for argument in self.arguments.arrays():
+            for argument, leaf in zip(self.arguments.arrays(), self.arguments.leaves, strict=True):
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument
                 self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
                 self.inputs.append(bare(self.points[-1]))
+                if is_python_number(leaf):
+                    mark_python_number(self.points[-1])
             with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
                 self.result: Any = called(self.arguments, self.points)
             if self.has_aux:
@@ -260,6 +288,13 @@ def stand_in(value: Any) -> Any:
     if isinstance(value, Node):
         return InputNode.of(record(input_of, (value,)))
     return input_over(value)
+
+
+def first_of(value: Any) -> Any:
+    """The plain value of the first batch element."""
+    base = base_of(value)
+    plain = base.plain if isinstance(base, Node) else base
+    return plain[(0,) * len(levels_of(value))] if is_batch(value) else plain
 
 
 def bare(value: Any) -> Any:

@@ -20,7 +20,7 @@ from .writes import Past, only_last, sweep_with, turned
 
 
 def sweep_batch(
-    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[Any] | None = None,
+    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[int] | None = None,
     support: Any = None,
 ) -> dict[Any, Any]:  # fmt: skip
     """Pass a batch of adjoints back through a graph.
@@ -38,7 +38,7 @@ def sweep_batch(
     create_graph : bool
         Whether rules are given nodes, so that what they compute is recorded.
     needed : set, optional
-        The nodes to be passed, as an earlier sweep found them.
+        The ids of the nodes to be passed, as `depending_on` gives them.
     support : array or True, optional
         Where `seeds` have no structural zeros, 1, elsewhere 0; True if all their zeros are. They have none by default.
 

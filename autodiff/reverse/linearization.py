@@ -65,8 +65,8 @@ class Linearization:
         return self.nodes.__class__ is Events or any(map(_memory, self.nodes))
 
     @functools.cached_property
-    def needed(self) -> set[Any]:
-        """The nodes that adjoints pass on their way to the inputs."""
+    def needed(self) -> set[int]:
+        """The ids of the nodes that adjoints pass on their way to the inputs."""
         return depending_on(self.nodes, self.out, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:

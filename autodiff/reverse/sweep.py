@@ -53,26 +53,27 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     list
         Nodes and joints; `Events`, with writes among them, if a buffer was written into.
     """
-    stop = frozenset(stop)
+    last = frozenset(map(id, stop))
     found = [output]
     late = False
-    seen = {output}
+    seen = {id(output)}
     add, append = seen.add, found.append
     for node in found:
-        if stop and node in stop:
+        if last and id(node) in last:
             continue
         args = node.args
         for position in node.edges:
             operand = args[position]
-            if operand not in seen:
-                add(operand)
+            key = id(operand)
+            if key not in seen:
+                add(key)
                 append(operand)
             if operand.tick > node.tick:
                 late = True
     require_unchanged(found)
     found.sort(key=_by_tick, reverse=True)
     if late or watched() is not None or any(map(_memory, found)):
-        return events_of(output, found, stop)
+        return events_of(output, found, last)
     return found
 
 
@@ -113,9 +114,9 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
     needed = depending_on(nodes, output, wanted)
 
     def once(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
-        if nodes.__class__ is Events:
+        if type(nodes) is Events:
             return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
-        adjoints = {output: seed} if output in needed else {}
+        adjoints = {id(output): seed} if id(output) in needed else {}
         profiler = profiled()
         if profiler is None:
             return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
@@ -126,23 +127,24 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
 
 
 def _over_nodes(
-    nodes: list[Any], adjoints: dict[Any, Any], wanted: set[Any], needed: set[Any], create_graph: bool, ends: Any, rules: Any,
+    nodes: list[Any], adjoints: dict[int, Any], wanted: set[Any], needed: set[int], create_graph: bool, ends: Any, rules: Any,
     errors: RuleErrors,
 ) -> dict[Any, Any]:  # fmt: skip
     """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
-    found, sums = dict[Any, Any](), set[Any]()  # sums: the operands whose adjoints are arrays that were made here
+    found, sums = dict[Any, Any](), set[int]()  # sums: the operands whose adjoints are arrays that were made here
+    asked, last = set(map(id, wanted)), set(map(id, ends))
     take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
     for node in nodes:
-        if (adjoint := take(node, None)) is None:
+        if (adjoint := take(key := id(node), None)) is None:
             continue
         if create_graph:
             reached.append((next_tick(), node))
-        if adjoint.__class__ in DEFERRED:
+        if type(adjoint) in DEFERRED:
             adjoint = adjoint.settle(node)
-        if node in wanted:
+        if key in asked:
             found[node] = adjoint
         args = node.args
-        if not args or node in ends:
+        if not args or key in last:
             continue
         errors.at = node
         formulas, options, count = rules[node.function].formulas, node.options, len(args)
@@ -150,18 +152,19 @@ def _over_nodes(
         operands = args
         if count == 2 and not create_graph:  # written out, as the calls below: a star costs as much as the arithmetic
             a, b = args
-            operands = (a.plain if a.__class__ in KINDS else a, b.plain if b.__class__ in KINDS else b)
+            operands = (a.plain if type(a) in KINDS else a, b.plain if type(b) in KINDS else b)
         elif not create_graph:
-            operands = (args[0].plain,) if count == 1 else tuple([a.plain if a.__class__ in KINDS else a for a in args])
-        if formulas.__class__ is Shared:
+            operands = (args[0].plain,) if count == 1 else tuple([a.plain if type(a) in KINDS else a for a in args])
+        if type(formulas) is Shared:
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
             count = 0
         for position in node.edges:
             operand = args[position]
-            if operand not in needed or (formula := formulas[position]) is None:
+            key = id(operand)
+            if key not in needed or (formula := formulas[position]) is None:
                 continue
-            earlier = waiting(operand)
-            if earlier.__class__ is Scatter and formula is fetched and log is None:  # a loop over elements comes here each turn
+            earlier = waiting(key)
+            if type(earlier) is Scatter and formula is fetched and log is None:  # a loop over elements comes here each turn
                 earlier.take(adjoint, operands[1:])
                 continue
             if count == 2 and not options:
@@ -172,31 +175,35 @@ def _over_nodes(
                 contribution = formula(adjoint, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            if (kind := contribution.__class__) not in DEFERRED:
+            if (kind := type(contribution)) not in DEFERRED:
                 c, x = contribution, operand.plain
-                if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is x.__class__):
+                if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
                     contribution = conform(contribution, x)
-            adjoints[operand] = contribution if earlier is None else added(earlier, contribution, adjoint, operand, sums)
+            adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, sums)
     return found
 
 
-def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint of an output has to pass on its way to a wanted one."""
-    if nodes.__class__ is Events:
+def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
+    """The ids of the nodes that an adjoint of an output has to pass on its way to a wanted one.
+
+    Ids, as in all of a sweep: the hash of a scalar node is that of its value (see `compgraph.guards.hashes`).
+    """
+    if type(nodes) is Events:
         return reached_by_writes(nodes, output, wanted)
-    active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if node.__class__ not in INERT]
+    active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if type(node) not in INERT]
     if wanted.issuperset([node for node in active if not node.args]):
-        return set(active)
-    needed: set[Any] = set()
+        return set(map(id, active))
+    needed: set[int] = set()
+    asked = set(map(id, wanted))
     add = needed.add
     for node in reversed(active):
-        if node in wanted:
-            add(node)
+        if id(node) in asked:
+            add(id(node))
             continue
         args = node.args
         for position in node.edges:
-            if args[position] in needed:
-                add(node)
+            if id(args[position]) in needed:
+                add(id(node))
                 break
     return needed
 
@@ -213,8 +220,8 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         an inner one after them, and is a constant if it was computed from nothing.
     """
     given, first = set(inputs), inputs[0].tick
-    leaves = (n for n in nodes if n.__class__ in VARYING or n.__class__ in INPUTS)
-    return any(n.args if n in given else n.__class__ in VARYING or (n.tick < first and not n.args) for n in leaves)
+    leaves = (n for n in nodes if type(n) in VARYING or type(n) in INPUTS)
+    return any(n.args if n in given else type(n) in VARYING or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:
@@ -250,7 +257,7 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
             results[key] = node
             continue
         owner = id(owner_of(node.plain))
-        if node.plain.__class__ is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
+        if type(node.plain) is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
             node = record(operations.copy, (node,), {"order": "K"})
             owner = id(owner_of(node.plain))
         taken.add(owner)

@@ -49,28 +49,28 @@ class Events(list[Any]):
     Attributes
     ----------
     roots : dict
-        For each array, the root of its buffer if that was written into or is an updated variable's; else None.
+        For the id of each array, the root of its buffer if that was written into or is an updated variable's; else None.
     """
 
-    roots: dict[Any, Any]
+    roots: dict[int, Any]
 
 
-def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events:
+def events_of(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Events:
     """The nodes found from an output, with the writes that their readers saw, and what those were computed from.
 
-    Writes that no reader saw are among them, to be undone.
+    Writes that no reader saw are among them, to be undone. `stop` has the ids of nodes whose operands are not visited.
     """
-    roots: dict[Any, Any] = {}
+    roots: dict[int, Any] = {}
     taken: dict[Memory, int] = {}
     queue = list(found)
-    seen = set(queue)
+    seen = set(map(id, queue))
 
     def read(node: Any, tick: float) -> None:
         """Take the writes that a reader of an array saw."""
-        if node not in roots:
+        if id(node) not in roots:
             root = root_of(node)
-            roots[node] = root if root.memory or root.__class__ is VariableNode else None
-        root = roots[node]
+            roots[id(node)] = root if root.memory or type(root) is VariableNode else None
+        root = roots[id(node)]
         if root is not None and root.memory:
             memory = root.memory
             before, count = taken.setdefault(memory, 0), memory.before(tick)
@@ -78,18 +78,18 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[Any]) -> Events
                 taken[memory] = count
                 queue.extend(memory.log[before:count])
 
-    if output.plain.__class__ is ndarray:
+    if type(output.plain) is ndarray:
         read(output, np.inf)
     for node in queue:  # the list grows while it is walked
-        if node in stop:
+        if id(node) in stop:
             continue
         args = node.args
         for position in node.edges:
             operand = args[position]
-            if operand not in seen:
-                seen.add(operand)
+            if id(operand) not in seen:
+                seen.add(id(operand))
                 queue.append(operand)
-            if operand.plain.__class__ is ndarray:
+            if type(operand.plain) is ndarray:
                 read(operand, node.tick)
     for memory, count in taken.items():
         queue.extend(memory.log[count:])
@@ -106,13 +106,13 @@ class Past:
     def __init__(self, events: list[Any], create_graph: bool, rules: Any, errors: RuleErrors) -> None:
         self.create_graph = create_graph
         self.rules, self.errors = rules, errors
-        self.roots = events.roots if events.__class__ is Events else {}
+        self.roots = events.roots if type(events) is Events else {}
         self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
         self.undone: dict[Memory, list[Write]] = defaultdict(list)  # what the copies of buffers still hold
         self.values: dict[Any, Twin] = {}
         self.shadows: dict[Any, Shadow] = {}
-        self.adjoints: dict[Any, Any] = {}
-        self.sums: set[Any] = set()  # the nodes whose adjoints are arrays that were made here
+        self.adjoints: dict[int, Any] = {}  # by the ids of the nodes
+        self.sums: set[int] = set()  # the nodes whose adjoints are arrays that were made here
         self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
         self.watch = watched()
 
@@ -129,8 +129,8 @@ class Past:
         """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
         if not isinstance(node, (Node, Joint)):
             return node
-        root: Any = self.roots.get(node)
-        if root.__class__ is VariableNode and root.tick > tick:
+        root: Any = self.roots.get(id(node))
+        if type(root) is VariableNode and root.tick > tick:
             return Gone(root, node, reader)
         log = root.memory.log if root is not None and root.memory else None
         if log and log[-1].tick > tick:
@@ -142,18 +142,18 @@ class Past:
         """The operands of a node as it saw them, and its own value."""
         args, tick, roots, recorded = node.args, node.tick, self.roots, self.create_graph
         if not roots and not recorded:  # nothing was written
-            return [a.plain if a.__class__ in KINDS else a for a in args], node.plain
-        out = self.value(node, node, tick + 0.5) if recorded or roots.get(node) is not None else node.plain
+            return [a.plain if type(a) in KINDS else a for a in args], node.plain
+        out = self.value(node, node, tick + 0.5) if recorded or roots.get(id(node)) is not None else node.plain
         if node.function is operations.getitem and isinstance(args[0], Node):  # it asks for no number of what may be large
             whole = args[0] if recorded else args[0].plain
             return [whole, *[self.value(a, node, tick) for a in args[1:]]], out
         if recorded:
             return [self.value(a, node, tick) for a in args], out
-        return [a.plain if a.__class__ in ACTIVE and roots.get(a) is None else self.value(a, node, tick) for a in args], out
+        return [a.plain if type(a) in ACTIVE and roots.get(id(a)) is None else self.value(a, node, tick) for a in args], out
 
     def settled(self, adjoint: Any, node: Any) -> Any:
         """An adjoint put together."""
-        return adjoint.settle(node) if adjoint.__class__ in DEFERRED else adjoint
+        return adjoint.settle(node) if type(adjoint) in DEFERRED else adjoint
 
     def shadow_of(self, root: Any) -> Any:
         """A new shadow of a buffer."""
@@ -161,12 +161,13 @@ class Past:
 
     def give(self, node: Any, contribution: Any, adjoint: Any = None) -> None:
         """Add a contribution to the adjoint of a node; a rule made it of `adjoint`, if one is given."""
-        root = self.roots.get(node)
+        key = id(node)
+        root = self.roots.get(key)
         if root is None or not root.memory:
-            earlier = self.adjoints.get(node)
-            if contribution.__class__ not in DEFERRED:
+            earlier = self.adjoints.get(key)
+            if type(contribution) not in DEFERRED:
                 contribution = self.fitted(contribution, node.plain)
-            self.adjoints[node] = contribution if earlier is None else added(earlier, contribution, adjoint, node, self.sums)
+            self.adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, self.sums)
         elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
             contribution = self.fitted(self.settled(contribution, node), node.plain)
             self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args], node.plain)
@@ -175,7 +176,7 @@ class Past:
             if shadow is None:
                 shadow = self.shadows[root] = self.shadow_of(root)
             place = shadow.window(node.plain)
-            if contribution.__class__ is Scatter:
+            if type(contribution) is Scatter:
                 contribution.pieces = [*map(turned, contribution.pieces)]
                 contribution.add_to(place)
                 contribution = contribution.dense
@@ -193,13 +194,13 @@ class Past:
         before, self.errors.at = self.errors.at, node
         if watch is not None:
             watch.unchanged(node)
-        if formulas.__class__ is Shared:
-            asked = {args[p] for p in node.edges if args[p].__class__ not in INERT}
+        if type(formulas) is Shared:
+            asked = {id(args[p]) for p in node.edges if type(args[p]) not in INERT}
             asked = asked if needed is None else asked & needed
             formulas, operands, options = formulas.answers(node, asked, adjoint, out, operands), [], NO_OPTIONS
         for position in node.edges:
             operand = args[position]
-            if operand.__class__ in INERT if needed is None else operand not in needed:
+            if type(operand) in INERT if needed is None else id(operand) not in needed:
                 continue
             formula = formulas[position]
             if formula is None:
@@ -209,9 +210,9 @@ class Past:
             contribution = formula(adjoint, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
-            if watch is not None and contribution.__class__ not in DEFERRED:
+            if watch is not None and type(contribution) not in DEFERRED:
                 watch.swept(node, position, contribution)
-            if contribution.__class__ is ndarray and contribution.base is not None and self.roots:
+            if type(contribution) is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a window of what is undone later
             self.give(operand, contribution, adjoint)
         self.errors.at = before
@@ -227,20 +228,20 @@ class Past:
         shadow = self.shadows.get(root)
         return None if shadow is None else turned(np.copy(shadow.window(plain)))
 
-    def undo(self, write: Write, needed: set[Any]) -> None:
+    def undo(self, write: Write, needed: set[int]) -> None:
         """Go back beyond a write, and give the adjoint of its place to what was stored there."""
         self.undone[write.memory].append(write)
         shadow = self.shadows.get(self.root_with[write.memory])
         if shadow is not None:
             adjoint = self.taken(shadow, write)
-            if write.edges and write.args[0] in needed:
+            if write.edges and id(write.args[0]) in needed:
                 self.give(write.args[0], adjoint)
 
     def taken(self, shadow: Any, write: Write) -> Any:
         """The adjoint of what a write stored, which is taken out of the shadow."""
         place, index = shadow.window(write.window), write.index
         adjoint = place[index]
-        if adjoint.__class__ not in operations.SAME_BITS:  # else it is a number of its own
+        if type(adjoint) not in operations.SAME_BITS:  # else it is a number of its own
             adjoint = only_last(write, turned(adjoint.copy("K")))
         place[index] = 0
         extra = write.args[0].plain.ndim - adjoint.ndim if write.edges else 0
@@ -249,7 +250,7 @@ class Past:
 
 def only_last(write: Write, adjoint: Any) -> Any:
     """The adjoint of a write's place; of several values for one place, the last stays, and has it alone."""
-    parts = write.index if write.index.__class__ is tuple else (write.index,)
+    parts = write.index if type(write.index) is tuple else (write.index,)
     if not any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
         return adjoint
     last, numbers = last_places(write.window.shape, write.index)
@@ -262,7 +263,7 @@ def turned(adjoint: Any) -> Any:
 
 
 def sweep_with(
-    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[Any], ends: Any = ()
+    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[int], ends: Any = ()
 ) -> dict[Any, Any]:
     """One pass over a graph, back to the beginning with a past that is now; see `structural_zeros.Pass`."""
     profiler = profiled()
@@ -272,69 +273,72 @@ def sweep_with(
 
 
 def _swept(
-    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[Any], ends: Any
+    past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[int], ends: Any
 ) -> dict[Any, Any]:
     """The pass itself."""
     if past.roots:
         collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
     found: dict[Any, Any] = {}
     roots, waiting, recorded = past.roots, past.adjoints, past.create_graph
-    if output in needed:
+    asked, last = set(map(id, wanted)), set(map(id, ends))
+    if id(output) in needed:
         past.give(output, seed)
     for event in events:
         if recorded:
             past.errors.reached.append((next_tick(), event))
-        if event.__class__ is Write:
+        if type(event) is Write:
             past.undo(event, needed)
             continue
-        root = roots.get(event)
+        key = id(event)
+        root = roots.get(key)
         is_view = False
         if root is None or not root.memory:
-            adjoint = waiting.pop(event, None)
-            if adjoint.__class__ in DEFERRED:
+            adjoint = waiting.pop(key, None)
+            if type(adjoint) in DEFERRED:
                 adjoint = past.settled(adjoint, event)
         else:
             is_view = root is not event
-            if is_view and event not in wanted:  # its adjoint lies in the shadow, and stays there
+            if is_view and key not in asked:  # its adjoint lies in the shadow, and stays there
                 continue
             adjoint = past.adjoint_at(root, event.plain)
         if adjoint is not None:
-            if event in wanted:
+            if key in asked:
                 found[event] = adjoint
-            if not is_view and event not in ends and event.args and event.function not in operations.PIECEWISE:
+            if not is_view and key not in last and event.args and event.function not in operations.PIECEWISE:
                 past.pass_on(event, adjoint, *past.seen(event), needed)
         if root is event:
             past.leave(event)
     return found
 
 
-def reached_by_writes(events: Events, output: Any, wanted: set[Any]) -> set[Any]:
-    """The nodes an adjoint of an output has to pass on its way to a wanted one; by writes, too."""
-    needed: set[Any] = set()
+def reached_by_writes(events: Events, output: Any, wanted: set[Any]) -> set[int]:
+    """The ids of the nodes that an adjoint of an output has to pass on its way to a wanted one; by writes, too."""
+    needed: set[int] = set()
+    asked = set(map(id, wanted))
     written: set[Any] = set()  # memories that hold something needed
     roots = events.roots
 
     def hold(node: Any) -> bool:
         """Whether something needed was written into the buffer of a node; it may be older than that."""
-        root = roots.get(node)
+        root = roots.get(id(node))
         held = root is not None and root.memory in written
-        if held and node.__class__ not in INERT:
-            needed.add(node)
+        if held and type(node) not in INERT:
+            needed.add(id(node))
         return held
 
     for event in reversed(events):
-        depends = event in wanted
+        depends = id(event) in asked
         args = event.args
         for position in event.edges:
             operand = args[position]
-            depends = operand in needed or (roots.get(operand) is not None and hold(operand)) or depends
-        if not depends or event.__class__ in INERT:
+            depends = id(operand) in needed or (roots.get(id(operand)) is not None and hold(operand)) or depends
+        if not depends or type(event) in INERT:
             continue
-        if event.__class__ is Write:
+        if type(event) is Write:
             written.add(event.memory)
             continue
-        needed.add(event)
-        root = roots.get(event)
+        needed.add(id(event))
+        root = roots.get(id(event))
         if root is not None and root.memory:
             written.add(root.memory)
     hold(output)

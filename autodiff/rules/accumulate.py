@@ -33,7 +33,7 @@ class Scatter:
         self.indices.append(index)
 
     def __add__(self, other: Any) -> Scatter:
-        if other.__class__ is Scatter:
+        if type(other) is Scatter:
             self.pieces += other.pieces
             self.indices += other.indices
             other = other.dense
@@ -101,7 +101,7 @@ def _zeros(like: Any) -> Any:
 def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
     """Add a piece at an index; at places that the index names several times, as often."""
     place = index[0] if len(index) == 1 else index
-    if place.__class__ in _BASIC or (place.__class__ is tuple and _BASIC.issuperset(map(type, place))):
+    if type(place) in _BASIC or (type(place) is tuple and _BASIC.issuperset(map(type, place))):
         total[place] += piece
     else:
         np.add.at(total, place, piece)
@@ -135,18 +135,18 @@ DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})
 PLAIN = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
 
 
-def added(earlier: Any, contribution: Any, adjoint: Any, operand: Any, sums: set[Any]) -> Any:
+def added(earlier: Any, contribution: Any, adjoint: Any, key: int, sums: set[int]) -> Any:
     """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
 
-    `adjoint` is what the formula was given, if one was asked; `sums` has the operands whose adjoints are sums made here. What a
-    formula of plain arrays returns is a new array, which it hands over, the adjoint it was given, or a view.
+    `adjoint` is what the formula was given, if one was called; `key` is the id of the operand, and `sums` has those of the
+    operands whose adjoints are sums made here. A formula of plain arrays returns a new array, its adjoint argument, or a view.
     """
-    if earlier.__class__ is np.ndarray and contribution.__class__ is np.ndarray and earlier.size > 1:  # one takes longer in place
-        if contribution.base is None and contribution is not adjoint and adjoint.__class__ in PLAIN:
+    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:  # one takes longer in place
+        if contribution.base is None and contribution is not adjoint and type(adjoint) in PLAIN:
             contribution += earlier
             return contribution
-        if operand in sums:
+        if key in sums:
             earlier += contribution
             return earlier
-        sums.add(operand)
+        sums.add(key)
     return earlier + contribution

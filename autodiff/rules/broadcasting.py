@@ -97,7 +97,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     array or Node
         Broadcasting undone; of a complex contribution to a real operand, the real part.
     """
-    if contribution.__class__ in operations.SAME_BITS and contribution.__class__ is operand.__class__:
+    if type(contribution) in operations.SAME_BITS and type(contribution) is type(operand):
         return contribution
     plain = contribution.plain if isinstance(contribution, Node) else contribution
     if plain.shape != operand.shape:

@@ -67,13 +67,13 @@ class Shared(Variadic):
         ----------
         node : Node or Joint
             Where the sweep is.
-        needed : container of Node
-            The operands it asks for.
+        needed : container of int
+            The ids of the operands that need an adjoint.
         adjoint, out, operands
             What the formula is given.
         """
         args = node.args
-        positions = [p for p in node.edges if p >= self.fixed and args[p] in needed]
+        positions = [p for p in node.edges if p >= self.fixed and id(args[p]) in needed]
         found = self.formula(positions, adjoint, out, *operands, **node.options) if positions else []
         return Answers(dict(zip(positions, found, strict=True)))
 

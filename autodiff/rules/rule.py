@@ -107,10 +107,10 @@ class Rule:
         found: list[Any] = [None] * operations.operand_count(made_by.function, len(values))
         for position in made_by.edges[: len(found)]:
             operand = made_by.args[position]
-            formula = None if operand.__class__ in INERT else formulas[position]
+            formula = None if type(operand) in INERT else formulas[position]
             if formula is not None:
                 contribution = formula(adjoint, out, *values, **made_by.options)
-                if contribution.__class__ in DEFERRED:
+                if type(contribution) in DEFERRED:
                     contribution = contribution.settle(operand)
                 found[position] = conform(contribution, operand.plain)
         return found if len(found) > 1 else [*found, None]
@@ -227,8 +227,8 @@ class ByFunction(dict[Any, Rule]):
         own = kept(function, "rule")
         if own is not None:
             return own  # type: ignore[no-any-return]  # and do not hold it
-        if function.__class__ in makers:
-            rule = makers[function.__class__](function)
+        if type(function) in makers:
+            rule = makers[type(function)](function)
         else:
             opname = operations.opname_of(function)
             found = users.get(function) or rules.get(opname)

@@ -96,7 +96,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     wanted = wanted_variables(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
     needed = depending_on(nodes, node, set(wanted))
-    adjoints = sweep(nodes, node, adjoint, needed | set(wanted), False)
+    adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wanted), False)
     arrived: dict[Any, Any] = {}
     steps = []
     for event in nodes:
@@ -105,7 +105,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
         formulas, values = by_function[event.function].formulas, _values(event)
         for position in event.edges:
             operand = event.args[position]
-            formula = formulas[position] if operand in needed else None
+            formula = formulas[position] if id(operand) in needed else None
             if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has given the same warnings

@@ -25,7 +25,7 @@ def owner_of(array: Any) -> Any:
 def root_of(node: Any) -> Any:
     """The node that first had the buffer in which the value of `node` lies."""
     plain = node.plain
-    if plain.__class__ is not ndarray or plain.base is None:
+    if type(plain) is not ndarray or plain.base is None:
         return node
     passed: list[Any] = []
     while True:
@@ -55,12 +55,12 @@ def _forget(number: int, _: Any) -> None:
 def viewed_by(node: Any) -> Any:
     """The operand that `node` is a view of, or None."""
     plain = node.plain
-    if plain.__class__ is not ndarray or plain.base is None:
+    if type(plain) is not ndarray or plain.base is None:
         return None
     owner = owner_of(plain)
     for position in node.edges:
         operand = node.args[position]
-        if operand.plain.__class__ is ndarray and owner_of(operand.plain) is owner:
+        if type(operand.plain) is ndarray and owner_of(operand.plain) is owner:
             return operand
     return None
 

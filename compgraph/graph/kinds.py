@@ -44,6 +44,7 @@ from .node import (
     plain_array,
     snapshot,
 )
+from .reported import reported_class
 
 beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
@@ -133,6 +134,7 @@ class ScalarNode(OperationalNode):
     """An OperationalNode where NumPy returns a scalar: it is 0-d, and in-place operators rebind the name."""
 
     __slots__ = ()
+    __class__ = reported_class
     is_scalar = True
     what = "value"
 
@@ -156,6 +158,7 @@ class InputScalarNode(InputNode):
     """An InputNode for a number: in-place operators rebind its name."""
 
     __slots__ = ()
+    __class__ = reported_class
     is_scalar = True
 
 
@@ -166,6 +169,7 @@ class InertScalarNode(InertNode):
     """An InertNode where NumPy returns a scalar."""
 
     __slots__ = ()
+    __class__ = reported_class
     is_scalar = True
 
 
@@ -291,6 +295,7 @@ USED: dict[Any, Any] = {**BLANK, **READ}  # what a node becomes when it is used
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
+SCALARS: tuple[Any, ...] = (ScalarNode, InertScalarNode, UnreadScalarNode, InputScalarNode)
 # The kinds of arrays, and of what NumPy returns scalars for.
 OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
@@ -302,11 +307,11 @@ def use(node: Any) -> None:
 
     Raises an EscapeError if a blank array was filled without the graph.
     """
-    kind = node.__class__
+    kind = type(node)
     node.__class__ = USED.get(kind, kind)  # another thread may have been first
     if kind in READ:
         entry = unread.pop(id(node), None)
-        if entry.__class__ is not weakref.ref and entry is not None:
+        if type(entry) is not weakref.ref and entry is not None:
             entry.is_read = True
     elif node.plain.any():
         node.__class__ = kind
@@ -337,14 +342,14 @@ def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     """A node or joint like `item` with other operands, and with `plain`, if given, as its value; it has no log of writes."""
     name = None if isinstance(item, Joint) else item._name
     plain = item.plain if plain is None else plain
-    return placed_as(item, remade(item.__class__, plain, item.function, args, item.options, item.tick, name))
+    return placed_as(item, remade(type(item), plain, item.function, args, item.options, item.tick, name))
 
 
 def input_over(argument: Any) -> Any:
     """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
     if isinstance(argument, np.generic):
         node = leaf(np.asarray(argument), InputScalarNode, None)
-        if argument.__class__ in operations.SAME_BITS:
+        if type(argument) in operations.SAME_BITS:
             node.plain = argument
         return node
     return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)

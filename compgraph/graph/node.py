@@ -288,8 +288,8 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
 
     The copy is a recorded node whose tick lies just before the reader's. `value` is what it holds, where the caller knows it.
     """
-    memory = root_of(node).memory if node.plain.__class__ is ndarray else None
-    if memory.__class__ is not Memory or memory.before(tick) == len(memory.log):
+    memory = root_of(node).memory if type(node.plain) is ndarray else None
+    if type(memory) is not Memory or memory.before(tick) == len(memory.log):
         return node
     plain = value_at(node, tick) if value is None else value
     copied = new_view(body_of(plain), OperationalNode if plain.dtype.kind in "fc" else InertNode)

@@ -53,7 +53,7 @@ def has_operators(kind: Any) -> bool:
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Each of several operands as the graph keeps it; the tuple itself if all are so already."""
     for value in values:
-        if value.__class__ not in FAMILIAR or (value.__class__ is ndarray and value.dtype.kind == "O"):
+        if type(value) not in FAMILIAR or (type(value) is ndarray and value.dtype.kind == "O"):
             return tuple(map(as_operand, values))
     return values
 

@@ -42,13 +42,13 @@ class Promotable(Layout):
         if isinstance(base, Promotable):
             _remember(base, self)
         elif isinstance(source, Promotable) and source.is_given:  # a copy: memory of its own
-            self.__class__ = _FRESH[self.__class__]
+            self.__class__ = _FRESH[type(self)]
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if return_scalar:
             return array[()]
-        if array.__class__ is ndarray and array.dtype.kind in "fc":
-            return new_view(array, _FRESH[self.__class__])
+        if type(array) is ndarray and array.dtype.kind in "fc":
+            return new_view(array, _FRESH[type(self)])
         if array is self and self.is_given:  # by out=, or an operator in place
             note_written(self)
         return array
@@ -70,7 +70,7 @@ class Promotable(Layout):
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.is_given:
             note_written(self)
-        if value.__class__ in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
+        if type(value) in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
             try:
                 ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
             except IndexError:
@@ -174,12 +174,12 @@ def given(array: Any) -> Any:
 
 def plainly(value: Any) -> Any:
     """A value to hand to the user: of a promotable or given array a plain view, others as they are."""
-    return new_view(value, ndarray) if value.__class__ in _FRESH else value
+    return new_view(value, ndarray) if type(value) in _FRESH else value
 
 
 def holds_node(value: Any) -> bool:
     """Whether a value is a node, or a list or tuple with one in it."""
-    if value.__class__ is list or value.__class__ is tuple:
+    if type(value) is list or type(value) is tuple:
         return any(map(holds_node, value))
     return isinstance(value, Node)
 
@@ -230,7 +230,7 @@ def _promote_root(root: Any) -> None:
     base = root.base
     if base is None:  # it owns the memory: a plain view would refer to it, and it to the view
         plain = np.array(root, subok=False, order="K")
-    elif base.__class__ is ndarray:
+    elif type(base) is ndarray:
         plain = window(base, **place_in(base, root))
     else:
         plain = new_view(root, ndarray)
@@ -257,7 +257,7 @@ def _become(array: Any, made: Any) -> None:
         for slot in getattr(kind, "__slots__", ()):
             if hasattr(made, slot):
                 setattr(array, slot, getattr(made, slot))
-    array.__class__ = made.__class__
+    array.__class__ = type(made)
     if new_view(made, ndarray).dtype != made.dtype:
         hollow_out(array)
 

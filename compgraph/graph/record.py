@@ -57,11 +57,11 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
                 require_history(operand)
             values.append(operand.plain)
             edges.append(position)
-            if operand.__class__ in ACTIVE:
+            if type(operand) in ACTIVE:
                 active = True
-            elif operand.__class__ in USED:
+            elif type(operand) in USED:
                 use(operand)
-                active = active or operand.__class__ in ACTIVE
+                active = active or type(operand) in ACTIVE
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         elif isinstance(operand, ndarray):
@@ -130,9 +130,9 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
     """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
     edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
     for i in edges:
-        if args[i].__class__ in USED:
+        if type(args[i]) in USED:
             use(args[i])
-    active = function not in operations.PIECEWISE and any(args[i].__class__ in ACTIVE for i in edges)
+    active = function not in operations.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
     result = _attach(value, function, args, options, edges, active)
     in_scopes(result)
     profiler = profiled()
@@ -146,7 +146,7 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
     hollow = bodies()
     if hollow is None and LOGS and any(map(is_hollow, args)):  # a function is differentiated, and this is a thread it started
         return record(function, args)
-    if value.__class__ is ndarray:
+    if type(value) is ndarray:
         if hollow is None:
             node = new_view(value, OperationalNode)
         else:
@@ -178,8 +178,8 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
     hollow = bodies()
-    if value.__class__ in SAME_BITS:
-        node: Any = new_view(np.asarray(value) if hollow is None else OF_SCALARS[value.__class__], kind)
+    if type(value) in SAME_BITS:
+        node: Any = new_view(np.asarray(value) if hollow is None else OF_SCALARS[type(value)], kind)
         node.plain = value
         return node
     array = np.asarray(value)
@@ -193,14 +193,14 @@ def _attach(
 ) -> Any:
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
-    may_share = value.__class__ is ndarray and function.__class__ is not np.ufunc
+    may_share = type(value) is ndarray and type(function) is not np.ufunc
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     node = fill(_wrapped(value, active), function, args, edges, options)
     if may_share and operations.counts(function, args, edges):
         _tell_counted((node,))
-    if function in _BLANK and node.__class__ in _INERT_ARRAYS and bodies() is None:
-        if node.__class__ in READ:
+    if function in _BLANK and type(node) in _INERT_ARRAYS and bodies() is None:
+        if type(node) in READ:
             use(node)
         if function is np.empty_like:
             value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
@@ -247,7 +247,7 @@ def _wrapped(value: Any, active: bool) -> Any:
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
     kinds = UNREADS if kind in "biu" and is_following() else OPERATIONAL if active and kind in "fc" else INERTS
     if isinstance(value, np.ndarray):
-        value = value.view(np.ndarray) if value.__class__ is not np.ndarray else value
+        value = value.view(np.ndarray) if type(value) is not np.ndarray else value
         node: Any = new_view(body_of(value), kinds[0])
         node.plain = value
     else:
@@ -282,7 +282,7 @@ def _outputs(
 def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
     owners = {id(owner_of(args[i].plain)) for i in edges if args[i].plain.__class__ is ndarray}
-    shared = [part.__class__ is ndarray and id(owner_of(part)) in owners for part in values]
+    shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
         return values
     parts = [part.copy() if shares else part for part, shares in zip(values, shared, strict=True)]
@@ -337,7 +337,7 @@ OperationalNode.create_using = _created
 
 def adopted(value: Any) -> Any:
     """An array of objects with nodes in it, as one node; others as they are. ``np.array([x[0], 1])`` of hollow nodes is one."""
-    if value.__class__ is not ndarray or value.dtype != OBJECT:
+    if type(value) is not ndarray or value.dtype != OBJECT:
         return value
     elements = value.ravel().tolist()
     if any(element is REFUSAL for element in elements):
@@ -365,6 +365,6 @@ def solid(node: Any) -> Any:
 def inert(value: Any) -> Any:
     """A value as a node without operands that no adjoint passes."""
     node = fill(_wrapped(value, False), None, (), ())
-    if node.__class__ in READ:
+    if type(node) in READ:
         use(node)
     return node

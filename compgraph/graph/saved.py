@@ -45,7 +45,7 @@ def saved(array: Any, function: Any = None) -> Any:
         A copy, or for a large array a view that `require_unchanged` knows.
     """
     size = array.nbytes
-    if size <= _SHARED and array.__class__ is ndarray:
+    if size <= _SHARED and type(array) is ndarray:
         return array.copy("K")
     if isinstance(array, Layout):
         return array.numbers_now()
@@ -122,7 +122,7 @@ def _sample(array: Any) -> Any:
 
 def settled(operand: Any) -> Any:
     """An operand, or an index, that nobody changes later: of an array that is watched a copy."""
-    if operand.__class__ is tuple:
+    if type(operand) is tuple:
         return tuple(map(settled, operand))
     return _shared_copy(operand) if id(operand) in _views else operand
 
@@ -152,7 +152,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
         for operand in args if not options else (*args, *options.values()):
             if id(operand) in _views:
                 found = (operand,)
-            elif operand.__class__ is tuple:  # an index
+            elif type(operand) is tuple:  # an index
                 found = tuple([part for part in operand if id(part) in _views])
             else:
                 continue

@@ -21,10 +21,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import operations
-from ..graph import ACTIVE, BLANK, INERT, Node, PlaceholderNode, describe, is_hollow, require_history, token_for_dask, use
+from ..graph import (
+    ACTIVE,
+    BLANK,
+    INERT,
+    Node,
+    PlaceholderNode,
+    describe,
+    is_hollow,
+    require_history,
+    require_single,
+    token_for_dask,
+    use,
+)
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, is_library, is_traced, refused
-from ..graph.interpreter import assigns, callee, formats, frame_up, operates, outwards, source_lines
+from ..graph.interpreter import assigns, callee, catches, formats, frame_up, operates, outwards, source_lines
 from .guards import TAKEN, contents, note
 from .raising import note_error
 
@@ -98,7 +110,7 @@ def told(escapes: Any, before: str = " ") -> str:
 def _passes(node: Node) -> bool:
     """Whether numbers taken from a node lose a derivative: it is active or has a tangent, and operations are recorded."""
     require_history(node)
-    return (node.__class__ in ACTIVE or bool(node.level)) and is_recording()
+    return (type(node) in ACTIVE or bool(node.level)) and is_recording()
 
 
 def note_escape(what: str) -> None:
@@ -138,15 +150,13 @@ def _ask(node: Node, what: str, frame: Any) -> None:
     if assigns(frame):
         raise refused(frame, f"the {describe(node)}")
     asked = callee(frame)
-    if asked is None and operates(frame) and not formats(frame) and not _is_within(node) and _is_called_by_user(frame):
+    if asked is None and operates(frame) and not formats(frame) and not is_within(node) and _is_called_by_user(frame):
         raise refused(frame, f"the {describe(node)}")  # plain + [x, y]
     if asked is None and not operates(frame):  # for number in map(math.sin, x)
         _take(node, what, frame)
     elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
         _remember(what, frame, False)
-    elif not _is_among(asked, _EXPLICIT) and (_is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON):
-        raise refused(frame, f"the {describe(node)}")
-    elif _is_numpys(asked) and _is_called_by_user(frame):
+    elif _is_taking(asked, node) or (_is_numpys(asked) and _is_called_by_user(frame)):
         raise refused(frame, f"the {describe(node)}")
     else:
         _take(node, what, frame)
@@ -174,14 +184,19 @@ def _is_called_by_user(frame: Any) -> bool:
     return False
 
 
+def _is_taking(asked: Any, node: Node) -> bool:
+    """Whether a callable takes a number that it is not known to be given: within an operator, or one of `math`."""
+    return not _is_among(asked, _EXPLICIT) and (is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON)
+
+
 def _take(node: Node, what: str, frame: Any) -> None:
     """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return
-    _remember(what, frame, _is_within(node) and not is_traced() and not _is_drawing(frame))
+    _remember(what, frame, is_within(node) and not is_traced() and not _is_drawing(frame))
 
 
-def _is_within(node: Node) -> bool:
+def is_within(node: Node) -> bool:
     """Whether a function is being differentiated, perhaps by the thread that started this one, or nodes are hollow anyway."""
     return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
 
@@ -259,7 +274,7 @@ def _note_number(node: Node, what: str) -> None:
     """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
-        if node.__class__ in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
+        if type(node) in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
             note(what, contents, (node,), contents(node.plain), source_lines.users_frame(3))
         else:
             note(what, None, (node,), None, source_lines.users_frame(3))
@@ -315,12 +330,23 @@ def _plain_attribute(name: str) -> property:
 def _value(self: Node) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
+        frame = frame_up(1)
+        if is_within(self) and not source_lines.is_ours(frame.f_code.co_filename) and _asks_for_attribute(frame):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'value'", name="value", obj=self)
         note_escape(".value")
     if is_recording():
         _note_number(self, ".value")
-    if self.__class__ in BLANK and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
+    if type(self) in BLANK and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
         use(self)
     return np.asarray(self.plain)
+
+
+def _asks_for_attribute(frame: Any) -> bool:
+    """Whether code only tries for an attribute, which arrays have not: by ``hasattr``, ``getattr``, or in a ``try``."""
+    asked = callee(frame)
+    if asked is hasattr or asked is getattr:
+        return True
+    return asked is None and catches(frame, "AttributeError")
 
 
 CONVERSIONS = ("float", "int", "complex", "bool", "index")
@@ -359,6 +385,40 @@ def methods() -> dict[str, Any]:
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "value": property(_value),
     }
+
+
+def is_integer(self: Node) -> bool:
+    """``x.is_integer()`` of a scalar node, under a guard."""
+    require_history(self)
+    require_single(".is_integer()", self)
+    answer = _is_integer(self.plain)
+    note(".is_integer()", _is_integer, (self,), answer, source_lines.users_frame(2))
+    return answer
+
+
+def _is_integer(value: Any) -> bool:
+    return float(np.asarray(value).item()).is_integer()
+
+
+def _number_refused(name: str) -> Any:
+    """A method of numbers that gives a text, or integers, in which a derivative would be lost."""
+
+    def method(self: Node, *args: Any) -> Any:
+        if _passes(self):
+            raise refused(frame_up(1), f"the {describe(self)}")
+        require_single(f".{name}()", self)
+        number = _solid(self).item()
+        _note_number(self, f".{name}()")
+        return getattr(float(number), name)(*args)
+
+    return method
+
+
+NUMBER_METHODS = {
+    "is_integer": is_integer,
+    "hex": _number_refused("hex"),
+    "as_integer_ratio": _number_refused("as_integer_ratio"),
+}
 
 
 def free_inert_nodes() -> None:

@@ -138,7 +138,7 @@ def note(
     `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `tick` is now unless it is given.
     """
     for node in about:
-        if node.__class__ in READ:
+        if type(node) in READ:
             use(node)
     if _forgetting.get():
         return None

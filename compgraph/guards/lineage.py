@@ -67,7 +67,7 @@ class Lineage:
     def sources(self) -> list[Lineage]:
         """The lineages of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
         stored = () if self.buffer is None else self.buffer.stored
-        return [a for a in (*self.args, *stored) if a.__class__ is Lineage]
+        return [a for a in (*self.args, *stored) if type(a) is Lineage]
 
 
 class Buffer:
@@ -111,7 +111,7 @@ def gathered_up(
 
 def in_order(lineages: Iterable[Any]) -> list[Lineage]:
     """Lineages and all lineages behind them, operands first."""
-    return sorted(walk([a for a in lineages if a.__class__ is Lineage], Lineage.sources), key=_leaves_first)
+    return sorted(walk([a for a in lineages if type(a) is Lineage], Lineage.sources), key=_leaves_first)
 
 
 def _leaves_first(lineage: Lineage) -> tuple[bool, float]:
@@ -132,13 +132,13 @@ class Reviver:
 
     def revived(self, kept: Any, tick: float) -> Any:
         """The node for an argument of a guard of that tick; raises a GoneError if it cannot be computed again."""
-        if kept.__class__ is not Lineage:
+        if type(kept) is not Lineage:
             return self._operand(kept)
         behind = list(walk([kept], self._needed))
         gone = [lineage for lineage in behind if id(lineage) not in self._made]
         for lineage in sorted(gone, key=_leaves_first):
             written = np.inf if lineage.buffer is None else lineage.buffer.written
-            until = min([self._until[id(a)] for a in lineage.args if a.__class__ is Lineage], default=np.inf)
+            until = min([self._until[id(a)] for a in lineage.args if type(a) is Lineage], default=np.inf)
             made = self._again(lineage)
             self._made[id(lineage)], self._until[id(lineage)] = made, min(written, until)
         if self._until[id(kept)] < tick:
@@ -150,7 +150,7 @@ class Reviver:
         if id(lineage) not in self._made:
             node = lineage.node()
             if node is None:
-                return [a for a in lineage.args if a.__class__ is Lineage]
+                return [a for a in lineage.args if type(a) is Lineage]
             self._made[id(lineage)], self._until[id(lineage)] = node, np.inf
         return []
 
@@ -174,7 +174,7 @@ class Reviver:
         return made
 
     def _operand(self, kept: Any) -> Any:
-        if kept.__class__ is Lineage:
+        if type(kept) is Lineage:
             return self._made[id(kept)]
         if isinstance(kept, weakref.ref):
             kept = kept()

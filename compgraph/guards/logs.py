@@ -256,7 +256,7 @@ def _kept(operand: Any) -> Any:
     """An argument as a guard in a log holds it: of a node the lineage, of a large array a weak reference."""
     if isinstance(operand, (Node, Joint)):
         return operand.lineage
-    return weakref.ref(operand) if operand.__class__ is ndarray and operand.nbytes > HEAVY else operand
+    return weakref.ref(operand) if type(operand) is ndarray and operand.nbytes > HEAVY else operand
 
 
 def _remember(nodes: list[Any]) -> tuple[Log, int]:
@@ -326,13 +326,13 @@ def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
         lineage.log = log
         kept = list(item.args)
         for position, a in enumerate(kept):
-            if a.__class__ is ndarray:
+            if type(a) is ndarray:
                 kept[position] = weakref.ref(a) if a.nbytes > HEAVY else a
                 weight += 0 if a.nbytes > HEAVY else a.nbytes
         for position in item.edges:
             kept[position] = kept[position].lineage
         lineage.args = tuple(kept)
-        if plain.__class__ is ndarray and plain.base is not None and kept:
+        if type(plain) is ndarray and plain.base is not None and kept:
             viewed = viewed_by(item)
             lineage.root = None if viewed is None else viewed.lineage
         elif not kept and isinstance(item, _STEADY) and plain.nbytes <= HEAVY:

@@ -74,11 +74,11 @@ def enter_unread() -> None:
     """Remember watches of all living nodes that are unread so far."""
     for key in tuple(unread):
         reference = unread.get(key)
-        node = reference() if reference.__class__ is weakref.ref else None
+        node = reference() if type(reference) is weakref.ref else None
         if node is not None:
             watch = unread[key] = _watch(node)
             enter(watch)
-            watch.is_read = node.__class__ not in READ  # by another thread, in the meantime
+            watch.is_read = type(node) not in READ  # by another thread, in the meantime
 
 
 def _enter_freed(node: Any) -> None:

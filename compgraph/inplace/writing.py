@@ -77,13 +77,13 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     require_writeable(target)
     for node in (target, value):
-        if node.__class__ in USED:
+        if type(node) in USED:
             use(node)
     plain = value.plain if isinstance(value, Node) else value
     if _is_there(target.plain, index, plain):
         return
     root = root_of(target)
-    if root.__class__ is VariableNode:
+    if type(root) is VariableNode:
         root.update(lambda array: put_plain(target.plain, index, plain, casting), (value,))
         return
     require_unsealed(root)
@@ -96,7 +96,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if not root.memory:
         _open(root)
     recorded = isinstance(value, Node) and is_recording()
-    if recorded and value.__class__ in ACTIVE and target.dtype.kind in "fc":
+    if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
         _activate(target, root, is_hollow(value))
         root.memory.is_ready = root.memory.is_ready or is_hollow(root)
     collector.weigh(2 * before.nbytes)
@@ -113,18 +113,18 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     The steps are those of `store`, but for two whose answers are known: the root needs no change of class or body
     (`Memory.is_ready`), and a single number shares no memory with the target.
     """
-    kind = value.__class__
+    kind = type(value)
     is_node = kind in _NODES
-    if target.__class__ not in _FILLED or not (is_node or kind in _NUMBERS) or not is_quick():
+    if type(target) not in _FILLED or not (is_node or kind in _NUMBERS) or not is_quick():
         return False
     try:
         memory, array, number = target.memory, target.plain, value.plain if is_node else value
     except AttributeError:  # a history that was lost: `store` looks for it
         return False
-    if memory is None or not memory.is_ready or (is_node and number.__class__ not in operations.SAME_BITS):
+    if memory is None or not memory.is_ready or (is_node and type(number) not in operations.SAME_BITS):
         return False
     before = array[index]
-    if before.__class__ is np.ndarray:
+    if type(before) is np.ndarray:
         return False
     require_unsealed(target)
     memory.require_whole()
@@ -171,7 +171,7 @@ def require_writeable(target: Any) -> None:
 
 def _is_there(array: Any, index: Any, value: Any) -> bool:
     """Whether ``array[index]`` is the very memory of `value`: the last step of ``a[1:3] += b`` stores the view just changed."""
-    if value.__class__ is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
+    if type(value) is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
         return False
     there = array[index]
     return isinstance(there, np.ndarray) and bool(there.__array_interface__ == value.__array_interface__)
@@ -194,13 +194,13 @@ def _activate(target: Any, root: Any, hollows: bool) -> None:
     """
 
     def is_done(node: Any) -> bool:
-        return node.__class__ is not InertNode and (not hollows or is_hollow(node))
+        return type(node) is not InertNode and (not hollows or is_hollow(node))
 
     if is_done(target) and is_done(root):
         return
     node: Any = target
     while node is not None:
-        if node.__class__ is InertNode:
+        if type(node) is InertNode:
             node.__class__ = OperationalNode  # type: ignore[assignment]
         if hollows and not is_hollow(node):
             hollow_out(node)
@@ -214,7 +214,7 @@ def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any
     """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
-    updated = root.__class__ is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
+    updated = type(root) is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
     value = compute()
     if updated and isinstance(value, Node):
         value = value.plain

@@ -10,10 +10,11 @@ from .draws import UNSEEDED, Watching, asked_for_draws, asking_for_draws, known
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .generators import generators_behind, state_of
+from .libraries import is_library
 from .names import intercepted, interception, lent
 
 __all__ = [
     "UNSEEDED", "Arrivals", "Watching", "asked_for_draws", "asking_for_draws", "behind", "exchange", "generators_behind",
-    "holds_node", "intercepted", "interception", "is_loading", "known", "lent", "original_of", "state_of",
+    "holds_node", "intercepted", "interception", "is_library", "is_loading", "known", "lent", "original_of", "state_of",
     "switch",
 ]  # fmt: skip

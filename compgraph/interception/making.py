@@ -83,7 +83,9 @@ MAKING: dict[str, Function | None] = {
 # Functions that convert lists without calling a protocol: at the top level, too, they record a list that holds nodes. For those
 # whose value is True a node by itself is recorded as well; the others make a plain array of it.
 GATHERING = {
-    **dict.fromkeys(("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False),
+    **dict.fromkeys(
+        ("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False
+    ),
     **dict.fromkeys(("full", "arange"), True),
 }
 

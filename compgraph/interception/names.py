@@ -27,6 +27,8 @@ from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .lists import look_into_lists
 from .making import answers, gathering
+from .questions import ask_in, contents_of
+from .questions import restore as restore_questions
 from .reach import Held, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
 from .toplevel import opened as _open
 from .toplevel import recorded
@@ -200,7 +202,9 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             return opened
         held = Held(function)
         reached = [reach_of(known) for known in held.functions]
-        opened.is_closed = is_closed(held, reached, (*arguments, *bound_with(f)))
+        arguments = (*arguments, *bound_with(f))
+        opened.is_closed = is_closed(held, reached, arguments)
+        _ask_questions(held, reached, arguments, opened.is_closed)
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
@@ -212,6 +216,21 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
         for cell in held.cells:
             _give_cell(cell)
     return opened
+
+
+def _ask_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is_closed: bool) -> None:
+    """Bind ``isinstance`` and kin (see `questions`) for the functions that are reached, and the classes of objects."""
+    if is_closed and not any(reach.questions for reach in reached):
+        return
+    functions, values = list(held.functions), [*arguments, *contents_of(held.cells)]
+    for known, reach in zip(held.functions, reached, strict=True):
+        for _, _, reference in reach.functions:
+            found = function_of(reference())
+            if isinstance(found, FunctionType):
+                functions.append(found)
+        values += [namespace_of(home, known.__globals__).get(name) for home, name in reach.variables]
+        values += [*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values()]
+    ask_in(functions, values)
 
 
 def ask_functions() -> None:
@@ -250,6 +269,7 @@ def _close(reference: weakref.ref[Any]) -> None:
         _drawing.restore()
         if not recorded.is_on:
             _gathering.restore()
+        restore_questions()
         while _given:
             place, name, before, seen = _given[-1]
             if name is None:

@@ -32,6 +32,8 @@ class Reach:
         The functions whose code was read as well; weak, since they may be redefined.
     is_closed : bool
         Whether the code calls nothing but NumPy, builtins and these functions, and no NumPy function that makes an array.
+    questions : bool
+        Whether the code asks for classes or attributes; see `questions`.
     values : list of (dict, str)
         Namespaces, and names that mean no function there, so that through their values nothing else can be called.
     """
@@ -40,6 +42,7 @@ class Reach:
         self.variables: list[tuple[Home, str]] = []
         self.functions: list[tuple[Home, str, weakref.ref[Any]]] = []
         self.values: list[tuple[dict[str, Any], str]] = []
+        self.questions = False
         self.is_closed = True
         self._own, self._seen = function.__globals__, set[int]()
         self._follow(function)
@@ -63,6 +66,7 @@ class Reach:
             self.is_closed = False
             return
         names = names_in(code)
+        self.questions = self.questions or not names.isdisjoint(QUESTIONS)
         self._look(home, namespace, names)
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
         self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
@@ -93,6 +97,7 @@ def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
 
 
 # Builtins by which something is reached that no name tells, but perhaps a text.
+QUESTIONS = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `questions`
 _REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
 # Attributes by which no new array is made: those of arrays, and NumPy's functions except the ones in MAKING.
 _MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}

@@ -15,7 +15,7 @@ _PREFIX = "__compgraph_"
 
 def keep(function: Any, what: str, value: Any) -> bool:
     """Attach a value to a function, under the name `what`; False if the callable is no plain Python function."""
-    if function.__class__ is not FunctionType:
+    if type(function) is not FunctionType:
         return False
     # With its owner, because functools.wraps copies attributes to other functions, which they are not about.
     function.__dict__[f"{_PREFIX}{what}__"] = function, value
@@ -24,7 +24,7 @@ def keep(function: Any, what: str, value: Any) -> bool:
 
 def kept(function: Any, what: str) -> Any:
     """The value that `keep` attached to a function under the name `what`, or None."""
-    if function.__class__ is not FunctionType:
+    if type(function) is not FunctionType:
         return None
     owner, value = function.__dict__.get(f"{_PREFIX}{what}__", (None, None))
     return value if owner is function else None
@@ -36,7 +36,7 @@ KNOWN_ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]
 
 def known_elsewhere(function: Any) -> dict[str, Any]:
     """What is known of a callable that `keep` refuses, as the entries of `KNOWN_ELSEWHERE` tell."""
-    if function.__class__ is FunctionType:
+    if type(function) is FunctionType:
         return {}
     found = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
     return {what: value for what, value in found.items() if value is not None}

@@ -5,11 +5,12 @@ from . import methods, operators, ufuncs
 from .binding import bind, unsupported
 from .functions import HANDLERS, in_steps
 from .hints import NAMES_ELSEWHERE, hinting
+from .methods import number_methods
 from .primitives import Primitive, expand, named, namespace, primitive, stop_gradient
 
 __all__ = [
     "HANDLERS", "NAMES_ELSEWHERE", "Primitive", "bind", "expand", "hinting", "in_steps", "methods", "named", "namespace",
-    "operators", "primitive", "stop_gradient", "unsupported",
+    "number_methods", "operators", "primitive", "stop_gradient", "unsupported",
 ]  # fmt: skip
 
 for _module in (methods, operators, ufuncs):

@@ -35,7 +35,7 @@ def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozens
 
 def _is_special(option: Any) -> bool:
     """Whether an option is no plain one: it may be a node, or hold one."""
-    kind = option.__class__
+    kind = type(option)
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Node) for x in leaves_of(option)))
 
 
@@ -63,7 +63,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
         raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
     given.update(kwargs)
     out = given.pop("out", None)
-    options = {k: tuple(v) if v.__class__ is list else v for k, v in given.items() if v is not ops.NO_VALUE}
+    options = {k: tuple(v) if type(v) is list else v for k, v in given.items() if v is not ops.NO_VALUE}
     leading: list[Any] = []
     for name in operand_names:
         if name != names[len(leading)] or name not in options:
@@ -77,7 +77,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Record a call whose options may hold operands by keyword, or nodes of integers or booleans: both become operands."""
-    options = {k: _together(k, v) if v.__class__ is tuple else v for k, v in options.items()}
+    options = {k: _together(k, v) if type(v) is tuple else v for k, v in options.items()}
     keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
     for name in keywords:
         if name not in operand_names and options[name].dtype.kind not in "biu":

@@ -13,9 +13,11 @@ from .. import operations as ops
 from ..graph import (
     ACTIVE,
     LEFT,
+    SCALARS,
     Node,
     dask_graph,
     has_history,
+    is_number,
     is_plain,
     operation,
     record,
@@ -29,7 +31,7 @@ from ..graph import (
 )
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
-from ..guards import escapes, guarded_flags, guarded_strides, note
+from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note
 from ..inplace import Flat, numpy_forms
 from .binding import settled_order
 from .functions import HANDLERS, array_function
@@ -51,12 +53,12 @@ _LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # part
 
 
 def _getitem(self: Node, index: Any) -> Any:
-    if index.__class__ not in _LASTING and not (index.__class__ is tuple and _LASTING.issuperset(map(type, index))):
+    if type(index) not in _LASTING and not (type(index) is tuple and _LASTING.issuperset(map(type, index))):
         require_computed(index, "an index")
         index = _own_index(index)
-        if index.__class__ is tuple and any(isinstance(i, Node) for i in index):
+        if type(index) is tuple and any(isinstance(i, Node) for i in index):
             return record(ops.getitem, (self, *index))
-    if self.__class__ in ACTIVE and is_quick() and not isinstance(index, Node):
+    if type(self) in ACTIVE and is_quick() and not isinstance(index, Node):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
@@ -66,9 +68,9 @@ def _getitem(self: Node, index: Any) -> Any:
 
 def _own_index(index: Any) -> Any:
     """An index with arrays of our own in place of lists and arrays, which the caller might change later."""
-    if index.__class__ is tuple:
-        return tuple([part if part.__class__ in _LASTING else _own_index(part) for part in index])
-    if index.__class__ is list:
+    if type(index) is tuple:
+        return tuple([part if type(part) in _LASTING else _own_index(part) for part in index])
+    if type(index) is list:
         return np.array(index) if index else index
     return saved(index) if is_plain(index) else index
 
@@ -213,7 +215,9 @@ _plain_strides = _of_value("strides")
 
 
 def _flags(self: Node) -> Any:
-    return np.asarray(self.plain).flags if has_history(self) else ndarray.flags.__get__(self)
+    if not has_history(self):
+        return ndarray.flags.__get__(self)
+    return (self.dtype.type(0) if is_number(self) else np.asarray(self.plain)).flags
 
 
 def _format(self: Node, spec: str) -> str:
@@ -298,3 +302,31 @@ def _install_methods() -> None:
 
 _install_methods()
 escapes.free_inert_nodes()
+hash_scalars_by_value()
+
+
+class UnsizedError(TypeError, AttributeError):
+    """A number has no length and no elements: ``hasattr(x, "__len__")`` is False, and ``len(x)`` raises a TypeError."""
+
+    __module__ = "compgraph"
+
+
+def _of_arrays(name: str, message: str) -> property:
+    """A special method that an array has and a number has not."""
+
+    def read(self: Node) -> Any:
+        if is_number(self):
+            raise UnsizedError(message)
+        return getattr(Node, name).__get__(self)
+
+    return property(read)
+
+
+number_methods: dict[str, Any] = {
+    "__len__": _of_arrays("__len__", "object of type 'numpy.float64' has no len()"),
+    **escapes.NUMBER_METHODS,
+}
+for _kind in SCALARS:
+    _kind.__iter__ = None
+    for _name, _number_method in number_methods.items():
+        setattr(_kind, _name, _number_method)

@@ -48,8 +48,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     repeats = name == "mul"
 
     def forward(self: Node, other: Any) -> Any:
-        if quick and self.__class__ in ACTIVE and is_quick():
-            kind = other.__class__
+        if quick and type(self) in ACTIVE and is_quick():
+            kind = type(other)
             try:
                 if kind in ARRAYS:
                     return operation(compute(self.plain, plainly(other)), function, (self, saved(other, function)), LEFT)
@@ -62,20 +62,18 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except ArithmeticError:
                 pass  # `record` raises it again, and tells of it
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
-        if isinstance(other, Node) or other.__class__ in RAW or other.__class__ in ARRAYS or is_scalar:
+        if isinstance(other, Node) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
             return record(function, (self, other))
         if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
         return by_numpy(self, other)
 
     def reflected(self: Node, other: Any) -> Any:
-        if other.__class__ in RAW:
-            if quick and self.__class__ in ACTIVE and is_quick():
+        if type(other) in RAW:
+            if quick and type(self) in ACTIVE and is_quick():
                 try:
                     value = compute(other, self.plain)
-                    return operation(
-                        value, function, (saved(other, function) if other.__class__ is ndarray else other, self), RIGHT
-                    )
+                    return operation(value, function, (saved(other, function) if type(other) is ndarray else other, self), RIGHT)
                 except AttributeError as error:
                     recover(error, self)
                 except ArithmeticError:
@@ -105,7 +103,7 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
     by_numpy = getattr(ndarray, f"__{name}__")
 
     def compare(self: Node, other: Any) -> Any:
-        if isinstance(other, Node) or other.__class__ in RAW:
+        if isinstance(other, Node) or type(other) in RAW:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             return by_numpy(self.value, other)  # never equal, whatever the numbers: nothing to record
@@ -133,9 +131,9 @@ def _in_place(name: str, forward: Any) -> Any:
         if rebinds:
             return forward(self, other)
         require_history(self)
-        root = self if self.__class__ is VariableNode or self.level else root_of(self)
-        if root.__class__ is VariableNode:
-            if other.__class__ not in FAMILIAR:
+        root = self if type(self) is VariableNode or self.level else root_of(self)
+        if type(root) is VariableNode:
+            if type(other) not in FAMILIAR:
                 other = as_operand(other)
             root.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
             return self
@@ -168,7 +166,7 @@ def _unary(ufunc: np.ufunc) -> Any:
     quick = ufunc in ops.SMOOTH_UFUNCS
 
     def operate(self: Node) -> Any:
-        if quick and self.__class__ in ACTIVE and is_quick():
+        if quick and type(self) in ACTIVE and is_quick():
             try:
                 return operation(ufunc(self.plain), ufunc, (self,), LEFT)
             except AttributeError as error:

@@ -46,21 +46,21 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
     if ufunc.nout == 1 and is_quick():
         try:
             if len(inputs) == 1:
-                if self.__class__ in ACTIVE:
+                if type(self) in ACTIVE:
                     return operation(ufunc(self.plain), ufunc, inputs, LEFT)
             else:
                 a, b = inputs
-                if a.__class__ in ACTIVE:
-                    if b.__class__ in ARRAYS:
+                if type(a) in ACTIVE:
+                    if type(b) in ARRAYS:
                         return operation(ufunc(a.plain, plainly(b)), ufunc, (a, saved(b, ufunc)), LEFT)
-                    if b.__class__ in NUMBERS:
+                    if type(b) in NUMBERS:
                         return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
-                    if b.__class__ in ACTIVE:
+                    if type(b) in ACTIVE:
                         return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
-                elif b.__class__ in ACTIVE:
-                    if a.__class__ in ARRAYS:
+                elif type(b) in ACTIVE:
+                    if type(a) in ARRAYS:
                         return operation(ufunc(plainly(a), b.plain), ufunc, (saved(a, ufunc), b), RIGHT)
-                    if a.__class__ in NUMBERS:
+                    if type(a) in NUMBERS:
                         return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
             recover(error, *inputs)

@@ -91,13 +91,15 @@ REFUSAL = Refusal()
 keep_for_ever(REFUSAL)
 
 
-def refused(frame: FrameType | None, which: str | None = None) -> EscapeError:
+def refused(frame: FrameType | None, which: str | None = None, text: str | None = None) -> EscapeError:
     """The error for C code, called by a frame, that asks for a node's number; `which` is the node in words, where it is known.
+
+    `text` replaces the message.
 
     It is entered into the log of the context, or into all logs if the thread has none of its own.
     """
     frames = list(outwards(frame))
-    error = EscapeError(message(frames, which))
+    error = EscapeError(text or message(frames, which))
     if frames:
         users = frames[position_of_user(frames)]
         error.place = users.f_code, users.f_lasti
@@ -167,7 +169,8 @@ def _is_given_body(frames: list[FrameType]) -> bool:
     named = set(NAMES.findall(source_lines.line_of(users) or ""))
     given = [value for name, value in users.f_locals.items() if name in named]
     inner = [value for frame in frames[:position] for value in frame.f_locals.values()]
-    return any(value is REFUSAL or (issubclass(type(value), np.ndarray) and is_body(_plain_view(value))) for value in (*given, *inner))
+    found = (value for value in (*given, *inner) if value is REFUSAL or issubclass(type(value), np.ndarray))
+    return any(value is REFUSAL or is_body(_plain_view(value)) for value in found)
 
 
 def unused_copy(is_an_error: bool) -> EscapeError | None:

@@ -330,7 +330,7 @@ def _named(frame: FrameType, path: _Path) -> Any:
 # Kinds of attributes of a class whose binding to an instance runs nobody's code.
 _SAFE = (
     BuiltinFunctionType, ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MemberDescriptorType,
-    MethodDescriptorType, WrapperDescriptorType, classmethod, staticmethod,
+    MethodDescriptorType, WrapperDescriptorType, classmethod, staticmethod, type(functools.lru_cache(abs)),
 )  # fmt: skip
 
 

@@ -6,9 +6,10 @@ Specialised and instrumented instructions need no care here: ``co_code`` shows t
 from __future__ import annotations
 
 import dis
+import functools
 from types import CodeType, FrameType
 
-from .positions import at_work
+from .positions import KEPT, at_work
 
 _ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
@@ -87,6 +88,43 @@ def delegates(frame: FrameType) -> bool:
     """
     instructions, at = at_work(frame.f_code, frame.f_lasti)
     return instructions[at].opname == "SEND"
+
+
+def catches(frame: FrameType, error: str) -> bool:
+    """Whether the instruction at work in a frame stands in a ``try`` whose ``except`` clause names a class of errors.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Told:
+    ...     @property
+    ...     def value(self):
+    ...         print(catches(sys._getframe(1), "AttributeError"), catches(sys._getframe(1), "KeyError"))
+    >>> try:
+    ...     Told().value
+    ... except AttributeError:
+    ...     pass
+    True False
+    """
+    return frame.f_lasti in _caught(frame.f_code, error)
+
+
+@functools.lru_cache(KEPT)
+def _caught(code: CodeType, error: str) -> frozenset[int]:
+    """The instructions of a code object from which an error of a class goes to an ``except`` clause that names it."""
+    inside: set[int] = set()
+    instructions = {i.offset: i for i in dis.get_instructions(code)}
+    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        at = entry.target
+        for _ in range(32):  # the clauses of one handler
+            i = instructions.get(at)
+            if i is None or i.opname in ("RERAISE", "POP_EXCEPT", "WITH_EXCEPT_START"):
+                break
+            if i.opname.startswith("LOAD_") and i.argval == error:
+                inside.update(range(entry.start, entry.end, 2))
+                break
+            at += 2
+    return frozenset(inside)
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:

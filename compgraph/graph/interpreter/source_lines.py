@@ -60,9 +60,20 @@ def is_internal(filename: str) -> bool:
 _STANDING_IN = os.path.join(_OURS, "interception", "")
 
 
+class _Packages(dict[str, bool]):
+    """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = filename.startswith(_HOMES[:2]) and not filename.startswith(_STANDING_IN)
+        return answer
+
+
+packages = _Packages()
+
+
 def is_ours(filename: str) -> bool:
     """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
-    return filename.startswith(_HOMES[:2]) and not filename.startswith(_STANDING_IN)
+    return packages[filename]
 
 
 class Nowhere:

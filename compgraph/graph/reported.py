@@ -1,0 +1,67 @@
+"""The class that a scalar node reports to the user's code.
+
+An element of an array, or a sum, is an np.float64 in NumPy, and so a float: ``isinstance(v, float)``, ``case float():``,
+`functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. A scalar node reports the scalar type of
+its dtype there. Code of the two packages gets the class of the node; ``type(v)`` gives that to all code.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .interpreter import frame_up, source_lines
+
+ndarray = np.ndarray
+_COMPILERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
+
+
+class _ReadsNodes(dict[str, bool]):
+    """Whether code of a file gets the class of the node: code of the two packages, and of those that take a number's memory."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = source_lines.is_ours(filename) or any(name in filename for name in _COMPILERS)
+        return answer
+
+
+_reads_nodes = _ReadsNodes()
+_of_python: dict[int, weakref.ref[Any]] = {}  # by their ids: the nodes that represent numbers of Python's
+
+
+def is_number(node: Any) -> bool:
+    """Whether a node represents what NumPy, or the caller of an operator, gives as a scalar and no array."""
+    return not node.ndim and bool(node.is_scalar)
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether a value is a number of Python's, or a node that represents one."""
+    known = _of_python.get(id(value))
+    return type(value) in _NUMBERS or (known is not None and known() is value)
+
+
+_NUMBERS = frozenset({int, float, bool})
+
+
+def mark_python_number(node: Any) -> None:
+    """Remember that a node represents a number of Python's: it reports float."""
+    key = id(node)
+    _of_python[key] = weakref.ref(node, lambda _: _of_python.pop(key, None))
+
+
+def class_of(node: Any) -> type:
+    """The class of the value that a node represents."""
+    if not hasattr(node, "plain") or not is_number(node):
+        return ndarray
+    return float if _of_python and is_python_number(node) else node.dtype.type
+
+
+def _read(self: Any) -> type:
+    if _reads_nodes[frame_up(1).f_code.co_filename] or not hasattr(self, "plain") or not is_number(self):
+        return type(self)
+    return class_of(self)
+
+
+reported_class = property(_read, object.__dict__["__class__"].__set__)

@@ -1,0 +1,202 @@
+"""``isinstance``, ``type``, ``hasattr``, ``getattr`` and ``dir`` in the user's modules while a function is differentiated.
+
+A node is an ndarray with attributes of its own. Functions of the user that ask for a class or an attribute get the answer for the
+value that the node represents: a number of NumPy's or Python's, or an array. The functions here are bound in the namespaces of
+the modules whose code uses these names, and removed when the last operator returns.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..graph import Layout, Node, class_of, is_number
+from .libraries import is_library
+from .reach import codes, content_of
+
+_missing = object()
+_DEPTH = 3  # how deep objects in containers and attributes are followed to the modules of their classes
+_MOST = 64  # so many elements of a container are looked at
+
+
+def _value_of(node: Any) -> Any:
+    """A plain value of the class that a node represents."""
+    if isinstance(node, Node) and hasattr(node, "plain"):
+        if is_number(node):
+            return class_of(node)(0)
+        return node.plain if type(node.plain) is np.ndarray else np.asarray(node.plain)
+    return np.ndarray.view(node, np.ndarray) if type(node).__mro__[1] is Layout else node
+
+
+def _of_nodes(kinds: Any) -> bool:
+    """Whether a class of nodes is among classes."""
+    if isinstance(kinds, tuple):
+        return any(map(_of_nodes, kinds))
+    return isinstance(kinds, builtins.type) and issubclass(kinds, Layout)
+
+
+def _plain_kinds(kinds: Any) -> Any:
+    """Classes with Python's ``type`` in place of ours."""
+    if isinstance(kinds, tuple):
+        return tuple(map(_plain_kinds, kinds))
+    return builtins.type if kinds is _Type else kinds
+
+
+def _isinstance(value: Any, kinds: Any, /) -> bool:
+    kinds = _plain_kinds(kinds)
+    if not isinstance(value, Layout) or _of_nodes(kinds):
+        return isinstance(value, kinds)
+    return isinstance(_value_of(value), kinds)
+
+
+class _TypeOfType(type):
+    """The class of `_Type`, which is called as ``type`` is."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options and isinstance(args[0], Layout):
+            return builtins.type(_value_of(args[0]))
+        return builtins.type(*args, **options)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, builtins.type)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, builtins.type)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is builtins.type or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(builtins.type)
+
+
+class _Type(type, metaclass=_TypeOfType):
+    """``type``, for which a node has the class of the value that it represents."""
+
+
+def _hasattr(value: Any, name: str, /) -> bool:
+    return hasattr(_value_of(value) if isinstance(value, Layout) else value, name)
+
+
+def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+    if isinstance(value, Layout):
+        if name == "__class__":
+            return builtins.type(_value_of(value))
+        if default and not hasattr(_value_of(value), name):
+            return default[0]
+    return getattr(value, name, *default)
+
+
+def _dir(*value: Any) -> list[str]:
+    if not value:
+        return sorted(sys._getframe(1).f_locals)
+    return dir(_value_of(value[0]) if isinstance(value[0], Layout) else value[0])
+
+
+OURS: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
+_asked: dict[int, tuple[int, frozenset[str]]] = {}  # by the id of a namespace: its length, and the names that its code uses
+_bound: list[tuple[dict[str, Any], str]] = []
+
+
+def ask_in(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
+    """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
+    spaces: dict[int, dict[str, Any]] = {}
+    for function in functions:
+        if not is_library(function.__code__.co_filename):
+            space = function.__globals__
+            spaces[id(space)] = space
+            _bind(space, _used([function]))
+    for space in _spaces_of(values, _DEPTH, set()):
+        spaces[id(space)] = space
+    for space in spaces.values():
+        _bind(space, _used_in(space))
+
+
+def restore() -> None:
+    """Remove what `ask_in` has bound."""
+    while _bound:
+        space, name = _bound[-1]
+        if space.get(name, _missing) is OURS[name]:
+            del space[name]
+        _bound.pop()
+
+
+def _bind(space: dict[str, Any], names: frozenset[str]) -> None:
+    for name in names:
+        if name not in space:
+            _bound.append((space, name))
+            space[name] = OURS[name]
+
+
+def _used(functions: Iterable[Any]) -> frozenset[str]:
+    """The names among ours that the code of some functions uses."""
+    found = {name for function in functions for code in codes(function.__code__) for name in code.co_names}
+    return frozenset(OURS.keys() & found)
+
+
+def _used_in(space: dict[str, Any]) -> frozenset[str]:
+    """The names among ours that functions and classes of a module use."""
+    known = _asked.get(id(space))
+    if known is not None and known[0] == len(space):
+        return known[1]
+    name = space.get("__name__")
+    functions = [f for value in list(space.values()) for f in _functions_of(value, name)]
+    found = _used(functions)
+    _asked[id(space)] = len(space), found
+    return found
+
+
+def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
+    """The Python functions of a global variable, and the methods of a class of the module."""
+    inner = getattr(value, "__func__", value) if not isinstance(value, builtins.type) else value
+    inner = inner.__dict__.get("__wrapped__", inner) if isinstance(inner, FunctionType) else inner
+    if isinstance(inner, FunctionType):
+        yield inner
+    elif isinstance(value, builtins.type) and value.__module__ == module:
+        for part in list(vars(value).values()):
+            for found in (part, *(getattr(part, name, None) for name in ("__func__", "fget", "fset", "func"))):
+                if isinstance(found, FunctionType):
+                    yield found
+
+
+def _spaces_of(values: Iterable[Any], depth: int, seen: set[int]) -> Iterator[dict[str, Any]]:
+    """The namespaces of users' modules that define the classes of some values, and of their contents."""
+    for value in values:
+        kind = type(value)
+        if kind in _DATA or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, FunctionType):
+            if not is_library(value.__code__.co_filename):
+                yield value.__globals__
+            continue
+        parts: Iterable[Any] = ()
+        if kind in (list, tuple, dict, set):
+            parts = list(value.values() if kind is dict else value)[:_MOST]
+        else:
+            for base in kind.__mro__ if not isinstance(value, builtins.type) else value.__mro__:
+                module = sys.modules.get(base.__module__)
+                if module is not None and _is_users(module):
+                    yield vars(module)
+            if not isinstance(value, (builtins.type, ModuleType, Layout)):
+                parts = list(getattr(value, "__dict__", {}).values())[:_MOST]
+        if depth:
+            yield from _spaces_of(parts, depth - 1, seen)
+
+
+def _is_users(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return module.__name__ == "__main__" or (file is not None and not is_library(file))
+
+
+_DATA = frozenset({np.ndarray, int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, ModuleType})
+
+
+def contents_of(cells: Iterable[Any]) -> list[Any]:
+    """The contents of closure cells."""
+    return list(map(content_of, cells))
