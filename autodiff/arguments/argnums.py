@@ -12,6 +12,7 @@ import numpy as np
 from compgraph.graph import Node, describe
 from compgraph.interception import lent
 
+from .aliases import lock_views, sharing
 from .checks import as_argument
 from .labels import is_labelled, labelled, named_labels, require_aligned
 from .pytrees import flatten, unflatten
@@ -82,6 +83,9 @@ class Arguments:
         if not self.leaves:
             raise TypeError(f"{operator}: what is to be differentiated by, {given}, holds no array and has no derivatives")
         self.labelled = any(map(is_labelled, self.leaves))
+        self.shared: frozenset[int] = frozenset()
+        if len(self.leaves) > 1 or len(self.args) + len(self.kwargs) > 1:
+            self.shared = sharing(self.leaves, flatten(self._others())[0])
         if self.labelled:
             require_aligned(operator, [*_leaves_of(self.args), *_leaves_of(self.kwargs)])
 
@@ -105,6 +109,11 @@ class Arguments:
                 "is given by keyword is asked for by its name"
             )
         return int(argument) % len(self.args)
+
+    def _others(self) -> list[Any]:
+        """The arguments that are not differentiated by."""
+        by_position = [value for place, value in enumerate(self.args) if place not in self.places]
+        return by_position + [value for name, value in self.kwargs.items() if name not in self.places]
 
     def arrays(self) -> list[Any]:
         """The leaves, as arrays or nodes that have derivatives."""
@@ -146,6 +155,9 @@ class Arguments:
                 args[place] = tree
             else:
                 kwargs[place] = tree
+        if self.shared:
+            views: list[Any] = [x for x in flatten((args, kwargs))[0] if getattr(x, "is_given", False)]
+            lock_views(views, [self.leaves[position] for position in self.shared])
         if not self.labelled:
             return self.f(*args, **kwargs)
         try:

@@ -10,11 +10,13 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import (
+    ARRAYS,
     INPUTS,
     VARYING,
     DiffersError,
     Node,
     breadth_first,
+    new_view,
     plainly,
     require_computed,
     require_history,
@@ -26,11 +28,21 @@ from compgraph.interception import intercepted, lent
 from compgraph.profiling import EXAMPLES, exchange
 from compgraph.scipy import enter_imported
 
-from ..arguments import as_result, flatten, is_labelled, questions_of, require_aligned, require_same_value, unflatten
+from ..arguments import (
+    as_result,
+    flatten,
+    is_labelled,
+    lock,
+    questions_of,
+    require_aligned,
+    require_same_value,
+    sharing,
+    unflatten,
+)
 from .active import Alive, next_level, setting
 from .batch_node import BatchNode, BufferFor
 from .randomness import WAYS, Watch, asking
-from .values import is_batch, plain_base
+from .values import copied, is_batch, plain_base
 
 Axes = Any
 
@@ -105,7 +117,8 @@ def vmap(
         arrays = [_checked(x, axis) for x, axis in zip(leaves, axes, strict=True)]
         count = _count(arrays, axes, axis_size)
         level = next_level()
-        given = [_given(x, axis, level) for x, axis in zip(arrays, axes, strict=True)]
+        shared = sharing(arrays)
+        given = [_given(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with Alive((level,)):
             results = apart(_run, f, unflatten(structure, given), level, count, randomness)
             found, nesting = _results(results, level, count, out_axes)
@@ -157,9 +170,20 @@ def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             f"cg.take(array, index, axis=0), or cg.constant(array)[index]{_place(error)}"
         ) from error
     except (TypeError, ValueError) as error:
+        if "read-only" in str(error) and len(error.args) == 1 and any(map(_is_read_only, flatten((args, kwargs))[0])):
+            error.args = (
+                f"{error}: vmap: the function writes into an argument that is one for all examples (in_axes None), or that "
+                "shares memory with another argument: examples would change each other. Copy it inside the function (np.copy)",
+            )
         if _is_ours(error):
             error.args = (f"{error}{_place(error)}",)
         raise
+
+
+def _is_read_only(value: Any) -> bool:
+    """Whether an argument is an array that `_given` has made read-only."""
+    memory = plain_base(value)
+    return isinstance(memory, np.ndarray) and not memory.flags.writeable
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -262,11 +286,19 @@ def _count(arrays: list[Any], axes: list[int | None], axis_size: int | None) -> 
     return int(counts.pop())
 
 
-def _given(value: Any, axis: int | None, level: int) -> Any:
-    """An argument as the function is given it."""
+def _given(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
+    """An argument as the function is given it. One for all, or one that shares memory with another, is read-only."""
     if axis is None:
-        return value
+        if value.__class__ not in ARRAYS:
+            return value
+        seen = new_view(value, value.__class__)
+        seen.flags.writeable = False
+        return seen
     moved = np.moveaxis(value, axis, 0) if axis % value.ndim else value
+    if is_shared:
+        made = BatchNode.create_using(copied(moved), level, is_array=moved.ndim > 1)
+        lock(made)
+        return made
     return BatchNode.lent(moved, level, is_array=moved.ndim > 1)
 
 
@@ -284,7 +316,8 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
             values = out.values
             if is_batch(values) and values.level > level:
                 raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
-            is_theirs = (out if out.root is None else out.root).is_lent or out.root is not None
+            root = out if out.root is None else out.root
+            is_theirs = root.is_lent or root is not out or not plain_base(values).flags.writeable
             if is_theirs and not isinstance(values, Node):
                 values = np.array(values)
             return _placed(values, axis)

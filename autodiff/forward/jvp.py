@@ -21,7 +21,7 @@ from compgraph.graph import (
     solid,
     walk,
 )
-from compgraph.graph.context import apart, buffers_wrapped
+from compgraph.graph.context import apart, buffers_wrapped, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
@@ -33,9 +33,13 @@ from ..arguments import (
     as_result,
     flatten,
     is_labelled,
+    is_locked,
+    lock,
     lost_graph,
     require_aligned,
     require_same_value,
+    run_locked,
+    sharing,
     unflatten,
     warn_of_zeros,
     with_aux,
@@ -101,12 +105,16 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
         if is_python:
             mark_python_number(inputs[-1])
+    shared = sharing(points)
+    for position, (point, made) in enumerate(zip(points, inputs, strict=True)):
+        if position in shared or is_locked(point):
+            lock(made)
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
 
     def run() -> Any:
         enter_imported()
-        with Hollowing(), wrapped, intercepted(f, primals), collecting_escapes() as escapes:
-            result = f(*unflatten(structure, inputs))
+        with recording_on(), Hollowing(), wrapped, intercepted(f, primals) as opened, collecting_escapes() as escapes:
+            result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: f(*unflatten(structure, inputs)))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
             return result, aux, [*map(as_result, outs)], results, escapes
@@ -184,7 +192,16 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
 
 def _handed(value: Any) -> Any:
     """A value or tangent for the caller."""
+    if not is_recording():
+        return _detached(value)
     return solid(value) if isinstance(value, Node) else plainly(value)
+
+
+def _detached(value: Any) -> Any:
+    """The numbers of a value, without graph and tangents."""
+    if is_batch(value):
+        return put_back(_detached(value.values), [value.level], is_array=not value.is_scalar)
+    return value.plain if isinstance(value, Node) else plainly(value)
 
 
 def _settled(value: Any, since: int) -> Any:

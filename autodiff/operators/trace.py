@@ -9,6 +9,7 @@ for a tangent (`with_tangents`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -39,9 +40,12 @@ from ..arguments import (
     Arguments,
     as_result,
     flatten,
+    is_locked,
+    lock,
     lost_graph,
     questions_of,
     require_same_value,
+    run_locked,
     unflatten,
     warn_of_zeros,
     with_aux,
@@ -70,8 +74,8 @@ class Trace:
     Parameters
     ----------
     arguments : Arguments
-        The function, and the arguments it is differentiated by; or what has the same ``operator``, ``f``, ``leaves`` and
-        ``arrays()``, and can be called.
+        The function, and the arguments it is differentiated by; or what has the same ``operator``, ``f``, ``leaves``,
+        ``shared`` and ``arrays()``, and can be called.
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
 
@@ -120,15 +124,19 @@ class Trace:
         self.points: list[Any] = []
         enter_imported()
         with recording_on(), Hollowing():
-            for argument, leaf in zip(self.arguments.arrays(), self.arguments.leaves, strict=True):
+            for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument
                 self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
+                if position in self.arguments.shared or is_locked(argument):
+                    lock(self.points[-1])
                 self.inputs.append(bare(self.points[-1]))
                 if is_python_number(leaf):
                     mark_python_number(self.points[-1])
-            with intercepted(self.arguments.f, self.arguments.given()), collecting_escapes() as self.escapes:
-                self.result: Any = called(self.arguments, self.points)
+            with intercepted(self.arguments.f, self.arguments.given()) as opened, collecting_escapes() as self.escapes:
+                leaves, points = self.arguments.leaves, self.points
+                call = functools.partial(called, self.arguments, points)
+                self.result: Any = run_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)

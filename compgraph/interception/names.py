@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, unpatched
-from ..graph import beginnings, given
+from ..graph import Node, beginnings, given
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
 from ..graph.interpreter import source_lines
@@ -165,12 +165,15 @@ class Interception:
     ----------
     is_closed : bool
         Whether all that runs in it is known, so that no names had to be exchanged; see `reach.is_closed`.
+    captured : list of array
+        The `given` arrays and the nodes that the function captures: by the names of variables, in closures and as default values.
     """
 
-    __slots__ = ("__weakref__", "is_closed")
+    __slots__ = ("__weakref__", "captured", "is_closed")
 
     def __init__(self) -> None:
         self.is_closed = False
+        self.captured: list[Any] = []
 
     def __enter__(self) -> Interception:
         return self
@@ -211,10 +214,10 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
         for known, reach in zip(held.functions, reached, strict=True):
             for home, name in reach.variables:
                 namespace = namespace_of(home, known.__globals__)
-                _give(namespace, name, namespace.get(name))
-            _give_defaults(known)
+                _give(namespace, name, namespace.get(name), opened.captured)
+            _give_defaults(known, opened.captured)
         for cell in held.cells:
-            _give_cell(cell)
+            _give_cell(cell, opened.captured)
     return opened
 
 
@@ -303,25 +306,33 @@ def lent(value: Any) -> Any:
 _LENT = frozenset({ndarray, np.random.Generator, tuple})
 
 
-def _give(namespace: dict[str, Any], name: str, value: Any) -> None:
+def _capture(value: Any, captured: list[Any]) -> Any:
+    """A value that a function captures, as it sees it; an array or node is entered into a list."""
     seen = lent(value)
+    if isinstance(seen, Node) or getattr(seen, "is_given", False):
+        captured.append(seen)
+    return seen
+
+
+def _give(namespace: dict[str, Any], name: str, value: Any, captured: list[Any]) -> None:
+    seen = _capture(value, captured)
     if seen is not value:
         _given.append((namespace, name, value, seen))
         namespace[name] = seen
 
 
-def _give_defaults(function: FunctionType) -> None:
+def _give_defaults(function: FunctionType, captured: list[Any]) -> None:
     """Exchange the default values of a function for `lent` ones."""
     before = function.__defaults__
-    seen = tuple(map(lent, before)) if before else None
+    seen = tuple([_capture(value, captured) for value in before]) if before else None
     if before is not None and seen is not None and any(a is not b for a, b in zip(before, seen, strict=True)):
         _given.append((function, "__defaults__", before, seen))
         function.__defaults__ = seen
 
 
-def _give_cell(cell: CellType) -> None:
+def _give_cell(cell: CellType, captured: list[Any]) -> None:
     value = content_of(cell)
-    seen = lent(value)
+    seen = _capture(value, captured)
     if seen is not value:
         _given.append((cell, None, value, seen))
         cell.cell_contents = seen
