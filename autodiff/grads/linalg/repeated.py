@@ -60,6 +60,27 @@ def _among_zeros(w: Any) -> Any:
     return _others(w) & zero_values(w)[..., None, :]
 
 
+def check_independent(opname: str, v: Any) -> None:
+    """Warn where eigenvectors are nearly dependent: the matrix has fewer than its size (is defective), or nearly so."""
+    if decided("whether eigenvectors are nearly dependent", _dependent, v):
+        warnings.warn(
+            f"a matrix that is nearly defective in the derivative of {opname}: its eigenvectors are nearly dependent, so the "
+            "derivatives of eigenvalues and vectors are infinite, and those of functions of them are lost. Use a function that "
+            "needs no decomposition (np.linalg.inv, solve, matrix_power, trace, det, scipy.linalg.expm)",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _dependent(v: Any) -> bool:
+    """Whether rounding, in the matrix of eigenvectors, leaves derivatives no correct digit."""
+    if not v.size or not np.isfinite(v).all():
+        return False
+    with np.errstate(all="ignore"):
+        condition = np.linalg.cond(v)
+        return bool(np.any(condition * (condition * np.finfo(v.dtype).eps) > 0.1))
+
+
 def _matters(change: Any, where: Any, of: Any) -> bool:
     """Whether a table of changes has more than rounding somewhere; `of` is what it was computed from."""
     size = np.max(np.abs(np.asarray(to_plain(of))), initial=0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...rules import Rule, general
 from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
-from .repeated import check_along, check_back, check_lost, equal_pairs, on_diagonal, zero_values
+from .repeated import check_along, check_back, check_independent, check_lost, equal_pairs, on_diagonal, zero_values
 
 
 def _inverse_gaps(w: Any) -> Any:
@@ -107,6 +107,7 @@ def _eig(g: Any, out: Any, a: Any) -> Any:
         turn = np.matmul(_swap(v), free)
         middle = _inverse_gaps(w) * turn
     check_back("linalg_eig", w, gw, turn)
+    check_independent("linalg_eig", v)
     if gw is not None:
         middle = middle + on_diagonal(gw, w, "linalg_eig")
     return np.linalg.solve(_swap(v), np.matmul(middle, _swap(v)))
@@ -114,6 +115,7 @@ def _eig(g: Any, out: Any, a: Any) -> Any:
 
 def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
     w, v = out
+    check_independent("linalg_eig", v)
     inner = np.linalg.solve(v, np.matmul(t, v))
     check_along("linalg_eig", w, inner)
     moved = np.matmul(v, _inverse_gaps(w) * inner)
@@ -125,10 +127,16 @@ def _eig_tangent(t: Any, out: Any, a: Any) -> Any:
 
 
 linalg_eig_grad = _of_stacks(general("linalg_eig", _eig).tangent(_eig_tangent))
+
+
+def _eigvals_tangent(t: Any, out: Any, a: Any) -> Any:
+    v = np.linalg.eig(a)[1]
+    check_independent("linalg_eigvals", v)
+    return _diagonal(np.linalg.solve(v, np.matmul(t, v)))
+
+
 linalg_eigvals_grad = _of_stacks(
-    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(
-        lambda t, out, a: (lambda v: _diagonal(np.linalg.solve(v, np.matmul(t, v))))(np.linalg.eig(a)[1])
-    )
+    general("linalg_eigvals", lambda g, out, a: _eig((g, None), np.linalg.eig(a), a)).tangent(_eigvals_tangent)
 )
 
 # a = u diag(s) vh

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from arguments import complexes, real
 
 from autodiff import grad, jvp, numeric
@@ -171,3 +172,36 @@ def test_lost_rank_of_a_matrix_that_is_not_square_warns(a: Any, full_matrices: b
     t = real(*a.shape, seed=8)
     first = lambda x: rebuilt(x, 1, full_matrices)  # noqa: E731
     np.testing.assert_allclose(np.sum(grad(first)(a) * t), numeric.directional(first, [a], [t]), rtol=1e-6, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------ matrices that are nearly defective
+
+JORDAN = np.array([[2.0, 1.0], [0.0, 2.0]])
+DEFECTIVE = {
+    "Jordan block": JORDAN,
+    "nilpotent": JORDAN - 2 * np.eye(2),
+    "rotated": np.array([[3.0, 1.0], [-1.0, 1.0]]),
+    "three": np.eye(3) + np.eye(3, k=1),
+    "two blocks": np.kron(np.eye(2), JORDAN),
+    "stack": np.stack([JORDAN, np.diag([1.0, 2.0])]),
+}
+
+
+@pytest.mark.parametrize("a", DEFECTIVE.values(), ids=DEFECTIVE)
+@pytest.mark.parametrize("values", [np.linalg.eigvals, lambda a: np.linalg.eig(a)[0], lambda a: np.abs(np.linalg.eig(a)[1])])
+def test_eigenvalues_of_defective_matrix_warn(values, a):
+    def total(a):
+        return np.sum(np.real(values(a) ** 2))
+
+    for derive in (lambda: grad(total)(a), lambda: jvp(total, (a,), (a,))):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            derive()
+        assert any("nearly defective" in str(warning.message) for warning in found)
+
+
+@pytest.mark.parametrize("of", [scipy.linalg.logm, lambda a: scipy.linalg.fractional_matrix_power(a, 0.5), scipy.linalg.sqrtm])
+@pytest.mark.filterwarnings("ignore")
+def test_functions_of_singular_matrix_raise(of):
+    with pytest.raises((scipy.linalg.LinAlgError, ValueError)):
+        grad(lambda a: np.sum(np.real(of(a))))(np.array([[0.0, 1.0], [0.0, 0.0]]))

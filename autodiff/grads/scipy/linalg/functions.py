@@ -64,6 +64,12 @@ def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> A
     return result
 
 
+def _is_singular(a: Any) -> bool:
+    """Whether an eigenvalue of a matrix is 0 within rounding."""
+    size = np.abs(np.linalg.eigvals(a))
+    return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
+
+
 def _of_function(opname: str, function: Callable[..., Any], checked: bool = False) -> Rule:
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
@@ -72,7 +78,11 @@ def _of_function(opname: str, function: Callable[..., Any], checked: bool = Fals
         if options.get("disp", True) is False:
             raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
-        return _checked_along(name, run, a, e, out) if checked else along(run, a, e)
+        if not checked:
+            return along(run, a, e)
+        if options.get("t", 0) < 1 and decided("whether a matrix is singular", _is_singular, a):
+            raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
+        return _checked_along(name, run, a, e, out)
 
     return (
         general(opname, lambda g, out, a, /, **o: moved(swap(a), g, swap(out), o))
