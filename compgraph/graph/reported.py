@@ -23,7 +23,7 @@ class _ReadsNodes(dict[str, bool]):
     """Whether code of a file gets the class of the node: code of the two packages, and of those that take a number's memory."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = source_lines.is_ours(filename) or any(name in filename for name in _COMPILERS)
+        self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _COMPILERS)
         return answer
 
 

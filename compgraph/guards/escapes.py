@@ -36,7 +36,18 @@ from ..graph import (
 )
 from ..graph.context import is_recording
 from ..graph.hollow import LOGS, bodies, is_library, is_traced, refused
-from ..graph.interpreter import assigns, callee, catches, formats, frame_up, operates, outwards, source_lines
+from ..graph.interpreter import (
+    assigns,
+    callee,
+    catches,
+    formats,
+    frame_up,
+    method_called,
+    operates,
+    outwards,
+    source_lines,
+    unknown,
+)
 from .guards import TAKEN, contents, note
 from .raising import note_error
 
@@ -156,7 +167,7 @@ def _ask(node: Node, what: str, frame: Any) -> None:
         _take(node, what, frame)
     elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
         _remember(what, frame, False)
-    elif _is_taking(asked, node) or (_is_numpys(asked) and _is_called_by_user(frame)):
+    elif _is_taking(asked, node) or (_is_numpys(asked, frame) and _is_called_by_user(frame)):
         raise refused(frame, f"the {describe(node)}")
     else:
         _take(node, what, frame)
@@ -168,10 +179,17 @@ _MAKING = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, 
 _COMPARING = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 
 
-def _is_numpys(asked: Any) -> bool:
+def _is_numpys(asked: Any, frame: Any) -> bool:
     """Whether a callable is a ufunc, a method of a ufunc or of a plain array, or makes arrays: it converts lists unseen."""
+    if asked is unknown:  # make().fill(x)
+        name = method_called(frame)
+        return name is not None and hasattr(np.ndarray, name)
     owner = getattr(asked, "__self__", None)
-    return isinstance(asked, np.ufunc) or isinstance(owner, (np.ufunc, np.ndarray)) or _is_among(asked, _MAKING)
+    return (
+        isinstance(asked, (np.ufunc, operations.DISPATCHING))
+        or isinstance(owner, (np.ufunc, np.ndarray))
+        or _is_among(asked, _MAKING)
+    )
 
 
 def _is_called_by_user(frame: Any) -> bool:

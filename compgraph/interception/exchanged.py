@@ -49,14 +49,15 @@ def make({free}):
     def asking(*args, **kwargs):
         {free_used}
         plain = "plain"
+        class_of = "class_of"
         original = "original"
         answer = "answer"
         for value in args:
-            if value.__class__ not in plain:
+            if class_of(value) not in plain:
                 return answer(args, kwargs)
         if kwargs:
             for value in kwargs.values():
-                if value.__class__ not in plain:
+                if class_of(value) not in plain:
                     return answer(args, kwargs)
         return original(*args, **kwargs)
     return asking
@@ -123,6 +124,8 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     """Whether a value is a node, or holds one: a list, tuple or object array, or an object of SciPy's made with nodes."""
     kind = value.__class__
     if kind is list or kind is tuple:
+        if PLAIN.issuperset(map(type, value)):
+            return False
         return depth > 0 and any(v.__class__ not in PLAIN and holds_node(v, depth - 1) for v in value)
     if isinstance(value, Node):
         return True
@@ -154,7 +157,7 @@ def _asking(function: FunctionType, plain: Any, original: FunctionType, answered
     space: dict[str, Any] = {}
     exec(compile(source, old.co_filename, "exec"), space)
     code: CodeType = space["make"](*free).__code__
-    objects = {"plain": plain, "original": original, "answer": answered}
+    objects = {"plain": plain, "class_of": type, "original": original, "answer": answered}
     constants = _replaced(code.co_consts, objects)
     return code.replace(co_consts=constants, co_name=old.co_name, co_qualname=old.co_qualname, co_firstlineno=old.co_firstlineno)
 

@@ -27,12 +27,9 @@ def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dic
     filename = frame_up(3).f_code.co_filename
     if source_lines.is_ours(filename):
         return relevant  # our own code gathers nodes from lists itself
-    is_within = bodies() is not None and bool(opened)
-    if not (is_within or is_users(filename)):
+    if (bodies() is None or not opened) and not is_users(filename):
         return relevant
     relevant = tuple(relevant)
     lists = [value for value in relevant if value.__class__ in (list, tuple)]
-    found = [leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)]
-    if not is_within:  # np.full_like(plain, x), np.sum(plain, initial=x)
-        found += [v for v in (*args, *kwargs.values()) if isinstance(v, Node) and v.dtype.kind in "fc"]
-    return (*relevant, *found)
+    options = [v for v in (*args, *kwargs.values()) if isinstance(v, Node) and v.dtype.kind in "fc"]  # np.sum(plain, initial=x)
+    return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)])

@@ -99,17 +99,9 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         if bodies() is None or not opened:
-            is_plain = PLAIN.issuperset(map(type, args)) and (not kwargs or PLAIN.issuperset(map(type, kwargs.values())))
-            if is_plain or takes_nodes is None:
+            if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
-            if hasattr(like := kwargs.get("like"), "__array_function__") and like.__class__ is not ndarray:
-                return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
-            if not _gathers(frame_up(1), make, args, kwargs, takes_nodes):
-                return original(*args, **kwargs)
-            assert ours is not None
-            if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
-                return _objects(original(*args, **kwargs), args)
-            return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
+            return _at_top_level(frame_up(1), make, ours, args, kwargs)
         if not _users[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         like = kwargs.get("like")
@@ -126,14 +118,31 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
     return make
 
 
-def _gathers(frame: Any, make: Function, args: tuple[Any, ...], kwargs: dict[str, Any], takes_nodes: bool) -> bool:
-    """Whether a call of `make`, at the top level, is recorded. Within `cg.strict` nodes are kept from C code."""
-    filename = frame.f_code.co_filename
+def _is_plain(value: Any) -> bool:
+    """Whether a value is of a class that holds no nodes, or a list of such: the common calls."""
+    return value.__class__ in PLAIN or (value.__class__ is list and PLAIN.issuperset(map(type, value)))
+
+
+def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of `make`, one of `GATHERING`, outside of operators: a list with nodes in it is recorded."""
+    original = make.__wrapped__
+    if PLAIN.issuperset(map(type, args)) and PLAIN.issuperset(map(type, kwargs.values())):
+        return original(*args, **kwargs)
+    like: Any = kwargs.get("like")
+    if hasattr(like, "__array_function__") and like.__class__ is not ndarray:
+        return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
     if bodies() is not None and not is_calling(frame, make):
-        return False
-    if not takes_nodes and "polynomial" not in filename:
-        return records_lists(filename, args[:1] or [kwargs.get("object", kwargs.get("a"))])
-    return records_lists(filename, [list(args), list(kwargs.values())])
+        return original(*args, **kwargs)  # within `cg.strict`, C code that would take the memory of a node for numbers
+    filename, takes_nodes = frame.f_code.co_filename, GATHERING[original.__name__]
+    if takes_nodes or "polynomial" in filename:
+        converted: Any = [list(args), list(kwargs.values())]
+    else:
+        converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
+    if not records_lists(filename, converted):
+        return original(*args, **kwargs)
+    if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
+        return _objects(original(*args, **kwargs), args)
+    return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
 
 
 def _objects(made: Any, args: tuple[Any, ...]) -> Any:
@@ -269,9 +278,12 @@ def _marked(answer: Any) -> Any:
 def gathering() -> list[tuple[dict[str, Any], str, Any]]:
     """The names that are exchanged from the first variable on, as `answers` has those within an operator."""
     numpy = vars(np)
-    ours = {name: functools.partial(_making, ours=MAKING[name], takes_nodes=takes) for name, takes in GATHERING.items()}
+    ours: dict[str, Callable[[Any], Any]] = {
+        name: functools.partial(_making, ours=MAKING[name], takes_nodes=takes) for name, takes in GATHERING.items()
+    }
     originals = arrays.unpatched(numpy)
-    return [(numpy, name, _marked(answer(originals[name]))) for name, answer in {**ours, "fromiter": _from_iterable}.items()]
+    ours["fromiter"] = _from_iterable
+    return [(numpy, name, _marked(answer(originals[name]))) for name, answer in ours.items()]
 
 
 def answers() -> list[tuple[dict[str, Any], str, Any]]:

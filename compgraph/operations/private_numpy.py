@@ -41,18 +41,19 @@ def dispatchers() -> list[FunctionType]:
         for name, value in list(vars(module).items())
         if isinstance(value, FunctionType) and name.endswith("_dispatcher") and value.__module__ == module.__name__
     ]
-    return named + _dispatchers_in_c()
+    return named + _IN_C
 
 
 def _dispatchers_in_c() -> list[FunctionType]:
     """The dispatchers of functions defined in C, ``np.dot`` and ``np.concatenate`` among them. No module has a name for them."""
-    home = np._core.multiarray.__name__
-    wanted = {name for name, value in vars(np._core.multiarray).items() if isinstance(value, _DISPATCHING)}
+    home = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
+    wanted = {name for name, value in vars(home).items() if isinstance(value, DISPATCHING)}
     return [
         value
         for value in gc.get_objects()
-        if type(value) is FunctionType and value.__module__ == home and value.__qualname__ in wanted
+        if type(value) is FunctionType and value.__module__ == home.__name__ and value.__qualname__ in wanted
     ]
 
 
-_DISPATCHING = type(np.dot)
+DISPATCHING = type(np.dot)  # the class of functions that call ``__array_function__``
+_IN_C = _dispatchers_in_c()  # at once: objects that a program has frozen (`gc.freeze`) are not found

@@ -116,6 +116,7 @@ _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histog
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _SAVING and is_recording():
         note_saved(full_name(function))
+    args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
     answer = function(*_plain(function, args), **_plain(function, kwargs))
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))

@@ -22,6 +22,8 @@ from ..interpreter import callee, first_argument
 _KEYS = 2**21  # as many copies can be told apart
 _QUIET, _MARK, _SHIFT = 0x7FF8 << 48, 1 << 50, 29  # a NaN, our mark, and where the key begins: bits that float32 keeps as well
 _REQUIRING = np.require.__globals__["__name__"]
+_ARRAY, _ASANYARRAY = np.array, np.asanyarray  # NumPy's own: the names may mean wrappers later
+_WRAPPERS = "compgraph.interception.making"  # the module of these wrappers, whose callers make the copies
 
 
 class _Copy:
@@ -51,8 +53,10 @@ def number_for(frame: FrameType, is_owned: bool) -> float | None:
     The copy is owned by this thread if that is within a context of its own, which then sees to it that the copy was used.
     """
     maker = callee(frame)
+    while frame.f_globals.get("__name__") == _WRAPPERS and frame.f_back is not None:
+        frame = frame.f_back
     is_cast = maker in (np.float64, np.float32, np.complex128, np.complex64)  # of an array alone: of a number it makes no array
-    if not is_cast and maker is not np.asanyarray and not (maker is np.array and _lets_nodes_pass(frame)):
+    if not is_cast and maker is not _ASANYARRAY and not (maker is _ARRAY and _lets_nodes_pass(frame)):
         return None
     source = first_argument(frame)
     if not isinstance(source, np.ndarray) or not hasattr(type(source), "opname") or (is_cast and not source.ndim):

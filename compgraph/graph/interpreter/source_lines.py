@@ -56,6 +56,11 @@ def is_internal(filename: str) -> bool:
     return internal[filename]
 
 
+def is_packaged(filename: str) -> bool:
+    """Whether a file lies in one of the two packages."""
+    return filename.startswith(_HOMES[:2])
+
+
 # Code here stands in for functions of others: when it asks a node, it does so for a user.
 _STANDING_IN = os.path.join(_OURS, "interception", "")
 
@@ -64,7 +69,7 @@ class _Packages(dict[str, bool]):
     """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = filename.startswith(_HOMES[:2]) and not filename.startswith(_STANDING_IN)
+        self[filename] = answer = is_packaged(filename) and not filename.startswith(_STANDING_IN)
         return answer
 
 

@@ -61,10 +61,13 @@ def nan_to_num(x: Any, **numbers: Any) -> Any:
 
 
 def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """``numpy.nan_to_num``: numbers in place of what is not finite; these cannot be nodes."""
-    if any(is_node(value) for value in (nan, posinf, neginf)):
-        raise TypeError("np.nan_to_num: nan=, posinf= and neginf= cannot be nodes; use np.where(np.isfinite(x), x, node)")
-    return record_of(nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+    """``numpy.nan_to_num``: numbers, which may be nodes, in place of what is not finite."""
+    numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    found = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
+    for name, is_met in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
+        if is_node(numbers[name]):
+            found = np.where(is_met(x), numbers[name], found)
+    return found
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:

@@ -125,8 +125,7 @@ NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "math of a number": (lambda v: math.sin(float(v[0])), ["float()"]),
     "deciding": (lambda v: (math.isnan(v[0]), math.floor(v[0]), cmath.isfinite(v[0])), ["float()", "float()", "complex()"]),
     "float64": (lambda v: np.float64(v[0]), ["float()"]),
-    "array of elements": (lambda v: np.array([v[0], v[1]]), ["float()"] * 2),
-    "fill": (lambda v: np.zeros(2).fill(v[0]), ["float()"]),
+    "drawn": (lambda v: np.random.default_rng(0).normal(v[0], 0.0), ["float()"]),
     "setitem called": (lambda v: operator.setitem(np.zeros(2), 0, v[0]), ["float()"]),
     "%": (lambda v: "%.1f" % v[0], ["float()"]),  # noqa: UP031
     "item": (lambda v: v[0].item(), [".item()"]),

@@ -1,0 +1,151 @@
+"""Lists that hold nodes, at the top level: NumPy functions record them as `cg.array` does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import compgraph as cg
+from autodiff.reverse import gradient
+
+POINT = np.array([0.7, 1.9])
+
+
+# Programs of two scalars and of a vector of both.
+PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "det of array": lambda a, b, v: np.linalg.det(np.array([[a, 1], [2, b]])) * a,
+    "det of list": lambda a, b, v: np.linalg.det([[a, 1], [2, b]]) * a,
+    "solve": lambda a, b, v: np.linalg.solve([[a, 1], [2, b]], [a, 1.0]),
+    "rotation": lambda a, b, v: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) @ np.array([b, 1.0]),
+    "asarray": lambda a, b, v: np.asarray((a, b), dtype=float) ** 2,
+    "asanyarray": lambda a, b, v: np.asanyarray([v, v * b]) * v,
+    "options": lambda a, b, v: np.array([a, b * a], dtype=np.float64, copy=True, order="F", ndmin=2) @ v,
+    "list of arrays": lambda a, b, v: np.array([v, [1.0, 2.0], v * a]).T @ np.ones(3) * v,
+    "comprehension": lambda a, b, v: np.array([[v[i] * v[j] for i in range(2)] for j in range(2)]) * b,
+    "objects": lambda a, b, v: np.sum(np.array([a, b], dtype=object) * 2) * a,
+    "objects of arrays": lambda a, b, v: np.sum(np.array([v, v], dtype=object) * 2) * a,
+    "concatenate": lambda a, b, v: np.concatenate([[a], [b], v]) ** 2,
+    "vstack": lambda a, b, v: np.vstack([[a, b], [b, 1.0]]) @ v,
+    "hstack": lambda a, b, v: np.hstack([a, [b, 2.0], v]) ** 2,
+    "column_stack": lambda a, b, v: np.column_stack([[a, b], [b, 1.0]]) @ v,
+    "stack": lambda a, b, v: np.stack([[a, b], v], axis=1) @ v,
+    "block": lambda a, b, v: np.block([[a, b], [1.0, b]]) @ v,
+    "sum": lambda a, b, v: np.sum([a, b, a * b]) * a,
+    "mean": lambda a, b, v: np.mean([[a, b], [b, b * b]], axis=0) * v,
+    "extremes": lambda a, b, v: np.max([a, b]) * np.min([a * 3, b]),
+    "dot": lambda a, b, v: np.dot([a, b], [b, 2.0]) * np.inner([a, 1.0], [b, a]),
+    "norm": lambda a, b, v: np.linalg.norm([a, b]) * a,
+    "cross": lambda a, b, v: np.cross([a, b, 1.0], [1.0, 2.0, b]),
+    "where": lambda a, b, v: np.where([True, False], [a, b], [b, a]) * v,
+    "einsum": lambda a, b, v: np.einsum("i,i", [a, b], [b, b]),
+    "polynomials": lambda a, b, v: np.polyval([a, b, 1.0], 2.0) + np.poly1d([a, b])(b) + np.polynomial.Polynomial([1, a, b])(a),
+    "gradient": lambda a, b, v: np.gradient([a, b, a * b]) @ np.array([1.0, 2.0, 3.0]),
+    "full": lambda a, b, v: np.full((2, 2), a) @ v + np.full_like(POINT, b),
+    "fromiter": lambda a, b, v: np.fromiter((b * a**k for k in range(3)), float) + np.fromiter([a, b, 1.0], float, count=3),
+    "arange": lambda a, b, v: np.arange(a, 5.0, 1.0)[:3] * b,
+    "options of plain arrays": lambda a, b, v: np.sum(POINT, initial=a) + np.pad(POINT, 1, constant_values=b),
+    "vander": lambda a, b, v: np.vander([a, b], 3) @ np.array([1.0, 2.0, 3.0]),
+    "operator of a node": lambda a, b, v: v + [a, b] - (b, 1.0),  # noqa: RUF005
+}  # fmt: skip
+
+
+def value_of(name: str, point: Any) -> Any:
+    return np.sum(PROGRAMS[name](point[0], point[1], point))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_list_of_nodes_is_recorded(name: str) -> None:
+    x = cg.variable(POINT, "x")
+    found = gradient(value_of(name, x))[x]
+    steps = 1e-6 * np.eye(2)
+    assert np.allclose(found, [(value_of(name, POINT + s) - value_of(name, POINT - s)) / 2e-6 for s in steps], atol=1e-6)
+    a, b = cg.variable(POINT[0], "a"), cg.variable(POINT[1], "b")
+    parts = gradient(np.sum(PROGRAMS[name](a, b, np.stack([a, b]))))
+    assert np.allclose([parts[a], parts[b]], found)
+
+
+REFUSED: dict[str, Callable[[Any, Any], Any]] = {
+    "ufunc": lambda a, b: np.sin([a, b]),
+    "method of a ufunc": lambda a, b: np.maximum.reduce([a, b]),
+    "operator of a plain array": lambda a, b: np.ones(2) * [a, b],
+    "operator in place": lambda a, b: POINT.copy().__iadd__([a, b]),
+    "matmul": lambda a, b: np.matmul([[a, b]], POINT),
+    "method of a plain array": lambda a, b: POINT.dot([a, b]),
+    "fill": lambda a, b: np.zeros(2).fill(a),
+    "vectorize": lambda a, b: np.vectorize(lambda t: t * a)([1.0, 2.0]),
+    "masked": lambda a, b: np.ma.array([a, b]),
+    "matrix": lambda a, b: np.matrix([[a, b]]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_list_that_numpy_converts_itself_raises(name: str) -> None:
+    a, b = cg.variable(POINT[0], "a"), cg.variable(POINT[1], "b")
+    with pytest.raises(cg.EscapeError, match="takes the numbers of the"):
+        REFUSED[name](a, b)
+
+
+def test_plain_lists_and_nodes_alone_are_numpys() -> None:
+    a, v = cg.variable(2.0), cg.variable(POINT)
+    for made in (np.array(v), np.asarray(v), np.array(a), np.array([1.0, 2.0]), np.array([v.tolist()]), np.asarray([[1], [2]])):
+        assert type(made) is np.ndarray
+    with cg.no_graph():
+        assert type(np.array([a, a])) is np.ndarray
+    assert "%.1f %s" % (a, f"{a:.2f}") == "2.0 2.00"  # noqa: UP031
+    np.testing.assert_allclose([a, a], [2.0, 2.0])
+    assert np.allclose([a, a], 2.0)
+    assert pandas.DataFrame({"u": [a, a]}).shape == (2, 1)
+
+
+def test_threads_and_strict_contexts_record_lists() -> None:
+    a, found = cg.variable(2.0), []
+    thread = threading.Thread(target=lambda: found.append(np.array([a, a])))
+    thread.start()
+    thread.join()
+    with cg.strict():
+        found.append(np.array([a, a]))
+    for made in found:
+        assert gradient(np.sum(made * made))[a] == 8
+
+
+def test_names_bound_before_and_interception_off() -> None:
+    program = """
+from numpy import array
+import numpy as np
+numpys = array
+import compgraph as cg
+from autodiff.reverse import gradient
+assert np.array is numpys
+space = {}
+exec("from numpy import asarray", space)
+def keep(default=np.array): return default
+x = cg.variable(2.0)
+assert gradient(np.sum(array([x, x * x])))[x] == 5
+from numpy import array as later
+cg.interception(False)
+for call in (array, later, np.array, keep()):
+    try:
+        call([x, x])
+    except cg.EscapeError:
+        continue
+    raise AssertionError
+assert np.array is array is numpys is not later
+cg.interception(True)
+assert gradient(np.sum(array([x, x * x])))[x] == gradient(np.sum(later([x, x * x])))[x] == 5
+try:
+    keep()([x, x])
+except cg.EscapeError as error:
+    assert "keep()" in str(error)
+with cg.patched_numpy():
+    assert isinstance(np.array(x), cg.Node)
+assert type(np.array(x)) is np.ndarray and isinstance(np.array([x]), cg.Node)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
