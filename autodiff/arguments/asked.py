@@ -45,6 +45,7 @@ _KINDS = _OF_ARRAYS | {
 }
 _QUESTIONS = frozenset({"type", "hasattr", "isinstance"})
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
+_BOUND = frozenset({MethodType, staticmethod, classmethod})
 _DEPTH = 4  # how far calls are followed
 _TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[attr-defined]
 _KEPT = 4096
@@ -123,31 +124,47 @@ def _shown(values: list[Any]) -> str:
 
 
 def function_of(f: Any) -> Any:
-    """The Python function behind a callable."""
+    """The Python function behind a callable; another value as it is. No code of the user's runs, as `__getattr__` would."""
     while True:
-        if isinstance(f, functools.partial):
+        kind = type(f)
+        if issubclass(kind, functools.partial):
             f = f.func
-        elif hasattr(f, "__wrapped__") and not (hasattr(f, "__code__") and source_lines.is_ours(f.__code__.co_filename)):
-            f = f.__wrapped__
-        elif hasattr(f, "__func__"):
+        elif kind in _BOUND or (kind.__module__ == "compgraph.compiled.jitted" and kind.__name__ == "Bound"):
             f = f.__func__
-        elif hasattr(f, "__code__") or not hasattr(type(f), "__call__"):  # noqa: B004  (the method itself is wanted)
+        elif (wrapped := _wrapped(f, kind)) is not None:
+            f = wrapped
+        elif kind is FunctionType or issubclass(kind, type):
             return f
         else:
-            method = type(f).__call__
-            return method if hasattr(method, "__code__") else f
+            method = inspect.getattr_static(kind, "__call__", None)
+            return method if type(method) is FunctionType else f
+
+
+def _wrapped(f: Any, kind: type) -> Any:
+    """The function that `functools.wraps` says is behind a callable; None if there is none, or if the callable is one of ours."""
+    if kind is FunctionType and source_lines.is_ours(f.__code__.co_filename):
+        return None
+    try:
+        held = object.__getattribute__(f, "__dict__")
+    except AttributeError:
+        return None
+    return held.get("__wrapped__") if isinstance(held, dict) else None
+
+
+def _code_of(function: Any) -> CodeType | None:
+    return function.__code__ if type(function) is FunctionType else None
 
 
 def _key_of(f: Any) -> tuple[Any, Any]:
     """The ids of the code of a function, its object and the functions it holds; and these. None unless it is the user's."""
     function = function_of(f)
-    code = getattr(function, "__code__", None)
+    code = _code_of(function)
     if code is None or source_lines.is_ours(code.co_filename):
         return None, None
     if function is f and not f.__closure__:
         return id(code), code
-    held = [getattr(function_of(value), "__code__", None) for value in _held(function).values()]
-    kept = (code, getattr(f, "__self__", None), *held)
+    held = [_code_of(function_of(value)) for value in _held(function).values()]
+    kept = (code, f.__self__ if type(f) is MethodType else None, *held)
     return tuple(map(id, kept)), kept
 
 
@@ -160,7 +177,7 @@ def _held(function: Any) -> dict[str, Any]:
 def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
     """The questions about classes in the code of a function, and of those of the same program that it calls by name."""
     function = function_of(f)
-    code = getattr(function, "__code__", None)
+    code = _code_of(function)
     if code is None or code in seen or not depth or source_lines.is_ours(code.co_filename) or _is_library(function):
         return
     seen.add(code)
@@ -175,14 +192,14 @@ def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
         if not is_users and names & _QUESTIONS and names.union(map(str, inner.co_consts)) & _KINDS:
             yield f"{min(names & _QUESTIONS)}(...) {place}", False
         near = {**function.__globals__, **_held(function)}
-        for value in (getattr(f, "__self__", None), *[near[name] for name in names if name in near]):
+        for value in (f.__self__ if type(f) is MethodType else None, *[near[name] for name in names if name in near]):
             for reached in _reached(value, names, depth - 1):
                 yield from _asked(reached, depth - 1, seen)
 
 
 def _reached(value: Any, names: set[str], depth: int) -> Iterator[Any]:
     """A value, and of an object or module its attributes of some names, and theirs: what ``model.loss(x)`` may call."""
-    if hasattr(function_of(value), "__code__"):
+    if _code_of(function_of(value)) is not None:
         yield value
     elif value is not None and depth and not isinstance(value, type) and not _is_library(value):
         for name in names:

@@ -1,30 +1,76 @@
 """What a function reaches besides its arguments, as it was when the function was traced.
 
 A program holds for the values of globals, closures, default values and attributes that its trace saw. Before each run these
-are compared: who stands under each name by identity, and of arrays and containers what they hold. What stands still (functions
-and classes of libraries, modules) is not looked at.
+are compared: who stands under each name by identity, and of arrays and containers what they hold. Only what is known to be pure
+(`purity`), objects of users' classes, and containers can be compared; a function that reaches anything else is not compiled.
 """
 
 from __future__ import annotations
 
+import abc
+import array
+import builtins
 import collections
+import datetime
+import decimal
+import enum
 import functools
+import importlib
+import importlib.util
 import operator
-from collections.abc import Iterable
-from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
+import random
+import sys
+from collections.abc import Callable, Iterable
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
 
-from ..graph import Node
+from ..graph import PROMOTABLE, Node
 from ..graph.context import default_float
-from .reached import Code, code_of, impure, is_library, is_users
+from ..interception import state_of
+from .purity import BASES, BY_NAME, CONSTANTS, METACLASSES, is_pure_function, known
+from .reached import Chain, Code, code_of, impure, is_library
 from .refusals import RefusedError
-from .snapshots import MISSING, VALUES, Contents, is_still
+from .snapshots import MISSING, VALUES, Answer, Contents, Keys, base_of, decimal_context, is_still, original
 
-_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.ufunc, type(len)})
-_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
-_MAKING = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__del__", "__set_name__", "__repr__"})
+_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+_ARRAYS = frozenset({np.ndarray, np.memmap, np.matrix, np.recarray, *PROMOTABLE})
+_BUFFERS = frozenset({array.array, bytearray, memoryview})
+_DATES = frozenset({datetime.date, datetime.datetime, datetime.time, datetime.timedelta})
+# Classes of libraries whose objects keep all that they are in attributes.
+_WHOLE = frozenset({np.poly1d, np.vectorize, SimpleNamespace, collections.UserDict, collections.UserList, collections.ChainMap})
+_MAKING = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__del__", "__set_name__"})
+_TEXTS = frozenset({"__repr__", "__str__", "__format__"})
+_COPYING = frozenset(
+    {"__getstate__", "__setstate__", "__reduce__", "__reduce_ex__", "__getnewargs__", "__sizeof__", "__copy__", "__deepcopy__"}
+)
+# What Python itself keeps in the body of a class.
+_KEPT = frozenset(
+    {
+        *("__module__", "__dict__", "__weakref__", "__doc__", "__slots__", "__qualname__", "__firstlineno__", "__dir__"),
+        *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__"),
+        *("__abstractmethods__", "__orig_bases__", "__parameters__", "__dataclass_fields__", "__dataclass_params__"),
+        *("__protocol_attrs__", "__non_callable_proto_members__", "__classdictcell__", "__classcell__", "__type_params__"),
+        *("__getnewargs_ex__", "__replace__", "__subclasshook__", "__required_keys__", "__optional_keys__", "__total__"),
+    }
+)
+_OF_SLOTS = frozenset({MemberDescriptorType, GetSetDescriptorType, type(vars(collections.namedtuple("Pair", "a b"))["a"])})
+# By these a generator tells its state, without a draw.
+_STATES = frozenset({"bit_generator", "get_state", "getstate", "spawn", "seed_seq", "set_state", "setstate", "seed"})
 MOST = 2000  # values that are compared before each run
 
 
@@ -47,36 +93,47 @@ class Captured:
     """
 
     def __init__(self, roots: Iterable[tuple[Any, str]]) -> None:
-        self.attributes, self.is_by_name = frozenset[str](), False
+        self.attributes, self.stored = frozenset[str](), frozenset[str]()
+        self.is_by_name = self.asks = self.makes = self.writes_texts = False
         roots = list(roots)
-        before = None
-        while before != (self.attributes, self.is_by_name):  # until no function is found that may read further attributes
-            before = self.attributes, self.is_by_name
+        before: Any = None
+        while before != (before := self._reading()):  # until no function is found that may read further attributes
             self.refusal: str | None = None
             self.derives, self.number = False, None  # type: bool, Any
-            self._names: list[tuple[Any, Any, Any, str]] = []  # a mapping, a name in it, its value, and in words
+            self._places: dict[Any, _Place] = {}
             self._contents: list[Contents] = []
-            self._seen, self._kinds = set[int](), set[type]()
+            self._states: list[tuple[Any, Any, str]] = []
+            self._seen, self._kinds = set[int](), set[tuple[type, bool]]()
             self._queue = list(roots)
             for value, label in self._queue:  # the list grows meanwhile, and keeps alive what ids are of
                 if id(value) not in self._seen:
                     self._seen.add(id(value))
                     self._open(value, label)
-        if self.refusal is None and len(self._names) + len(self._contents) > MOST:
+                if self.refusal is not None:
+                    break
+            if self.refusal is not None:
+                break
+        if self.refusal is None and len(self._places) + len(self._contents) > MOST:
             self.refusal = f"it reaches more than {MOST} values by name, which would have to be compared before each run"
         self._queue.clear()
+        self._are_same = _compared([place for place in self._places.values() if self.refusal is None])
+
+    def _reading(self) -> Any:
+        return self.attributes, self.stored, self.is_by_name, self.asks, self.makes, self.writes_texts
 
     # ------------------------------------------------------------------------------------------ asked again
 
     def __bool__(self) -> bool:
-        return bool(self._names or self._contents or self.number is not None)
+        return bool(self._places or self._contents or self.number is not None)
 
     def is_current(self) -> bool:
         """Whether all is as it was, so far as a program hangs on it."""
-        for space, name, value, _ in self._names:
-            found = space.get(name, MISSING)
-            if found is not value and not is_still(found, value):
-                return False
+        try:
+            is_same = self._are_same()
+        except (KeyError, AttributeError, ValueError):  # a name is gone
+            is_same = False
+        if not is_same and not all(place.is_still() for place in self._places.values()):
+            return False
         for contents in self._contents:
             if not contents.is_same():
                 return False
@@ -84,13 +141,17 @@ class Captured:
 
     def changed(self, strictly: bool = False) -> str | None:
         """What is not as it was, in words; None if all is. If `strictly`, another object of equal value counts as well."""
-        for space, name, value, label in self._names:
-            found = space.get(name, MISSING)
-            if found is not value and (not is_still(found, value) or (strictly and found.__class__ in VALUES)):
-                return label
+        for place in self._places.values():
+            found = place.read()
+            if found is not place.value and (not is_still(found, place.value) or (strictly and type(found) in VALUES)):
+                return place.label
         if self.number is not None and self.number != default_float():
             return "cg.default_dtype"
         return next((contents.label for contents in self._contents if not contents.is_same()), None)
+
+    def drawn(self) -> str | None:
+        """A generator of random numbers that was drawn from, in words; None if there is none."""
+        return next((label for generator, state, label in self._states if state_of(generator) != state), None)
 
     # ------------------------------------------------------------------------------------------ found
 
@@ -98,122 +159,308 @@ class Captured:
         if self.refusal is None:
             self.refusal = why
 
-    def _name(self, space: Any, name: Any, label: str) -> None:
-        """Have what stands under a name compared, and look into it."""
-        value = space.get(name, MISSING)
-        if isinstance(value, ModuleType) and not is_users(value.__name__):
-            found = [value, *[vars(value).get(part) for part in self.attributes]] if value.__name__ == "scipy" else [value]
-            for module in found:
-                if isinstance(module, ModuleType) and (why := impure(module)) is not None:
-                    self._refuse(f"{label}: it {why}")
-            self._ours(value.__name__)
-            return
-        self._names.append((space, name, value, label))
-        if value is not MISSING:
-            self._queue.append((value, label))
-
-    def _open(self, value: Any, label: str) -> None:
-        kind = value.__class__
+    def _unknown(self, value: Any, label: str) -> None:
+        """Refuse a value of which it is not known that it stays as it is, and does nothing."""
         if (why := impure(value)) is not None:
             self._refuse(f"{label}: it {why}")
-        if kind in _PLAIN or isinstance(value, (np.generic, np.dtype)):
+        elif callable(value):
+            is_named = issubclass(type(value), (type, FunctionType, BuiltinFunctionType))
+            name = value.__qualname__ if is_named else None
+            what = name or f"object of class {type(value).__qualname__}"
+            self._refuse(f"{label} ({what}) is not known to be without effects and state of its own")
+        else:
+            self._refuse(f"{label} is a {type(value).__qualname__}, which is not known to stay unchanged; make it an argument")
+
+    def _place(self, place: _Place) -> bool:
+        """Have what stands at a place compared; whether that is new."""
+        if place.key in self._places:
+            return False
+        self._places[place.key] = place
+        return True
+
+    def _name(self, space: Any, name: Any, label: str) -> Any:
+        """Have what stands under a name in a mapping compared, and look into it."""
+        value = self._under(space, name, label)
+        if value is not MISSING and not issubclass(type(value), ModuleType):
+            self._queue.append((value, label))
+        return value
+
+    def _under(self, space: Any, name: Any, label: str) -> Any:
+        place = _Place.under(space, name, label)
+        self._place(place)
+        return place.value
+
+    def _attribute(self, owner: Any, name: str, label: str) -> None:
+        """Have an attribute that functions, cells and other objects of Python's have compared."""
+        self._place(_Place.attribute(owner, name, label))
+
+    def _open(self, value: Any, label: str) -> None:
+        value = original(value)
+        kind = type(value)
+        if kind in CONSTANTS or issubclass(kind, np.dtype):
+            if kind is str and "%" in value:  # it may be a format
+                self.writes_texts = True
             return
-        if kind is FunctionType:
+        name = known.name_of(value)
+        if name is not None:
+            self._known(name, label)
+        elif kind is FunctionType:
             self._function(value, label)
-        elif isinstance(value, Node):
+        elif issubclass(kind, Node):
             self._refuse(f"{label} is a node of a graph")
-        elif isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                self._refuse(f"{label} is an array of objects")
-            self._contents.append(Contents(value, label))
-        elif isinstance(value, ModuleType):
-            if is_users(value.__name__):
-                self._members(vars(value), label, False)
-        elif isinstance(value, type):
-            self._class(value, True)
-        elif isinstance(value, _CONTAINERS):
-            self._container(value, label)
+        elif issubclass(kind, ModuleType):
+            self._module(value, label)
+        elif issubclass(kind, type):
+            if issubclass(value, BaseException) and _is_of_library(value):
+                return
+            if vars(value).get("_is_runtime_protocol"):  # asked about objects, it looks at their attributes
+                self._unknown(value, label)
+            if kind is abc.ABCMeta:
+                self._contents.append(Answer(abc.get_cache_token, "the classes registered with abstract ones"))
+            self._class(value, True, label)
+        elif issubclass(kind, np.generic):
+            if issubclass(kind, np.void) or kind.__module__ != "numpy":
+                self._unknown(value, label)
         elif kind is CellType:
-            self._name(_Cell(value), None, label)
+            self._cell(value, label)
         else:
             self._object(value, kind, label)
 
-    def _container(self, value: Any, label: str) -> None:
-        if len(value) > MOST:
-            self._refuse(f"{label} holds {len(value)} values, which would have to be compared before each run")
+    def _known(self, name: str, label: str) -> None:
+        """A callable of a library that is known to be pure: what it reads nevertheless."""
+        if name in BY_NAME:
+            self.is_by_name = self.asks = self.makes = True
+        elif name.endswith(".as_strided"):
+            self.attributes |= {"as_strided"}
+        elif name == "decimal.Decimal":
+            self._contents.append(Answer(decimal_context, "the context of decimal"))
+
+    def _cell(self, cell: CellType, label: str) -> Any:
+        place = _Place.attribute(cell, "cell_contents", label)
+        if self._place(place) and place.value is not MISSING:
+            self._queue.append((place.value, label))
+        return place.value
+
+    def _container(self, value: Any, base: Any, label: str) -> None:
+        contents = Contents(value, label)
+        if len(contents.parts) > MOST:
+            self._refuse(f"{label} holds {base.__len__(value)} values, which would have to be compared before each run")
             return
-        if not isinstance(value, (tuple, frozenset)):
-            self._contents.append(Contents(value, label))
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
-        self._queue += [(part, f"{label}[{key!r}]") for key, part in list(parts)]
+        if base is not tuple and base is not frozenset:
+            self._contents.append(contents)
+        if base in (list, tuple):
+            self._queue += [(part, f"{label}[{place}]") for place, part in enumerate(contents.parts)]
+        elif len(contents.parts) and base in (list, tuple, set, frozenset, collections.deque):
+            self._queue += [(part, f"an element of {label}") for part in contents.parts]
+        else:
+            half = len(contents.parts) // 2
+            keys = contents.parts[:half]
+            self._queue += [(part, f"{label}[{key!r}]" if type(key) in VALUES else label)
+                            for key, part in zip(keys, contents.parts[half:], strict=True)]  # fmt: skip
+            self._queue += [(key, f"a key of {label}") for key in keys if type(key) not in VALUES]
+        if issubclass(type(value), collections.defaultdict):
+            self._attribute(value, "default_factory", label)
+            self._queue.append((value.default_factory, f"{label}.default_factory"))
 
     def _object(self, value: Any, kind: Any, label: str) -> None:
         if kind is functools.partial:
+            self._contents.append(Contents(value.keywords, label))
             self._queue += [(part, label) for part in (value.func, *value.args, *value.keywords.values())]
+            self._members(vars(value), label, False)
         elif kind is MethodType:
-            self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
-        elif kind is staticmethod or kind is classmethod or kind is property:
-            parts = (value.fget, value.fset) if kind is property else (value.__func__,)
-            self._queue += [(part, label) for part in parts if part is not None]
-        elif kind.__name__ == "Jitted" and hasattr(value, "__wrapped__"):
-            self._queue.append((value.__wrapped__, label))
+            if issubclass(type(value.__self__), _GENERATORS):  # whose state tells that it was drawn from
+                if value.__name__ in _STATES:
+                    self._refuse(f"{label} asks for the state of a generator of random numbers, or sets it")
+                self._queue.append((value.__self__, f"{label}.__self__"))
+            else:
+                self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
+        elif kind is BuiltinFunctionType or kind is MethodWrapperType:
+            owner = value.__self__
+            if owner is None or issubclass(type(owner), ModuleType):
+                self._unknown(value, label)
+            else:
+                if issubclass(type(owner), _GENERATORS) and value.__name__ in _STATES:
+                    self._refuse(f"{label} asks for the state of a generator of random numbers, or sets it")
+                self._queue.append((owner, f"{label}.__self__"))
+        elif kind in (staticmethod, classmethod, functools.cached_property, functools.partialmethod):
+            self._queue.append((value.__func__ if kind in (staticmethod, classmethod) else value.func, label))
+            if kind is functools.partialmethod:
+                self._queue += [(part, label) for part in (*value.args, *value.keywords.values())]
+        elif kind is property:
+            self._queue += [(part, label) for part in (value.fget, value.fset, value.fdel) if part is not None]
+        elif kind is decimal.Decimal:
+            self._known("decimal.Decimal", label)
+        elif kind in _DATES:
+            if self.attributes & {"now", "today", "utcnow"}:
+                self._refuse(f"{label}: it asks for the time")
+        elif kind is operator.attrgetter:
+            self.attributes |= {name for text in value.__reduce__()[1] for name in text.split(".")}
+        elif issubclass(kind, _GENERATORS):
+            if self.attributes & _STATES:
+                self._refuse(f"{label} is a generator of random numbers, whose state it may read")
+            self._states.append((value, state_of(value), label))
+        elif issubclass(kind, np.ndarray) and (kind in _ARRAYS or _is_of_user(kind)):
+            self._array(value, kind, label)
+        elif kind in _BUFFERS:
+            self._contents.append(Contents(value, label))
+        elif (top := str(kind.__module__).partition(".")[0]) in ("compgraph", "autodiff") and is_ours(kind):
+            self._own(value, kind, label)
+        elif (top == "numpy" and kind.__module__.startswith("numpy.polynomial.")) or kind in _WHOLE:
+            self._attribute_dict(value, label)
+            held = vars(value)
+            self._contents.append(Contents(held, label))
+            self._queue += [(part, f"{label}.{name}") for name, part in list(held.items())]
+        elif (base := base_of(value)) is not None and (
+            kind is base or kind in BASES or _is_of_user(kind) or (base is tuple and _is_of_library(kind))
+        ):
+            self._container(value, base, label)
+            if kind is not base and _is_of_user(kind):
+                self._of_user(value, kind, label)
+        elif _is_of_user(kind):
+            self._of_user(value, kind, label)
         else:
-            held = getattr(value, "__dict__", None)
-            if held.__class__ is dict:
-                self._members(held, label, True)
-                for name in sorted(self.attributes.difference(held)):  # that an attribute may come to hide
-                    if any(name in vars(base) for base in kind.__mro__ if is_users(base.__module__)):
-                        self._name(held, name, f"{label}.{name}")
-            if kind.__module__ != "builtins":
-                if kind not in self._kinds:
-                    self._kinds.add(kind)
-                    self._class(kind, False)
-                self._slots(value, kind, label)
-            if hasattr(value, "__wrapped__"):  # as of functools.lru_cache
-                self._queue.append((value.__wrapped__, label))
+            self._unknown(value, label)
+
+    def _array(self, value: Any, kind: Any, label: str) -> None:
+        if value.dtype.hasobject:
+            self._refuse(f"{label} is an array of objects")
+            return
+        self._contents.append(Contents(value, label))
+        if self.writes_texts and not any(contents.value is np.get_printoptions for contents in self._contents):
+            self._contents.append(Answer(np.get_printoptions, "np.set_printoptions"))
+        if value.base is not None and self.attributes & {"base", "as_strided"}:
+            self._queue.append((value.base, f"{label}.base"))
+        if kind not in _ARRAYS:
+            self._of_user(value, kind, label)
+
+    def _own(self, value: Any, kind: type, label: str) -> None:
+        """An object of one of the packages here: what it holds."""
+        self._ours(kind.__module__)
+        if kind.__name__ == "Jitted":
+            self._name(vars(value), "__wrapped__", label)
+            self._members(vars(value), label, False)
+        elif kind.__name__ == "Bound":
+            self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
+        elif kind.__name__ in ("Executor", "Profile"):
+            self._unknown(value, label)
+        else:
+            held = getattr(value, "__dict__", {})
+            for name in list(held):
+                if not name.startswith("__"):
+                    self._name(held, name, f"{label}.{name}")
+
+    def _of_user(self, value: Any, kind: type, label: str) -> None:
+        """An object of a user's class: the attributes that the functions may read."""
+        self._place(_Place(("class", id(value)), functools.partial(type, value), "type({0})", value, f"the class of {label}"))
+        self._class(kind, self.makes, label)
+        try:
+            held = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            held = None
+        users = [base for base in kind.__mro__ if _is_users_class(base)]
+        if held.__class__ is dict:
+            self._attribute_dict(value, label)
+            self._members(held, label, True)
+            for name in sorted(self.attributes.difference(held)):  # that an attribute may come to hide
+                if any(name in vars(base) for base in users):
+                    self._name(held, name, f"{label}.{name}")
+            if self.asks or any("__getattr__" in vars(base) for base in users):
+                self._contents.append(Keys(held, f"the attributes of {label}"))
+        elif held is not None:
+            self._unknown(value, label)
+        for base in users:
+            for name, member in list(vars(base).items()):
+                if member.__class__ is MemberDescriptorType and (self.is_by_name or name in self.attributes):
+                    place = _Place.slot(value, member, f"{label}.{name}")
+                    if self._place(place) and place.value is not MISSING:
+                        self._queue.append((place.value, f"{label}.{name}"))
+        if issubclass(kind, enum.Enum):
+            self._name(held, "_value_", f"{label}.value")
+
+    def _attribute_dict(self, value: Any, label: str) -> None:
+        read = functools.partial(object.__getattribute__, value, "__dict__")
+        self._place(_Place(("dict", id(value)), read, "attribute({0}, '__dict__')", value, f"the attributes of {label}"))
 
     def _members(self, space: dict[str, Any], label: str, is_object: bool) -> None:
-        """The attributes of an object, a module or a class that the functions may read."""
-        names = list(space) if self.is_by_name and is_object else self.attributes.intersection(space)
+        """The attributes of an object, a module or a function that the functions may read."""
+        names = set(space) if self.is_by_name and is_object else self.attributes.intersection(space)
+        names |= self.stored  # one that is set may not be there yet
         for name in sorted(map(str, names)):
-            self._name(space, name, f"{label}.{name}")
+            value = self._name(space, name, f"{label}.{name}")
+            if issubclass(type(value), ModuleType):
+                self._queue.append((value, f"{label}.{name}"))
 
-    def _slots(self, value: Any, kind: Any, label: str) -> None:
-        for base in kind.__mro__:
-            for name, member in vars(base).items() if is_users(base.__module__) else ():
-                if member.__class__ is MemberDescriptorType and (self.is_by_name or name in self.attributes):
-                    self._name(_Slot(value, member), None, f"{label}.{name}")
+    def _module(self, module: ModuleType, label: str) -> None:
+        """A module that is passed on as a value: all of it that the functions may read."""
+        if (why := impure(module)) is not None and module.__name__ != "numpy.random":
+            self._refuse(f"{label}: it {why}")
+        self._ours(module.__name__)
+        self._members(vars(module), label, False)
+        if not is_library(vars(module).get("__file__") or "") and "__getattr__" in vars(module):
+            self._name(vars(module), "__getattr__", f"{label}.__getattr__")
 
-    def _class(self, value: type, is_called: bool) -> None:
+    def _class(self, value: type, is_called: bool, label: str) -> None:
         """What the bodies of the user's classes hold, which their instances share; instances may be made if it `is_called`."""
+        if (value, is_called) in self._kinds:
+            return
+        self._kinds.add((value, is_called))
+        if type(value) not in METACLASSES:
+            self._unknown(value, label)
+            return
+        self._attribute(value, "__mro__", f"the bases of {value.__name__}")
+        hidden = self._special(is_called)
         for base in value.__mro__:
-            if not is_users(base.__module__):
+            if not _is_users_class(base):
+                if known.name_of(base) is None and base not in BASES:
+                    self._unknown(base, label)
                 continue
             space: MappingProxyType[str, Any] = vars(base)
+            size = functools.partial(len, space)  # a name that is added may hide another
+            self._place(_Place((base, "size"), size, "len({0})", space, f"the attributes of {base.__name__}"))
             for name, part in list(space.items()):
-                if part.__class__ is MemberDescriptorType:
-                    continue
-                is_function = isinstance(part, (FunctionType, staticmethod, classmethod, property))
-                is_special = name.startswith("__") and name.endswith("__")
-                is_asked = part.__class__ is FunctionType and (is_called or name not in _MAKING)
-                if (is_special and is_asked) or (name in self.attributes and not is_special):
-                    if is_function or part.__class__ not in _PLAIN:
-                        self._queue.append((part, f"{base.__name__}.{name}"))
-                    self._names.append((space, name, part, f"{base.__name__}.{name}"))
+                if name.startswith("__") and name.endswith("__"):
+                    is_read = name not in hidden
+                else:
+                    is_read = self.is_by_name or name in self.attributes
+                if is_read and type(part) not in _OF_SLOTS:
+                    self._name(space, name, f"{base.__name__}.{name}")
+        if issubclass(value, enum.Enum):
+            self._queue += [(member, f"{value.__name__}.{name}") for name, member in value._member_map_.items()]
+        if {"__name__", "__qualname__"} & self.attributes:
+            self._attribute(value, "__name__", f"the name of {value.__name__}")
+
+    def _special(self, is_called: bool) -> frozenset[str]:
+        """The special methods of a class that nothing calls."""
+        hidden = _KEPT if self.is_by_name else _KEPT | _COPYING
+        hidden = hidden if self.writes_texts else hidden | _TEXTS
+        return hidden if is_called else hidden | _MAKING
 
     def _function(self, function: FunctionType, label: str) -> None:
         """What a function holds, and what one of the user's reaches by name."""
-        code = function.__code__
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
-        defaults = _Defaults(function)
-        if function.__defaults__ or function.__kwdefaults__:
-            self._name(defaults, "__defaults__", f"the default values of {function.__name__}")
-            self._name(defaults, "__kwdefaults__", f"the default values of {function.__name__}")
+        code, name = function.__code__, function.__name__
+        if function.__defaults__ or function.__kwdefaults__ or not is_library(code.co_filename):
+            for part in ("__defaults__", "__kwdefaults__"):
+                self._attribute(function, part, f"the default values of {name}")
+            self._queue += [(part, f"a default value of {name}") for part in function.__defaults__ or ()]
+            if function.__kwdefaults__ is not None:
+                self._contents.append(Contents(function.__kwdefaults__, f"the default values of {name}"))
+                self._queue += [(part, f"the default value {key!r} of {name}") for key, part in function.__kwdefaults__.items()]
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         if is_library(code.co_filename):
+            if not is_pure_function(function):
+                self._unknown(function, label)
+                return
+            for name, cell in cells.items():
+                self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
             self._ours(str(function.__globals__.get("__name__")))  # `functools.wraps` gives it the module of another
             return
-        self._code(code_of(code), function)
+        self._attribute(function, "__code__", f"the code of {name}")
+        self._members(function.__dict__, f"the function {name}", False)
+        for attribute in self.attributes.difference(function.__dict__) - _OF_FUNCTIONS if self.asks else ():
+            self._under(function.__dict__, attribute, f"the function {name}.{attribute}")
+        if {"__name__", "__qualname__"} & self.attributes:
+            self._attribute(function, "__name__", f"the name of {name}")
+        self._code(code_of(code), function, cells)
 
     def _ours(self, module: str) -> None:
         """Note that something of a module is reached."""
@@ -222,59 +469,192 @@ class Captured:
         if top in ("autodiff", "compgraph"):
             self.number = default_float()
 
-    def _code(self, code: Code, function: FunctionType) -> None:
+    def _code(self, code: Code, function: FunctionType, cells: dict[str, CellType]) -> None:
         for effect in code.effects:
             self._refuse(effect)
-        self.attributes |= code.attributes
-        self.is_by_name = self.is_by_name or code.is_by_name
-        space = function.__globals__
-        for name in sorted(code.named):
-            self._name(space, name, f"the global {name!r}")
+        self.attributes |= code.attributes | code.texts
+        self.stored |= code.stored
+        self.is_by_name, self.asks = self.is_by_name or code.is_by_name, self.asks or code.asks
+        self.makes, self.writes_texts = self.makes or code.makes, self.writes_texts or code.writes_texts
+        for chain in sorted(code.chains):
+            self._chain(chain, function, cells)
+        named = {chain.name for chain in code.chains if chain.kind == "free"}
+        for name, cell in cells.items():
+            if name not in named:
+                self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
+
+    def _chain(self, chain: Chain, function: FunctionType, cells: dict[str, CellType]) -> None:
+        """What a name in the code of a function means, and the attributes read of it: exactly so, as long as they are modules."""
+        if chain.kind == "free":
+            label = f"the variable {chain.name!r} of an enclosing function"
+            place = _Place.attribute(cells[chain.name], "cell_contents", label)
+            self._place(place)
+            value = place.value
+        elif chain.kind == "import":
+            label = f"the module {chain.name!r}"
+            value = self._imported(chain, function)
+        else:
+            label = f"the global {chain.name!r}"
+            value = self._under(function.__globals__, chain.name, label)
+            if value is MISSING:
+                value = self._under(vars(builtins), chain.name, label)
+        attributes = list(chain.attributes)
+        while attributes and issubclass(type(value), ModuleType):
+            name = attributes.pop(0)
+            self._ours(value.__name__)
+            value, label = self._member(value, name, label), f"{label}.{name}"
+        self.attributes = self.attributes.union(attributes)
+        if value is not MISSING:
+            self._queue.append((value, label))
+
+    def _member(self, module: ModuleType, name: str, label: str) -> Any:
+        """What stands under a name in a module, whose `__getattr__` may have to import it first."""
+        space = vars(module)
+        if name not in space and "__getattr__" in space:
+            if is_library(space.get("__file__") or ""):
+                getattr(module, name, None)
+            else:
+                self._name(space, "__getattr__", f"{label}.__getattr__")
+        return self._under(space, name, f"{label}.{name}")
+
+    def _imported(self, chain: Chain, function: FunctionType) -> Any:
+        """A module that is imported within a function."""
+        name = chain.name
+        if chain.level:
+            name = importlib.util.resolve_name("." * chain.level + name, str(function.__globals__.get("__package__")))
+        if name not in sys.modules and known.has_module(name):
+            importlib.import_module(name)
+        value = self._under(sys.modules, name, f"the module {name!r}")
+        if value is MISSING:
+            self._refuse(f"it imports {name!r}, which was not imported before")
+        for part in chain.attributes[:1]:  # from a import b, where b is a module
+            if issubclass(type(value), ModuleType) and part not in vars(value) and known.has_module(f"{name}.{part}"):
+                importlib.import_module(f"{name}.{part}")
+        return value
 
 
-class _Cell:
-    """A closure cell, read as a mapping is."""
-
-    __slots__ = ("cell",)
-
-    def __init__(self, cell: CellType) -> None:
-        self.cell = cell
-
-    def get(self, _: Any, default: Any) -> Any:
-        """What it holds."""
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return default
+_OF_FUNCTIONS = frozenset(dir(FunctionType))
 
 
-class _Slot:
-    """A slot of an object, read as a mapping is."""
+class _Place:
+    """Where a value stands that is compared: under a name, in a cell, in an attribute.
 
-    __slots__ = ("member", "owner")
+    Parameters
+    ----------
+    key : tuple
+        What tells it from other places.
+    read : callable
+        What gives the value that stands there now; `MISSING` if there is none.
+    expression : str
+        How a line of Python reads it; ``{0}`` is the owner.
+    owner : object
+        The mapping or object that it is a place of.
+    label : str
+        What to call it in messages.
+    """
 
-    def __init__(self, owner: Any, member: Any) -> None:
-        self.owner, self.member = owner, member
+    __slots__ = ("expression", "key", "label", "owner", "read", "value")
 
-    def get(self, _: Any, default: Any) -> Any:
-        """What it holds."""
-        try:
-            return self.member.__get__(self.owner)
-        except AttributeError:
-            return default
+    def __init__(self, key: Any, read: Callable[[], Any], expression: str, owner: Any, label: str) -> None:
+        self.key, self.read, self.expression, self.owner, self.label = key, read, expression, owner, label
+        self.value = original(read())
+
+    @classmethod
+    def under(cls, space: Any, name: Any, label: str) -> _Place:
+        """Under a name in a mapping."""
+        return cls((id(space), name), functools.partial(space.get, name, MISSING), f"{{0}}[{name!r}]", space, label)
+
+    @classmethod
+    def attribute(cls, owner: Any, name: str, label: str) -> _Place:
+        """In an attribute that is read without running the user's code."""
+        return cls((id(owner), name, "attribute"), functools.partial(_attribute_of, owner, name), f"{{0}}.{name}", owner, label)
+
+    @classmethod
+    def slot(cls, owner: Any, member: Any, label: str) -> _Place:
+        """In a slot of an object."""
+        read = functools.partial(_slot_of, member, owner)
+        return cls((id(owner), id(member), "slot"), read, "{0}()", functools.partial(member.__get__, owner), label)
+
+    def is_still(self) -> bool:
+        """Whether what stands there is what stood there, or an equal number."""
+        found = self.read()
+        return found is self.value or is_still(found, self.value)
 
 
-class _Defaults:
-    """The default values of a function, read as a mapping is."""
+def _attribute_of(owner: Any, name: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except (AttributeError, ValueError):  # of an empty cell
+        return MISSING
 
-    __slots__ = ("function",)
 
-    def __init__(self, function: FunctionType) -> None:
-        self.function = function
+def _slot_of(member: Any, owner: Any) -> Any:
+    try:
+        return member.__get__(owner)
+    except AttributeError:
+        return MISSING
 
-    def get(self, name: str, _: Any) -> Any:
-        """Those of positional, or of keyword parameters."""
-        return operator.attrgetter(name)(self.function)
+
+def _compared(places: list[_Place]) -> Callable[[], bool]:
+    """What compares the values at some places by identity: one line of Python, which takes a third of what a loop takes."""
+    space: dict[str, Any] = {"attribute": object.__getattribute__}
+    owners: dict[int, str] = {}
+    terms = []
+    for number, place in enumerate(places):
+        owner = owners.setdefault(id(place.owner), f"o{number}")
+        space[owner] = place.owner
+        if place.value is MISSING:
+            terms.append(f"{place.key[1]!r} not in {owner}" if len(place.key) == 2 else "False")
+        else:
+            space[f"v{number}"] = place.value
+            terms.append(f"{place.expression.replace('{0}', owner)} is v{number}")
+    return eval(f"lambda: {' and '.join(terms) or 'True'}", space)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_of_user(kind: type) -> bool:
+    """Whether a class is a user's, all bases of which can be looked into."""
+    return _is_users_class(kind) and all(_is_users_class(base) or base in BASES or base is np.ndarray for base in kind.__mro__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_class(kind: type) -> bool:
+    """Whether a class was defined in Python, by a user or a package of others."""
+    is_of_python = bool(kind.__flags__ & _HEAP) and not any(_is_of_c(part, kind) for part in vars(kind).values())
+    return is_of_python and not is_ours(kind) and not _is_of_library(kind)
+
+
+def _is_of_c(part: Any, kind: type) -> bool:
+    """Whether what stands in the body of a class was made by code in C."""
+    if type(part) is BuiltinFunctionType:
+        return part.__self__ is kind
+    is_of_kind = type(part) in _OF_C and part.__objclass__ is kind
+    return is_of_kind and part.__name__ not in ("__dict__", "__weakref__")
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class belongs to the two packages here."""
+    module = str(kind.__module__)
+    return module.partition(".")[0] in ("compgraph", "autodiff") and _stands_in(module, kind)
+
+
+def _is_of_library(kind: type) -> bool:
+    module = str(kind.__module__)
+    top = module.partition(".")[0]
+    is_known = top in ("numpy", "scipy", "builtins") or (top in sys.stdlib_module_names and top != "__main__")
+    return is_known and _stands_in(module, kind)
+
+
+def _stands_in(module: str, kind: type) -> bool:
+    """Whether a class stands where it says: anybody may give a class the name of a module."""
+    value: Any = sys.modules.get(module)
+    for name in kind.__qualname__.split("."):
+        value = getattr(value, "__dict__", {}).get(name)
+    return value is kind
+
+
+_OF_C = frozenset({GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType})
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def require_unchanged(captured: Captured, when: str) -> None:
@@ -282,3 +662,6 @@ def require_unchanged(captured: Captured, when: str) -> None:
     label = captured.changed(strictly=True)
     if label is not None:
         raise RefusedError(f"{label} was changed {when}; what a function changes besides its results is not compiled")
+    label = captured.drawn()
+    if label is not None:  # perhaps by another thread, so that another try may do
+        raise RefusedError(f"it draws random numbers (from {label}); draw outside, and pass the numbers", is_lasting=False)

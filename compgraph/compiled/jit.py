@@ -65,10 +65,14 @@ def jit(
     -----
     A program holds for arrays of the same nesting, shapes, dtypes and strides. What Python decides by values (``if x > 0``) is
     asked again in each run; another answer calls for another program, and both are kept. So it is with globals, closures and
-    attributes that the function reaches by name, which are compared before each run. A function that prints, draws random
-    numbers, writes into its arguments or changes what it reaches runs as NumPy. Results are plain arrays that share memory with
-    nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each of its operations is recorded at first; once
-    there is a program the call is one operation, whose derivative is compiled as well.
+    attributes that the function reaches by name, which are compared before each run: numbers, arrays, containers, functions and
+    objects of Python classes. A function that reaches other state (files, iterators, caches, objects of other libraries), calls
+    what is not known to be pure (the list holds the numerical functions of Python, NumPy and SciPy), draws random numbers, writes
+    into its arguments or changes what it reaches runs as NumPy.
+
+    Results are plain arrays that share memory with nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each
+    of its operations is recorded at first; once there is a program the call is one operation, whose derivative is compiled as
+    well.
 
     Examples
     --------

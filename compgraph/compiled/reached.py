@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from types import CodeType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..graph.interpreter import is_internal
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_STDLIB = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 # Builtins whose effect, or answer, a program would not have again; and those by which something is reached that no name tells.
 _EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
 _HIDDEN = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
@@ -22,16 +24,56 @@ _HARMFUL = {"raise", "call", "error"}
 _HARMLESS = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
 # Functions of NumPy that give plain answers about values, which no guard asks again.
 _UNASKED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
+# Methods of arrays and of functions that write elsewhere, or by which something is reached that no name tells.
+_OUTSIDE = frozenset(
+    {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}
+)
+# Names between double underscores that code may read: those of numbers, containers and arrays, and of what classes define.
+_SPECIAL = frozenset(
+    {
+        *(name for kind in (int, complex, str, list, dict, set, frozenset) for name in dir(kind)),
+        *("__call__", "__dict__", "__enter__", "__exit__", "__get__", "__set__", "__delete__", "__next__", "__name__"),
+        *("__qualname__", "__getattr__", "__post_init__", "__set_name__", "__missing__"),
+        *("__matmul__", "__rmatmul__", "__imatmul__"),
+        *("__array__", "__array_priority__", "__array_ufunc__", "__array_function__", "__array_finalize__", "__array_wrap__"),
+    }
+) - {"__reduce__", "__reduce_ex__", "__subclasshook__", "__sizeof__", "__dir__", "__getstate__", "__doc__"}  # fmt: skip
 # Families of SciPy whose functions, on nodes, choose by plain values which steps they record, and are not asked again.
 _CHOOSING = frozenset({"interpolate", "sparse", "integrate", "optimize", "ndimage", "spatial", "stats"})
 # Modules whose functions give another answer each time, or are called for their effects.
 _IMPURE = {
     **dict.fromkeys(("time", "datetime"), "asks for the time"),
-    **dict.fromkeys(("logging",), "writes a log"),
+    **dict.fromkeys(("logging", "warnings"), "writes a log, or warns"),
     **dict.fromkeys(("uuid", "secrets"), "asks for unpredictable numbers"),
     **dict.fromkeys(("socket", "subprocess"), "talks to other programs"),
+    "random": "draws random numbers",
 }
-_ATTRIBUTES_BY_NAME = frozenset({"getattr", "setattr", "vars", "__dict__", "__getattribute__", "attrgetter"})
+_BY_NAME = frozenset(
+    {"getattr", "setattr", "delattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter", "methodcaller"}
+)
+_SETTERS = frozenset({"__setattr__", "__delattr__"})
+_TEXTS = frozenset({"str", "repr", "format", "ascii", "format_map", "__str__", "__repr__", "__format__"})
+
+
+class Chain(NamedTuple):
+    """Attributes of attributes of a name, as they stand in code: ``np.linalg.norm``.
+
+    Attributes
+    ----------
+    kind : str
+        What the name is: ``"global"``, ``"free"`` (a variable of an enclosing function), or ``"import"``.
+    name : str
+        The name; of an import that of the module.
+    level : int
+        Of a relative import how many dots it has; else 0.
+    attributes : tuple of str
+        The names after it.
+    """
+
+    kind: str
+    name: str
+    level: int
+    attributes: tuple[str, ...]
 
 
 class Code(NamedTuple):
@@ -39,60 +81,196 @@ class Code(NamedTuple):
 
     Attributes
     ----------
-    named : frozenset of str
-        Names of globals and builtins that it reads.
+    chains : frozenset of Chain
+        The globals, builtins, variables of enclosing functions and modules that it reads, with the attributes read of them.
     attributes : frozenset of str
-        Names of attributes that it reads or sets.
+        Names of attributes that it reads or sets of other values.
+    stored : frozenset of str
+        Those of them that it sets or deletes, of any value.
+    texts : frozenset of str
+        The texts in it that may be names of attributes.
     is_by_name : bool
         Whether it may read attributes by names that it computes.
+    asks : bool
+        Whether it may notice that there is no such attribute.
+    makes : bool
+        Whether it may make objects of the class of an object.
+    writes_texts : bool
+        Whether it may make a text of an object.
     effects : tuple of str
         What it does that a program would not do again, and where.
     """
 
-    named: frozenset[str]
+    chains: frozenset[Chain]
     attributes: frozenset[str]
+    stored: frozenset[str]
+    texts: frozenset[str]
     is_by_name: bool
+    asks: bool
+    makes: bool
+    writes_texts: bool
     effects: tuple[str, ...]
 
 
 @functools.lru_cache(maxsize=4096)
 def code_of(code: CodeType) -> Code:
     """What stands in a code object."""
-    named, attributes, effects = set[str](), set[str](), []
-    outer = frozenset(code.co_freevars)
+    read = _Reader(frozenset(code.co_freevars))
     for inner in codes(code):
-        line = inner.co_firstlineno
-        for step in dis.get_instructions(inner):
+        read.code(inner)
+    names = read.attributes.union(*[(chain.name, *chain.attributes) for chain in read.chains])
+    is_by_name = bool(names & _BY_NAME) or (bool(names & _SETTERS) and code.co_filename != "<string>") or read.matches
+    texts = read.texts if is_by_name or names & _SETTERS else set[str]()
+    return Code(
+        chains=frozenset(read.chains),
+        attributes=frozenset(read.attributes),
+        stored=frozenset(read.stored),
+        texts=frozenset(texts),
+        is_by_name=is_by_name,
+        asks=read.catches or is_by_name,
+        makes=bool(names & {"type", "__class__", "__new__"}),
+        writes_texts=read.formats or bool(names & _TEXTS),
+        effects=tuple(read.effects),
+    )
+
+
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"})
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_FORMATS = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"})
+
+
+class _Reader:
+    """The instructions of code objects, read one after the other."""
+
+    def __init__(self, outer: frozenset[str]) -> None:
+        self._outer = outer
+        self.chains, self.effects = set[Chain](), list[str]()
+        self.attributes, self.stored, self.texts = set[str](), set[str](), set[str]()
+        self.catches = self.matches = self.formats = False
+
+    def code(self, code: CodeType) -> None:
+        """Read a code object."""
+        steps = list(dis.get_instructions(code))
+        imports, others = _imports(steps)
+        self.chains |= others
+        raised = entered = 0
+        chain: Chain | None = None  # what stands on top of the stack
+        line = code.co_firstlineno
+        for step in steps:
             line = _line(step, line)
-            place = f'File "{inner.co_filename}", line {line}, in {inner.co_name}'
-            name = step.argval
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                named.add(name)
-            elif step.opname in _ATTRIBUTES:
-                attributes.add(name)
-            elif step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                effects.append(f"it assigns the global {name!r} ({place})")
-            elif step.opname in ("STORE_DEREF", "DELETE_DEREF") and name in outer:
-                effects.append(f"it assigns the nonlocal {name!r} ({place})")
-            elif step.opname == "IMPORT_NAME":
-                attributes.add(name)
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in _EFFECTS:
-                effects.append(f"it {_EFFECTS[name]} ({place})")
-            elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in _HIDDEN:
-                effects.append(f"it {_HIDDEN[name]}, so that what it reaches is not known ({place})")
-            elif name in _UNASKED and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
-                effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
-            elif name in _SETTINGS and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL") and _may_raise(inner):
-                effects.append(f"it has floating-point errors or warnings raise, by {name} ({place})")
-            elif name == "no_graph" and step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL"):
-                effects.append(f"it computes within no_graph, unseen ({place})")
-    is_by_name = bool((named | attributes) & _ATTRIBUTES_BY_NAME)
-    return Code(frozenset(named), frozenset(attributes), is_by_name, tuple(effects))
+            place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+            name, opname = step.argval, step.opname
+            if opname in ("STORE_ATTR", "DELETE_ATTR"):
+                self.stored.add(name)
+            if opname in _ATTRIBUTES and chain is not None and not step.is_jump_target:
+                chain = chain._replace(attributes=(*chain.attributes, name))
+                self._effects(name, code, place)
+                continue
+            if chain is not None:
+                self.chains.add(chain)
+            chain = self._begun(step, imports)
+            if opname in _ATTRIBUTES:
+                self.attributes.add(name)
+                self._effects(name, code, place)
+            elif opname in _GLOBALS and name != "__annotations__":
+                if name in _EFFECTS:
+                    self.effects.append(f"it {_EFFECTS[name]} ({place})")
+                elif name in _HIDDEN:
+                    self.effects.append(f"it {_HIDDEN[name]}, so that what it reaches is not known ({place})")
+                self._effects(name, code, place)
+            elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                self.effects.append(f"it assigns the global {name!r} ({place})")
+            elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
+                self.effects.append(f"it assigns the nonlocal {name!r} ({place})")
+            elif opname in _FORMATS or (
+                opname == "BINARY_OP" and step.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
+            ):
+                self.formats = True
+            elif opname == "MATCH_CLASS":
+                self.matches = True
+            elif opname == "CHECK_EXC_MATCH":
+                self.catches = True
+            elif opname == "PUSH_EXC_INFO":
+                raised += 1
+            elif opname == "WITH_EXCEPT_START":
+                entered += 1
+        if chain is not None:
+            self.chains.add(chain)
+        self.catches = self.catches or raised > entered
+        for constant in code.co_consts:
+            for text in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
+                if isinstance(text, str) and text.isidentifier():
+                    self.texts.add(text)
+
+    def _begun(self, step: Any, imports: dict[str, Chain]) -> Chain | None:
+        """The chain that an instruction begins, which puts one value on the stack; None if it begins none."""
+        name, opname = step.argval, step.opname
+        if opname in _GLOBALS and not name.startswith("@"):  # as of the asserts that pytest has rewritten
+            return Chain("global", name, 0, ())
+        if opname in _FREE and name in self._outer:
+            return Chain("free", name, 0, ())
+        if opname.startswith("LOAD_FAST"):
+            return imports.get(name[-1] if isinstance(name, tuple) else name)
+        if opname.startswith("STORE_FAST_LOAD_FAST"):
+            return imports.get(name[-1])
+        return None
+
+    def _effects(self, name: str, code: CodeType, place: str) -> None:
+        """Note what a name tells that is read."""
+        if name in _UNASKED:
+            self.effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
+        elif name in _SETTINGS and _may_raise(code):
+            self.effects.append(f"it has floating-point errors or warnings raise, by {name} ({place})")
+        elif name == "seterr" or (name in ("simplefilter", "filterwarnings") and "catch_warnings" not in code.co_names):
+            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({place})")
+        elif name == "no_graph":
+            self.effects.append(f"it computes within no_graph, unseen ({place})")
+        elif name in _OUTSIDE:
+            self.effects.append(f"it reads .{name}, by which more is reached or written than is known ({place})")
+        elif name.startswith("__") and name.endswith("__") and name not in _SPECIAL and name not in _HIDDEN:
+            self.effects.append(f"it reads {name}, by which more is reached than is known ({place})")
 
 
-_ATTRIBUTES = frozenset(
-    {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"}
-)
+def _is_format(constant: Any) -> bool:
+    """Whether a constant is a text by which others are formatted."""
+    return isinstance(constant, str) and "%" in constant
+
+
+def _imports(steps: list[Any]) -> tuple[dict[str, Chain], set[Chain]]:
+    """What local names stand for that one import assigns and nothing else; and the imports that are assigned otherwise."""
+    stored = [name for step in steps for name in _stored(step)]
+    found, others = dict[str, Chain](), set[Chain]()
+    whole = chain = None
+    takes_names = False
+    for place, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            takes_names = bool(steps[place - 1].argval)  # from a.b import c; else import a.b.c, perhaps with another name
+            name = step.argval if takes_names else step.argval.partition(".")[0]
+            whole = chain = Chain("import", name, steps[place - 2].argval or 0, ())
+        elif chain is None or whole is None:
+            continue
+        elif step.opname == "IMPORT_FROM":
+            before = whole if takes_names else chain
+            chain = before._replace(attributes=(*before.attributes, step.argval))
+        elif step.opname.startswith("STORE_"):
+            names = _stored(step)
+            if names and stored.count(names[0]) == 1:
+                found[names[0]] = chain
+            else:
+                others.add(chain)
+            chain = whole if takes_names else None
+        elif step.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (takes_names and step.opname == "POP_TOP"):
+            chain = None
+    return found, others
+
+
+def _stored(step: Any) -> tuple[str, ...]:
+    """The local names that an instruction assigns."""
+    if not step.opname.startswith("STORE_FAST"):
+        return ()
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    return names[:1] if "LOAD" in step.opname else names
 
 
 def _may_raise(code: CodeType) -> bool:
@@ -116,27 +294,24 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def impure(value: Any) -> str | None:
-    """What a module, or a function of one, does that a program would not do again; None if nothing is known of it."""
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    """What a module, or what is defined in one, does that a program would not do again; None if nothing is known of it."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        home = value.__name__
+    else:
+        home = (value if issubclass(kind, (FunctionType, BuiltinFunctionType, type)) else kind).__module__
     top, _, rest = home.partition(".") if isinstance(home, str) else ("", "", "")
     family = rest.partition(".")[0]
     if top == "scipy" and family in _CHOOSING:
         return f"calls scipy.{family}, whose functions choose their steps by values that are not asked again"
+    if top == "numpy" and family == "random":
+        return "draws random numbers"
     return _IMPURE.get(top)
 
 
 @functools.cache
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python, to an installed package, or to the two packages here."""
-    return is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")) or filename in sys.builtin_module_names
-
-
-@functools.cache
-def is_users(module: Any) -> bool:
-    """Whether a module, by its name, is a user's."""
-    if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy", "compgraph", "autodiff"):
-        return False
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        return module == "__main__"
-    found = sys.modules.get(module)
-    return found is not None and not is_library(getattr(found, "__file__", None) or "")
+    """Whether a file belongs to Python, to NumPy or SciPy, or to the two packages here."""
+    if filename.startswith(_PACKAGES):
+        return is_internal(filename) or f"{os.sep}scipy{os.sep}" in filename
+    return is_internal(filename) or filename.startswith((*_STDLIB, "<frozen")) or filename in sys.builtin_module_names

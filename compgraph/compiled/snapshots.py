@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import collections
+import decimal
 import operator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..graph import PROMOTABLE
+from .purity import is_exchanged
 
 ndarray = np.ndarray
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -16,21 +20,26 @@ VALUES = frozenset({int, float, complex, bool, str, bytes})
 
 
 class Contents:
-    """What an array or a container held at one moment.
+    """What an array, a buffer or a container held at one moment.
 
     Parameters
     ----------
-    value : ndarray, list, dict, set, deque
-        It is referred to.
+    value : ndarray, list, dict, set, deque, bytearray ...
+        It is referred to. Of a subclass the methods of the class that `base_of` gives are called, so no code of a user runs.
     label : str
         What to call it in messages.
+
+    Attributes
+    ----------
+    parts : list
+        Of a container its elements; of a mapping its keys, and then its values.
     """
 
-    __slots__ = ("_held", "is_same", "label", "value")
+    __slots__ = ("_held", "_read", "is_same", "label", "parts", "value")
 
     def __init__(self, value: Any, label: str) -> None:
-        self.value, self.label = value, label
-        if isinstance(value, ndarray):
+        self.value, self.label, self.parts = value, label, list[Any]()
+        if issubclass(type(value), ndarray):
             self.value = np.asarray(value)
             if value.nbytes <= COPIED:
                 self._held: Any = (value.shape, value.dtype, value.tobytes())
@@ -38,12 +47,13 @@ class Contents:
             else:
                 self._held = self.value.copy("K")
                 self.is_same = self._has_numbers
-        elif isinstance(value, dict):
-            self._held = [*value, *value.values()]
-            self.is_same = self._has_items
+        elif (base := base_of(value)) is None:
+            self._held = memoryview(value).tobytes()
+            self.is_same = self._has_octets
         else:
-            self._held = list(value)
-            self.is_same = self._has_parts
+            self._read = base
+            self.is_same = self._has_items if base in _MAPPINGS else self._has_parts
+            self._held = self.parts = [*base.keys(value), *base.values(value)] if base in _MAPPINGS else [*base.__iter__(value)]
 
     def _has_bytes(self) -> bool:
         value = self.value
@@ -59,11 +69,59 @@ class Contents:
             return bool((value.view(word) == held.view(word)).all())
         return bool(value.tobytes() == held.tobytes())
 
+    def _has_octets(self) -> bool:
+        try:
+            return bool(memoryview(self.value).tobytes() == self._held)
+        except ValueError:  # it was released
+            return False
+
     def _has_items(self) -> bool:
-        return _are([*self.value, *self.value.values()], self._held)
+        return _are([*self._read.keys(self.value), *self._read.values(self.value)], self._held)
 
     def _has_parts(self) -> bool:
-        return _are(list(self.value), self._held)
+        return _are([*self._read.__iter__(self.value)], self._held)
+
+
+class Keys(Contents):
+    """The names of the attributes of an object at one moment, which functions may look for."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, label: str) -> None:
+        self.value, self.label, self.parts = value, label, []
+        self._held, self.is_same = list(value), self._has_keys
+
+    def _has_keys(self) -> bool:
+        return bool(list(self.value) == self._held)
+
+
+class Answer(Contents):
+    """What a function without arguments gave at one moment, which tells of a setting."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, label: str) -> None:
+        self.value, self.label, self.parts = value, label, []
+        self._held, self.is_same = value(), self._is_given
+
+    def _is_given(self) -> bool:
+        return bool(self.value() == self._held)
+
+
+def decimal_context() -> Any:
+    """What the context of `decimal` decides, without the signals that were noted."""
+    context = decimal.getcontext()
+    return context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps
+
+
+_MAPPINGS = (collections.OrderedDict, dict, MappingProxyType)
+_CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
+
+
+def base_of(value: Any) -> Any:
+    """The class of Python's by whose methods a container is read; None if a value is no container."""
+    kind = type(value)
+    return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -82,21 +140,27 @@ def is_still(found: Any, before: Any) -> bool:
     found, before = lookup(found), lookup(before)
     if found is before:
         return True
-    kind = found.__class__
-    if kind is not before.__class__:
-        return (kind in PROMOTABLE or before.__class__ in PROMOTABLE) and _lies_at(found, before)
-    if kind in VALUES or isinstance(found, np.generic):
+    kind = type(found)
+    if kind is not type(before):
+        return (kind in PROMOTABLE or type(before) in PROMOTABLE) and _lies_at(found, before)
+    if kind in VALUES or issubclass(kind, np.generic):
         return bool(repr(found) == repr(before))
     if kind is tuple:
         return len(found) == len(before) and all(map(is_still, found, before))
-    if isinstance(found, dict) and kind is dict:  # of keyword defaults
+    if kind is dict:  # of keyword defaults
         return found.keys() == before.keys() and all(is_still(found[key], before[key]) for key in before)
     return False
 
 
 def lookup(value: Any) -> Any:
-    """A generator as its bits, since one that is lent to a trace is another over the same; others as they are."""
-    return value.bit_generator if isinstance(value, np.random.Generator) else value
+    """A generator as its bits, since one that is lent to a trace is another over the same; others as `original` gives them."""
+    value = original(value)
+    return value.bit_generator if issubclass(type(value), np.random.Generator) else value
+
+
+def original(value: Any) -> Any:
+    """A function of a library, where one of ours stands in for it just now; others as they are."""
+    return value.__wrapped__ if is_exchanged(value) else value
 
 
 def _lies_at(one: Any, other: Any) -> bool:

@@ -89,7 +89,7 @@ class _Search:
 
     def look(self, value: Any, depth: int) -> None:
         """Have a value looked into, so many steps from a name."""
-        if type(value) not in _PLAIN and not isinstance(value, np.ndarray) and len(self._queue) < _ALL:
+        if type(value) not in _PLAIN and not issubclass(type(value), np.ndarray) and len(self._queue) < _ALL:
             self._queue.append((value, depth))
 
     def run(self) -> None:
@@ -200,4 +200,4 @@ def _is_users(module: Any) -> bool:
     """Whether a module, by its name, is a user's."""
     if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
         return False
-    return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")
+    return not is_library(getattr(sys.modules.get(module), "__dict__", {}).get("__file__") or "")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, unpatched
-from ..graph import Node, beginnings, given
+from ..graph import Node, Promotable, beginnings, given
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies
 from ..graph.interpreter import source_lines
@@ -292,7 +292,7 @@ def lent(value: Any) -> Any:
     An array as a `given` one, a random generator as one that takes nodes (`draws.Generator`), a tuple with its parts lent. A
     list or another mutable object is passed as it is, since the function may change it for the caller.
     """
-    kind = value.__class__
+    kind = type(value)
     if kind not in _LENT or not _is_on or bodies() is None:
         return value
     if kind is tuple:
@@ -309,7 +309,7 @@ _LENT = frozenset({ndarray, np.random.Generator, tuple})
 def _capture(value: Any, captured: list[Any]) -> Any:
     """A value that a function captures, as it sees it; an array or node is entered into a list."""
     seen = lent(value)
-    if isinstance(seen, Node) or getattr(seen, "is_given", False):
+    if isinstance(seen, Node) or (isinstance(seen, Promotable) and seen.is_given):
         captured.append(seen)
     return seen
 

@@ -16,6 +16,7 @@ from ..graph.interpreter import is_internal
 from .libraries import is_library
 from .making import MAKING
 
+_BOUND = frozenset({MethodType, staticmethod, classmethod})
 _SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
 _known: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the id of the code, which may be garbage-collected
 Home = str | None  # the name of a module; None for that of the function itself
@@ -71,7 +72,7 @@ class Reach:
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
         self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
         for module in map(namespace.get, names):
-            if not isinstance(module, ModuleType) or is_library(getattr(module, "__file__", None) or ""):
+            if not isinstance(module, ModuleType) or is_library(module.__dict__.get("__file__") or ""):
                 continue
             if sys.modules.get(module.__name__) is module:
                 self._look(module.__name__, vars(module), names)
@@ -79,7 +80,7 @@ class Reach:
     def _look(self, home: Home, namespace: dict[str, Any], names: frozenset[str]) -> None:
         for name in sorted(names & namespace.keys()):
             value = namespace[name]
-            if isinstance(function_of(value), FunctionType):
+            if type(function_of(value)) is FunctionType:
                 self.functions.append((home, name, weakref.ref(value)))
                 self._meet(value)
             elif not isinstance(value, _SKIPPED):
@@ -110,17 +111,18 @@ _DATA = (np.ndarray, int, float, complex, str, type(None), np.generic)
 
 def _is_value(value: Any, depth: int = 4) -> bool:
     """Whether nothing but NumPy can be called through a value: an array, a number, or few of them, nested as parameters are."""
-    if value.__class__ is list or value.__class__ is tuple or value.__class__ is dict:
+    kind = type(value)
+    if kind is list or kind is tuple or kind is dict:
         is_small = depth > 0 and len(value) <= _FEW
-        if value.__class__ is dict:
-            return is_small and all(key.__class__ is str and _is_value(part, depth - 1) for key, part in value.items())
+        if kind is dict:
+            return is_small and all(type(key) is str and _is_value(part, depth - 1) for key, part in value.items())
         return is_small and all(_is_value(part, depth - 1) for part in value)
-    return value is np or isinstance(value, (*_DATA, np.ufunc))
+    return value is np or issubclass(kind, (*_DATA, np.ufunc))
 
 
 def _is_followed(value: Any) -> bool:
     """Whether a value is a function whose code is read."""
-    return isinstance(function_of(value), FunctionType)
+    return type(function_of(value)) is FunctionType
 
 
 def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
@@ -188,19 +190,23 @@ def function_of(f: Any) -> Any:
 
 
 def _behind(f: Any) -> Any:
-    """What a partial, a method or a wrapper of ours calls; None for other callables."""
-    if f.__class__ is FunctionType:
-        return f.__wrapped__ if hasattr(f, "__wrapped__") and is_internal(f.__code__.co_filename) else None
-    return f.func if isinstance(f, functools.partial) else getattr(f, "__func__", None)
+    """What a partial, a method or a wrapper of ours calls; None for other callables. No code of the user's runs."""
+    kind = type(f)
+    if kind is FunctionType:
+        return f.__dict__.get("__wrapped__") if is_internal(f.__code__.co_filename) else None
+    if issubclass(kind, functools.partial):
+        return f.func
+    return f.__func__ if kind in _BOUND or kind.__module__ == "compgraph.compiled.jitted" else None
 
 
 def bound_with(f: Any) -> Iterator[Any]:
     """What partials and methods give a function besides the arguments of a call."""
     while (inner := _behind(f)) is not None:
-        if isinstance(f, functools.partial):
+        kind = type(f)
+        if issubclass(kind, functools.partial):
             yield from (*f.args, *f.keywords.values())
-        elif f.__class__ is not FunctionType:
-            yield getattr(f, "__self__", None)
+        elif kind is MethodType or kind.__name__ == "Bound":
+            yield f.__self__
         f = inner
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import array
+import collections
+import contextlib
+import dataclasses
+import decimal
+import enum
 import functools
+import math
+import sys
 import types
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 from jitting import compiled, is_compiled, refused, same
 
+import autodiff as ad
 import compgraph as cg
 
 X = np.linspace(-1.0, 2.0, 5)
@@ -224,10 +234,10 @@ def test_what_changes_too_often_runs_as_numpy() -> None:
     assert "make it an argument" in jitted.report()
 
 
-def test_modules_and_their_functions_need_no_comparison() -> None:
-    jitted = compiled(lambda x: np.sin(x) + np.linalg.norm(x), X)
-    (programs,) = jitted._entries.values()
-    assert programs.variants[0].captured is None
+@pytest.mark.parametrize(("module", "name"), [(np, "sin"), (np, "pi"), (math, "pi"), (math, "sqrt")])
+def test_names_of_libraries_that_are_patched(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jitted = compiled(lambda x: np.sin(x) * np.pi + math.pi * math.sqrt(2.0), X)
+    follows(jitted, lambda: monkeypatch.setattr(module, name, 2.0 if name == "pi" else abs))
 
 
 def test_too_much_is_refused() -> None:
@@ -253,3 +263,264 @@ def test_in_the_background() -> None:
         assert jitted.wait(30)
         assert same(jitted(X), X * a)
     assert "program 2" in jitted.report()
+
+
+class Held(dict):  # type: ignore[type-arg]
+    """Stands for objects of many classes, whose one number is `k`."""
+
+
+class Row(list):  # type: ignore[type-arg]
+    pass
+
+
+class Pair(collections.namedtuple("Pair", "a")):
+    pass
+
+
+class Array(np.ndarray):
+    pass
+
+
+class Number(float):
+    pass
+
+
+class Level(enum.Enum):
+    LOW = 1.0
+
+
+class Singleton:
+    made: Any = None
+    k = 1.0
+
+    def __new__(cls) -> Any:
+        cls.made = cls.made or object.__new__(cls)
+        return cls.made
+
+
+class Described:
+    def __init__(self) -> None:
+        self.k = 1.0
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self.k
+
+
+class Owner:
+    field = Described()
+
+    def __getattr__(self, name: str) -> Any:
+        return 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    k: float = 1.0
+
+
+def _set(owner: Any, name: str = "k") -> Any:
+    return lambda value: object.__setattr__(owner, name, value)
+
+
+def _item(owner: Any, key: Any) -> Any:
+    return lambda value: owner.__setitem__(key, value)
+
+
+def attribute_of_a_function() -> Any:
+    def f(x: Any) -> Any:
+        return x * f.k  # type: ignore[attr-defined]
+
+    f.k = 1.0  # type: ignore[attr-defined]
+    return f, _set(f)
+
+
+def attribute_that_may_be_missing() -> Any:
+    space = types.SimpleNamespace()
+    return lambda x: x * getattr(space, "k", 1.0), _set(space)
+
+
+def attribute_that_is_missing_at_first() -> Any:
+    space = types.SimpleNamespace()
+
+    def f(x: Any) -> Any:
+        try:
+            return x * space.k
+        except AttributeError:
+            return x
+
+    return f, _set(space)
+
+
+def attributes_of_classes_that_are_derived(made: Any) -> Any:
+    made.k = 1.0
+    return lambda x: x * made.k + np.size(made), lambda value: setattr(made, "k", value)
+
+
+def replaced_code() -> Any:
+    f = lambda x: x * 1.0  # noqa: E731
+    codes = [(lambda x: x * 2.0).__code__, (lambda x: x - 5.0).__code__]
+    return f, lambda value: setattr(f, "__code__", codes[int(value) % 2])
+
+
+def imported_within() -> Any:
+    config = types.ModuleType("config_within")
+    config.k = 1.0  # type: ignore[attr-defined]
+    sys.modules["config_within"] = config
+
+    def f(x: Any) -> Any:
+        import config_within  # type: ignore[import-not-found]
+
+        return x * config_within.k
+
+    return f, _set(config)
+
+
+def function_in_a_vectorize() -> Any:
+    table = [1.0]
+    vectorized = np.vectorize(lambda v: v * table[0])
+    return lambda x: vectorized(x), _item(table, 0)
+
+
+def class_of_an_object() -> Any:
+    one = type("One", (), {"k": 1.0})
+    classes = [type("Two", (), {"k": 2.0}), type("Three", (), {"k": 3.0})]
+    made = one()
+    return lambda x: x * made.k, lambda value: setattr(made, "__class__", classes[int(value) % 2])
+
+
+def attribute_dictionary() -> Any:
+    net = Net()
+    return lambda x: x * net.rate, lambda value: setattr(net, "__dict__", {"rate": value})
+
+
+def keywords_of_a_partial() -> Any:
+    f = functools.partial(lambda x, k=0.0: x * k, k=1.0)
+    return f, _item(f.keywords, "k")
+
+
+def decimal_precision() -> Any:
+    return lambda x: x * float(decimal.Decimal(1) / 3), lambda value: setattr(decimal.getcontext(), "prec", int(value) + 2)
+
+
+def print_options() -> Any:
+    table = np.array([1 / 3])
+    return lambda x: x * len(str(table)), lambda value: np.set_printoptions(precision=int(value) + 2)
+
+
+def method_that_hides_another() -> Any:
+    parent = type("Parent", (), {"k": 1.0})
+    child = type("Child", (parent,), {})
+    made = child()
+    return lambda x: x * made.k, lambda value: setattr(child, "k", value)
+
+
+def base_of_a_view() -> Any:
+    table = np.ones(4)
+    views = [table[:2]]
+    return lambda x: x * views[0].base.sum(), _item(table, 3)
+
+
+def item(owner: Any, key: Any = 0) -> Any:
+    return lambda: (lambda x: x * owner[key], _item(owner, key))
+
+
+_KEPT = {"k": 1.0}
+_POLYNOMIAL, _POLY1D = np.polynomial.Polynomial([1.0, 2.0]), np.poly1d([1.0, 2.0])
+_RECORDS = np.ones(2, [("v", float)])
+_OWNER = Owner()
+STATES = {
+    "attribute of a function": attribute_of_a_function,
+    "attribute with a default": attribute_that_may_be_missing,
+    "attribute that is missing at first": attribute_that_is_missing_at_first,
+    "attribute of a dict": lambda: attributes_of_classes_that_are_derived(Held(a=1.0)),
+    "attribute of a list": lambda: attributes_of_classes_that_are_derived(Row([1.0])),
+    "attribute of a tuple": lambda: attributes_of_classes_that_are_derived(Pair(1.0)),
+    "attribute of an array": lambda: attributes_of_classes_that_are_derived(np.ones(5).view(Array)),
+    "attribute of a float": lambda: attributes_of_classes_that_are_derived(Number(1.0)),
+    "singleton": lambda: (lambda x: x * Singleton().k, _set(Singleton())),
+    "UserDict": item(collections.UserDict(k=1.0), "k"),
+    "UserList": item(collections.UserList([1.0])),
+    "ChainMap": item(collections.ChainMap({}, {"k": 1.0}), "k"),
+    "mapping proxy": lambda: (lambda x, view=types.MappingProxyType(_KEPT): x * view["k"], _item(_KEPT, "k")),
+    "array.array": item(array.array("d", [1.0])),
+    "Polynomial": lambda: (lambda x: _POLYNOMIAL(x), _item(_POLYNOMIAL.coef, 0)),
+    "poly1d": lambda: (lambda x: _POLY1D(x), lambda value: _item(_POLY1D, 0)(value)),
+    "vectorize": function_in_a_vectorize,
+    "replaced code": replaced_code,
+    "module imported within": imported_within,
+    "enum": lambda: (lambda x: x * Level.LOW.value, lambda value: setattr(Level.LOW, "_value_", value)),
+    "descriptor": lambda: (lambda x, owner=_OWNER: x * owner.field, _set(vars(Owner)["field"])),
+    "attribute that hides __getattr__": lambda: (lambda x, owner=_OWNER: x * owner.k, lambda value: setattr(_OWNER, "k", value)),
+    "frozen dataclass": lambda: (lambda made: (lambda x: x * made.k, _set(made)))(Frozen()),
+    "class": class_of_an_object,
+    "attribute dictionary": attribute_dictionary,
+    "class attribute that hides another": method_that_hides_another,
+    "keywords of a partial": keywords_of_a_partial,
+    "context of decimal": decimal_precision,
+    "print options": print_options,
+    "base of a view": base_of_a_view,
+    "records": lambda: (lambda x: x * _RECORDS["v"][0], lambda value: _RECORDS.__setitem__(0, (value,))),
+    "method of a list": lambda: (lambda row: (lambda x, get=row.__getitem__: x * get(0), _item(row, 0)))([1.0]),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state_that_changes_is_noticed(name: str) -> None:
+    f, change = STATES[name]()
+    with np.printoptions(), decimal.localcontext():
+        jitted = compiled(f, X)
+        for value in (1.0, 3.0, 3.0, 4.0):
+            change(value)
+            assert same(jitted(X), f(X)), jitted.report()
+        assert "program 2" in jitted.report(), jitted.report()
+
+
+class Held0:
+    k = 1.0
+
+
+@functools.lru_cache
+def cached() -> Any:
+    return np.ones(5)
+
+
+UNKNOWN = {
+    "generator": (k for k in range(9)),
+    "iterator": iter([1.0] * 9),
+    "weak reference": weakref.ref(Held0),
+    "cache": cached,
+    "masked array": np.ma.masked_array([1.0], [False]),
+    "structured scalar": np.ones(1, [("v", float)])[0],
+    "context": contextlib.nullcontext(),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_state_that_cannot_be_compared_is_refused(name: str) -> None:
+    value = UNKNOWN[name]
+    refused(lambda x: x * (value is not None), X, words="variable 'value'")
+
+
+class Probed:
+    asked: list[str]
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__array"):
+            raise AttributeError(name)
+        self.asked.append(name)
+        return 2.0
+
+
+def test_attributes_of_users_objects_are_not_probed() -> None:
+    probed = Probed()
+
+    def f(x: Any) -> Any:
+        return x * probed.k
+
+    jitted = compiled(f, X)
+    assert same(jitted(X), X * 2.0)
+    assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 2.0))
+    assert set(probed.asked) == {"k"}

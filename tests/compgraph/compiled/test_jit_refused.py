@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import logging
+import os
+import queue
 import random
+import threading
 import time
+import types
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -294,12 +303,13 @@ def test_one_hot() -> None:
         assert same(jitted(labels), f(labels))
 
 
-def test_what_asks_for_the_class() -> None:
+def test_jit_answers_questions_about_the_class() -> None:
     def f(x: Any) -> Any:
         s = np.sum(x)
         return x * 2 if isinstance(s, float) else x * 3
 
-    jitted = refused(f, X, words="other values")
+    jitted = compiled(f, X)
+    assert is_compiled(jitted)
     assert same(jitted(X), X * 2)
 
 
@@ -331,3 +341,106 @@ def test_numbers_that_become_text() -> None:
     refused(lambda x: x * len(str(np.round(x))), X, words="str()")
     refused(lambda x: x * len(repr(x)), X, words="repr()")
     refused(lambda x: x * len(f"{np.argsort(x)}"), X, words="format()")
+
+
+class Log:
+    """Counts what is done to it, in as many ways as there are effects below."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        self.n, self.items, self.done = 0, list[int](), False
+        self.text, self.queue, self.event = io.StringIO(), queue.SimpleQueue[int](), threading.Event()
+
+    def __enter__(self) -> None:
+        self.n += 1
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+def _counts(log: Log) -> None:
+    log.__dict__["n"] += 1
+
+
+def _class_attribute(log: Log) -> None:
+    type(log).count += 1
+
+
+def _within(log: Log) -> None:
+    with log:
+        pass
+
+
+EFFECTS: dict[str, Callable[[Log], Any]] = {
+    "write": lambda log: log.text.write("a"),
+    "print": lambda log: print("a", file=log.text),
+    "put": lambda log: log.queue.put(1),
+    "set": lambda log: log.event.set(),
+    "append": lambda log: log.items.append(1),
+    "setattr": lambda log: setattr(log, "n", log.n + 1),
+    "__dict__": _counts,
+    "class attribute": _class_attribute,
+    "with": _within,
+    "warn": lambda log: warnings.warn("told", UserWarning, stacklevel=1),
+    "log": lambda log: logging.getLogger("compgraph.tests").info("told"),
+    "thread": lambda log: threading.Thread(target=log.items.append, args=(1,)).start(),
+    "partial": lambda log: functools.partial(log.items.append, 1)(),
+    "os": lambda log: os.environ.update(COMPGRAPH_TESTS="1"),
+    "print options": lambda log: np.set_printoptions(precision=8),
+    "seterr": lambda log: np.seterr(under="ignore"),
+    "pop": lambda log: log.items and log.items.pop(),
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+@pytest.mark.filterwarnings("ignore:told")
+def test_effects_are_not_lost(name: str) -> None:
+    log, plain, effect = Log(), Log(), EFFECTS[name]
+
+    def f(x: Any, to: Any = log) -> Any:
+        effect(to)
+        return x * 2
+
+    jitted = cg.jit(f)
+    for _ in range(6):
+        assert same(jitted(X), X * 2)
+        f(X, plain)
+        assert jitted.wait(30)
+    assert "program" not in jitted.report()
+    for told in (log, plain):
+        told.seen = told.n, len(told.items), told.text.getvalue(), told.queue.qsize(), told.event.is_set()  # type: ignore[attr-defined]
+    assert log.seen == plain.seen  # type: ignore[attr-defined]
+
+
+def test_an_effect_that_was_undone_is_done_again() -> None:
+    held = types.SimpleNamespace()
+
+    def f(x: Any) -> Any:
+        held.seen = True
+        return x * 2
+
+    jitted = cg.jit(f)
+    for _ in range(8):
+        vars(held).pop("seen", None)
+        jitted(X)
+        assert jitted.wait(30)
+        assert held.seen
+
+
+def test_effects_that_are_not_reached_do_not_matter() -> None:
+    settings = {"verbose": False}
+    told: list[Any] = []
+
+    def f(x: Any) -> Any:
+        if settings["verbose"]:
+            told.append(x.sum())
+        return x * 2
+
+    jitted = compiled(f, X)
+    assert is_compiled(jitted), jitted.report()
+    settings["verbose"] = True
+    jitted(X)
+    assert len(told) == 1
