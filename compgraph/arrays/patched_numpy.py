@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Node, leaves_of, promotable
-from ..graph.context import Context, callbacks_lock, is_recording, layered, settle
-from ..graph.hollow import bodies, is_library
+from ..graph.context import Context, callbacks_lock, is_recording, layered, settle, wrappers
+from ..graph.hollow import bodies, is_library, solidly
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
@@ -43,6 +44,14 @@ def unpatched(space: dict[str, Any]) -> dict[str, Any]:
     return {**space, **_originals} if _originals and space is vars(np) else space
 
 
+_SCIPY = f"{os.sep}scipy{os.sep}"
+
+
+def _hands_to_c(filename: str) -> bool:
+    """Whether a file is SciPy's, which hands the arrays that it makes to C code that reads their memory."""
+    return _SCIPY in filename and is_library(filename)
+
+
 def _dispatching(name: str, original: Any) -> Any:
     """A function that calls ours if the context is open and the caller is a user's code, else `original`.
 
@@ -59,8 +68,8 @@ def _dispatching(name: str, original: Any) -> Any:
         if not (is_hollow or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
-            if is_hollow and not is_calling(frame, make):  # perhaps C code, which would take the memory for numbers
-                return original(*args, **kwargs)
+            if is_hollow and (_hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make)):
+                return original(*args, **kwargs)  # C code would take the memory of a node for numbers
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
             if kwargs.get("device") not in (None, "cpu"):
@@ -71,8 +80,9 @@ def _dispatching(name: str, original: Any) -> Any:
         if not is_own or made.dtype.kind not in "biufc" or not (is_hollow or is_recording()):
             return made
         is_python = is_calling(frame, make)
-        if name in FRESH and is_python and not is_hollow and not is_library(frame.f_code.co_filename):
-            return allocation.buffer(made)
+        if name in FRESH and is_python and _active.get() and not wrappers.get() and not is_library(frame.f_code.co_filename):
+            with solidly():  # it may be handed to C code, until a node is written into it
+                return allocation.buffer(made)
         return promotable(made, not is_python) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]

@@ -372,6 +372,18 @@ PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
+def _stored(self: Node, protocol: Any) -> Any:
+    """What sqlite3 stores: a number, or the bytes of an array. Without this it would store those of the body."""
+    if getattr(protocol, "__name__", "") != "PrepareProtocol":
+        return None
+    name = "tobytes" if self.ndim else "tolist"
+    if _passes(self):
+        _take(self, f".{name}()", frame_up(1))
+    if hasattr(self, "plain"):
+        _note_number(self, f".{name}()")
+    return getattr(np.ndarray, name)(_solid(self))
+
+
 def _buffer(self: Node, flags: int) -> memoryview:
     """``memoryview(x)``, and C code that asks for a buffer, from Python 3.12 on; earlier ones get the body's objects."""
     if hasattr(self, "plain") and is_hollow(self):
@@ -401,6 +413,7 @@ def methods() -> dict[str, Any]:
         **{name: _plain_method(name) for name in PLAIN_METHODS},
         "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which else would be the bytes of the body
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
+        "__conform__": _stored,
         "value": property(_value),
     }
 

@@ -11,10 +11,12 @@ from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .generators import generators_behind, state_of
 from .libraries import is_library
+from .memory_readers import enter_readers
 from .names import intercepted, interception, lent
 
 __all__ = [
-    "UNSEEDED", "Arrivals", "Watching", "asked_for_draws", "asking_for_draws", "behind", "exchange", "generators_behind",
-    "holds_node", "intercepted", "interception", "is_library", "is_loading", "known", "lent", "original_of", "state_of",
+    "UNSEEDED", "Arrivals", "Watching", "asked_for_draws", "asking_for_draws", "behind", "enter_readers", "exchange",
+    "generators_behind", "holds_node", "intercepted", "interception", "is_library", "is_loading", "known", "lent",
+    "original_of", "state_of",
     "switch",
 ]  # fmt: skip

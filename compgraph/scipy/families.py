@@ -12,7 +12,7 @@ from typing import Any
 
 from ..graph import beginnings
 from ..graph.context import renewed
-from ..interception import Arrivals, is_loading
+from ..interception import Arrivals, enter_readers, is_loading
 from .entering import enter
 from .policy import Policy
 
@@ -45,10 +45,14 @@ _seen = 0
 
 
 def enter_imported() -> None:
-    """Enter the families whose modules of SciPy have been imported since the last call, and others as they are imported."""
+    """Enter the families whose modules of SciPy have been imported since the last call, and others as they are imported.
+
+    So are the libraries that read the memory of arrays; see `interception.memory_readers`.
+    """
     global _seen
     if len(sys.modules) == _seen:
         return
+    enter_readers()
     with _lock:
         if not _seen:
             sys.meta_path.insert(0, Arrivals(FAMILIES, _arrived))

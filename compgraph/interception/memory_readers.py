@@ -1,0 +1,206 @@
+"""Compiled libraries that read the memory of an array by the dtype it reports: numba, h5py, pyFFTW.
+
+A hollow node reports the dtype of its value, and its memory holds references. Most compiled code looks at the memory's own
+dtype, and raises; these libraries take the reported one, and would read or write references as numbers. So they are changed once
+they are imported: numba runs the Python function that it compiled, h5py stores the values, pyFFTW's interfaces call NumPy and
+SciPy, and the rest raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, describe, is_hollow, leaves_of, to_plain
+from ..graph.context import is_recording
+from ..graph.hollow import refused
+from ..graph.interpreter import frame_up
+from ..guards import note_saved
+from .arrivals import Arrivals, is_loading
+from .exchanged import exchange
+
+
+def hollow_in(*values: Any) -> Any:
+    """The first hollow node among some values, and in lists, tuples and dictionaries among them; None if there is none."""
+    return next((leaf for value in values for leaf in _leaves(value) if is_hollow(leaf)), None)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _leaves(value: Any) -> tuple[Any, ...]:
+    return leaves_of(tuple(value.values()) if isinstance(value, dict) else value)
+
+
+def _require_solid(values: Any, depth: int = 2) -> None:
+    """Raise if a hollow node is among the arguments of the function `depth` calls up."""
+    node = hollow_in(*values)
+    if node is not None:
+        raise refused(frame_up(depth), f"the {describe(node)}")
+
+
+def _refusing(method: Any) -> Any:
+    """A method that raises for hollow nodes."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _require_solid((*args, kwargs))
+        return method(*args, **kwargs)
+
+    return call
+
+
+# --------------------------------------------------------------------------------------------- numba
+
+
+def _enter_numba() -> None:
+    """Let dispatchers run their Python functions on hollow nodes; the rest of numba cannot type these."""
+    core = _module("numba.core.dispatcher")
+    extending, dispatcher = _module("numba.extending"), core._DispatcherBase
+    # What numba takes a hollow node for: of this type no function is compiled.
+    traced = type("Traced", (_module("numba.core.types").Type,), {})("compgraph node")
+    by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
+
+    @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
+    def typeof_node(value: Any, context: Any) -> Any:
+        return traced if is_hollow(value) else by_memory(value, context)
+
+    def represent(manager: Any, traced: Any) -> Any:  # by containers, which compile functions for what they hold
+        raise refused(frame_up(1))
+
+    def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hollow_in(*args, kwargs) is None:
+            return compiled(self, *args, **kwargs)
+        function = self.py_func
+        if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # containers, constructors of classes
+            _require_solid((*args, kwargs))
+
+        def interpreted(*args: Any, **kwargs: Any) -> Any:
+            values = [value.value if isinstance(value, core.OmittedArg) else value for value in args]
+            if function.__code__.co_flags & inspect.CO_VARARGS:  # which numba has gathered
+                values = [*values[:-1], *values[-1]]
+            return function(*values, **kwargs)
+
+        return interpreted
+
+    extending.register_model(type(traced))(represent)
+    dispatcher._compile_for_args = compile_for_args
+
+
+# --------------------------------------------------------------------------------------------- h5py
+
+
+def _enter_h5py() -> None:
+    """Let the methods that store arrays store the values of nodes, as `numpy.save` does; that which writes into one raises."""
+    h5py = _module("h5py")
+    for owner, names in (
+        (h5py.Dataset, ("__setitem__", "write_direct")),
+        (h5py.Group, ("__setitem__", "create_dataset", "require_dataset")),
+        (h5py.AttributeManager, ("__setitem__", "create", "modify")),
+    ):
+        for name in names:
+            setattr(owner, name, _storing(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
+    h5py.Dataset.read_direct = _refusing(h5py.Dataset.read_direct)
+
+
+def _storing(method: Any, name: str) -> Any:
+    """A method that stores the values of hollow nodes, which is remembered as an escape."""
+
+    @functools.wraps(method)
+    def store(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hollow_in(*args, kwargs) is not None:
+            args, kwargs = to_plain(args), to_plain(kwargs)
+            if is_recording():
+                note_saved(name)
+        return method(self, *args, **kwargs)
+
+    return store
+
+
+# --------------------------------------------------------------------------------------------- pyFFTW
+
+
+def _enter_pyfftw() -> None:
+    """Let the functions of its interfaces call those of NumPy and SciPy that they stand for; all others raise."""
+    pyfftw = _module("pyfftw")
+    for name, stands_for in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
+        module = _module(f"pyfftw.interfaces.{name}")
+        for function in _functions(module):
+            own = getattr(_module(stands_for), function.__name__, None) if stands_for else None
+            exchange(function, _raise_for_hollow if own is None else _calling(own))
+    utilities = _module("pyfftw.builders._utils")
+    for function in (*_functions(_module("pyfftw.builders.builders")), *_functions(utilities)):
+        exchange(function, _raise_for_hollow)
+    exchange(utilities._FFTWWrapper.__call__, _raise_for_hollow)
+    pyfftw.FFTW = pyfftw.pyfftw.FFTW = _checked(pyfftw.FFTW)
+
+
+def _functions(module: Any) -> list[Any]:
+    """The Python functions that a module defines."""
+    return [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
+
+
+def _raise_for_hollow(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    _require_solid((*args, kwargs), 3)
+    return original(*args, **kwargs)
+
+
+def _calling(own: Any) -> Callable[..., Any]:
+    """An answer that calls another function on hollow nodes, with those arguments that it has."""
+
+    def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if hollow_in(*args, kwargs) is None:
+            return original(*args, **kwargs)
+        bound = inspect.signature(original).bind(*args, **kwargs).arguments
+        known = inspect.signature(own).parameters
+        return own(**{name: value for name, value in bound.items() if name in known})
+
+    return answer
+
+
+def _checked(plan: Any) -> Any:
+    """The class of plans, whose instances raise for hollow nodes."""
+
+    class Kind(type):
+        def __instancecheck__(cls, value: Any) -> bool:  # also of the plans that the builders make
+            return isinstance(value, plan) if cls is FFTW else type.__instancecheck__(cls, value)
+
+    class FFTW(plan, metaclass=Kind):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            _require_solid((*args, kwargs))
+            return plan.__new__(cls, *args, **kwargs)
+
+        __call__ = _refusing(plan.__call__)
+        update_arrays = _refusing(plan.update_arrays)
+
+    FFTW.__module__, FFTW.__qualname__, FFTW.__doc__ = plan.__module__, plan.__qualname__, plan.__doc__
+    return FFTW
+
+
+# --------------------------------------------------------------------------------------------- imports
+
+_LIBRARIES: dict[str, Callable[[], None]] = {"numba": _enter_numba, "h5py": _enter_h5py, "pyfftw": _enter_pyfftw}
+_entered: set[str] = set()
+
+
+def _enter(modules: list[str]) -> None:
+    for name in modules:
+        if name in _LIBRARIES and name not in _entered:
+            _entered.add(name)
+            _LIBRARIES[name]()
+
+
+def enter_readers() -> None:
+    """Enter the libraries that have been imported; others are entered as they are imported."""
+    if len(_entered) < len(_LIBRARIES):
+        _enter([name for name in _LIBRARIES if name in sys.modules and not is_loading(sys.modules[name])])
+
+
+sys.meta_path.insert(0, Arrivals(_LIBRARIES, _enter))

@@ -1,0 +1,235 @@
+"""Compiled libraries that read the memory of arrays get no node's: numba, h5py, pyFFTW, iminuit, sqlite3."""
+
+from __future__ import annotations
+
+import collections
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+
+pytestmark = pytest.mark.filterwarnings("ignore:[\\s\\S]*reflected list")  # numba, of lists
+X = np.array([1.5, 2.5, 3.5])
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, Any]:
+    """Functions compiled by numba: of an array, of a nest, of numbers, one that writes, and one with a default."""
+    numba = pytest.importorskip("numba", reason="needs numba")
+
+    @numba.njit
+    def total(a: Any) -> Any:
+        found = 0.0
+        for value in a.flat:
+            found += value
+        return found
+
+    @numba.njit
+    def of_pair(pair: Any) -> Any:
+        return total(pair[0]) * pair[1][0]
+
+    @numba.njit
+    def of_number(v: Any) -> Any:
+        return v * v
+
+    @numba.njit
+    def halved(a: Any) -> Any:
+        for i in range(a.size):
+            a[i] /= 2
+        return a
+
+    @numba.njit
+    def scaled(a: Any, factor: Any = 2.0) -> Any:
+        return a.sum() * factor
+
+    @numba.njit
+    def gathered(*arrays: Any) -> Any:
+        return arrays[0][0] + arrays[1].sum()
+
+    @numba.njit("f8(f8[:])")
+    def eager(a: Any) -> Any:
+        return a[0]
+
+    @numba.vectorize
+    def doubled(v: Any) -> Any:
+        return v * 2
+
+    @numba.guvectorize(["void(f8[:],f8[:])"], "(n)->()")
+    def summed(a: Any, result: Any) -> None:
+        result[0] = a.sum()
+
+    return {f.__name__: f for f in (total, of_pair, of_number, halved, scaled, gathered, eager)} | {
+        "doubled": doubled,
+        "summed": summed,
+        "numba": numba,
+    }
+
+
+Programs = dict[str, Callable[[Any, Any], Any]]
+RIGHT: Programs = {
+    "array": lambda of, x: of["total"](x) + of["total"](np.outer(x, x).T),
+    "complex array": lambda of, x: of["scaled"](x * 1j).imag,
+    "float32": lambda of, x: of["scaled"](x.astype(np.float32)) * 1.0,
+    "tuple": lambda of, x: of["of_pair"]((x, x * x)) * of["of_pair"](Pair(x, x)),
+    "list": lambda of, x: of["of_pair"]([x, x * x]),
+    "number": lambda of, x: of["of_number"](x[0]) + of["of_number"](np.sum(x)),
+    "written into": lambda of, x: np.sum(of["halved"](x * x)),
+    "defaults and keywords": lambda of, x: of["scaled"](x) + of["scaled"](a=x, factor=x[1]),
+    "any number of arguments": lambda of, x: of["gathered"](x, x * x),
+    "indices": lambda of, x: of["total"](np.argsort(x)) * x[0],
+    "plain data": lambda of, x: of["total"](np.ones(3)) * x[0] + of["doubled"](np.ones(2)).sum() + of["summed"](np.ones(3)),
+}
+LOUD: Programs = {
+    "eager": lambda of, x: of["eager"](x),
+    "vectorize": lambda of, x: of["doubled"](x).sum(),
+    "guvectorize": lambda of, x: of["summed"](x),
+    "typed list": lambda of, x: of["numba"].typed.List([x, x])[0].sum(),
+    "typed list, later": lambda of, x: of["numba"].typed.List.empty_list(of["numba"].float64[:]).append(x) or x.sum(),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_numba_functions_of_nodes_keep_the_graph(compiled: Any, name: str) -> None:
+    def f(x: Any) -> Any:
+        return RIGHT[name](compiled, x) + np.sum(x)
+
+    for _ in range(2):  # compiled for the plain array meanwhile
+        value, slope = ad.value_and_grad(f)(X)
+        assert np.allclose(value, f(X.copy()))
+    tolerance = 1e-2 if name == "float32" else 1e-6
+    assert np.allclose(ad.jvp(f, (X,), (np.ones(3),))[1], slope.sum())
+    assert np.allclose(ad.vmap(f)(np.stack([X, X + 1])), [f(X.copy()), f(X + 1)])
+    with cg.strict():
+        assert np.allclose(f(cg.variable(X)).value, value)
+    step = 1e-3 if name == "float32" else 1e-6
+    differences = [(f(X + step * e) - f(X - step * e)) / (2 * step) for e in np.eye(3)]
+    assert np.allclose(slope, differences, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", LOUD)
+def test_numba_functions_that_cannot_run_as_python_raise(compiled: Any, name: str) -> None:
+    with pytest.raises(TypeError):
+        ad.grad(lambda x: LOUD[name](compiled, x) * 1.0)(X)
+
+
+EARLY = """
+import numba
+import numpy as np, autodiff as ad
+
+@numba.njit
+def halved(a):
+    for i in range(a.size):
+        a[i] /= 2
+    return a
+
+assert halved(np.ones(2)).tolist() == [0.5, 0.5]
+for _ in range(5):
+    assert ad.grad(lambda x: np.sum(halved(x * x)))(np.ones(3)).tolist() == [1, 1, 1]
+"""
+
+
+def test_numba_imported_before_is_noticed() -> None:
+    pytest.importorskip("numba", reason="needs numba")
+    subprocess.run([sys.executable, "-c", EARLY], check=True)
+
+
+STORES: dict[str, Callable[[Any, Any], None]] = {
+    "item": lambda file, x: file.__setitem__("x", x * 2),
+    "create_dataset": lambda file, x: file.create_dataset("x", data=x * 2),
+    "slice": lambda file, x: file.create_dataset("x", (3,), "f8").__setitem__(slice(None), x * 2),
+    "write_direct": lambda file, x: file.create_dataset("x", (3,), "f8").write_direct(x * 2),
+    "list": lambda file, x: file.__setitem__("x", [x[0] * 2, x[1] * 2, x[2] * 2]),
+    "float32": lambda file, x: file.__setitem__("x", x.astype(np.float32) * 2),
+    "require_dataset": lambda file, x: file.require_dataset("x", (3,), "f8", data=x * 2),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_h5py_stores_values_with_a_warning(name: str, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+
+        def f(x: Any) -> Any:
+            STORES[name](file, x)
+            return np.sum(x * x)
+
+        with pytest.warns(RuntimeWarning, match="h5py"):
+            assert np.allclose(ad.grad(f)(X), 2 * X)
+        assert np.allclose(file["x"][...], 2 * X)
+
+
+def test_h5py_attributes_and_reading(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        data = file.create_dataset("x", data=X)
+
+        def attribute(x: Any) -> Any:
+            file.attrs["loss"] = np.sum(x)
+            return np.sum(x * x)
+
+        with pytest.warns(RuntimeWarning, match="h5py"):
+            ad.grad(attribute)(X)
+        assert file.attrs["loss"] == 7.5
+        with pytest.raises(cg.EscapeError):
+            ad.grad(lambda x: data.read_direct(x) or np.sum(x))(X)
+        x = cg.variable(X)  # at the top level a node is an array
+        file["y"] = x
+        assert np.array_equal(file["y"][...], X)
+
+
+def test_pyfftw_interfaces_keep_the_graph_and_plans_raise() -> None:
+    pyfftw = pytest.importorskip("pyfftw", reason="needs pyFFTW, which is not in the extra `test`")
+    by_numpy, by_scipy = pyfftw.interfaces.numpy_fft, pyfftw.interfaces.scipy_fft
+    for f in (
+        lambda x: np.sum(np.abs(by_numpy.rfft(x, threads=1)) ** 2 * np.arange(2)),
+        lambda x: np.sum(np.abs(by_numpy.fft(x, 8, norm="ortho")) ** 2 * np.arange(8)),
+        lambda x: np.sum(by_scipy.dct(x, workers=1) ** 2 * np.arange(3)),
+    ):
+        differences = [(f(X + 1e-6 * e) - f(X - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+        assert np.allclose(ad.grad(f)(X), differences)
+    plan = pyfftw.FFTW(np.zeros(3, complex), np.zeros(3, complex))
+    built = pyfftw.builders.fft(np.zeros(3))
+    assert isinstance(built, pyfftw.FFTW)
+    for g in (
+        plan,
+        built,
+        pyfftw.builders.fft,
+        pyfftw.interfaces.scipy_fftpack.fft,
+        lambda z: pyfftw.FFTW(z, np.zeros(3, complex)),
+    ):
+        with pytest.raises(cg.EscapeError):
+            ad.grad(lambda x, g=g: np.abs(g(x + 0j)).sum())(X)
+
+
+def test_iminuit_costs_keep_the_graph() -> None:
+    cost = pytest.importorskip("iminuit.cost", reason="needs iminuit, which is not in the extra `test`")
+    for c in (
+        cost.LeastSquares(np.arange(3.0), np.arange(3.0) + 1, 0.1, lambda t, a: a * t),
+        cost.UnbinnedNLL(X, lambda t, a: np.exp(-t / a) / a),
+        cost.BinnedNLL([10, 20, 30], [0.0, 1, 2, 3], lambda t, a: 1 - np.exp(-t / a)),
+    ):
+        ad.check_grads(c, [1.5])
+
+
+def test_sqlite_stores_numbers() -> None:
+    connection = sqlite3.connect(":memory:")
+    found: list[Any] = []
+
+    def f(x: Any) -> Any:
+        found.append(connection.execute("select ?", (x[0],)).fetchone()[0])
+        return np.sum(x * x)
+
+    with pytest.warns(RuntimeWarning, match=r"tolist"):
+        ad.grad(f)(X)
+    x = cg.variable(X)
+    assert [*found, connection.execute("select ?", (x[1],)).fetchone()[0]] == [1.5, 2.5]
+    connection.close()
