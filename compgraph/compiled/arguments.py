@@ -256,15 +256,15 @@ def _is_dynamic(leaf: Any) -> bool:
 
 def static_key(leaf: Any) -> Any:
     """A key that static leaves share only if no function can tell them apart: ``==`` takes 0.0 for -0.0, and 1 for True."""
-    kind = leaf.__class__
+    kind = type(leaf)
     if kind is Static:
         return _declared(leaf.value)
-    if isinstance(leaf, Node) or (isinstance(leaf, ndarray) and hasattr(leaf, "is_given")):
+    if issubclass(kind, Node) or (issubclass(kind, ndarray) and hasattr(kind, "is_given")):
         raise OutsideError
     known = _key_of_value(leaf)
     if known is not None:
         return known
-    if isinstance(leaf, (ndarray, np.generic)) or hasattr(leaf, "__array__") or hasattr(leaf, "__array_interface__"):
+    if issubclass(kind, (ndarray, np.generic)) or hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         raise _refused_number(leaf, kind)
     if kind.__hash__ is None:
         raise RefusedError(f"an argument is a {kind.__name__}, which is no array and cannot be hashed")

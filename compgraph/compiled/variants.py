@@ -13,7 +13,7 @@ from ..executor import compiled, compiled_family, compiles_families
 from ..graph.hollow import Hollowing, raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
-from .arguments import Call, Given, copied, names_of, require_numbers
+from .arguments import Call, Given, Static, copied, names_of, require_numbers
 from .captured import Captured, require_unchanged
 from .loops import NotAlikeError
 from .refusals import RefusedError
@@ -334,6 +334,8 @@ def _title(call: Call) -> str:
         if position in call.dynamic:
             told.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
         else:
-            text = repr(getattr(leaf, "value", leaf))
+            value = leaf.value if type(leaf) is Static else leaf
+            kind = type(value)
+            text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # no code of the user's runs
             told.append(text if len(text) <= 40 else f"{text[:37]}...")
     return ", ".join(told) or "no arguments"

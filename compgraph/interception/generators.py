@@ -118,10 +118,10 @@ class _Search:
     def _parts(self, value: Any, kind: Any, depth: int) -> None:
         """What a container or another object holds, and its class."""
         parts: list[Any] = []
-        if isinstance(value, _SEQUENCES):
-            base: Any = next(b for b in _SEQUENCES if isinstance(value, b))
+        if issubclass(kind, _SEQUENCES):
+            base: Any = next(b for b in _SEQUENCES if issubclass(kind, b))
             parts += itertools.islice(base.__iter__(value), _MOST)
-        elif isinstance(value, dict):
+        elif issubclass(kind, dict):
             parts += itertools.islice(dict.values(value), _MOST)
         elif kind is property:
             parts.append(value.fget)

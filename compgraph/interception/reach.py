@@ -83,7 +83,7 @@ class Reach:
             if type(function_of(value)) is FunctionType:
                 self.functions.append((home, name, weakref.ref(value)))
                 self._meet(value)
-            elif not isinstance(value, _SKIPPED):
+            elif not issubclass(type(value), _SKIPPED):
                 self.variables.append((home, name))
 
     def _meet(self, value: Any) -> None:

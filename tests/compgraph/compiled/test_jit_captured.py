@@ -523,4 +523,6 @@ def test_attributes_of_users_objects_are_not_probed() -> None:
     jitted = compiled(f, X)
     assert same(jitted(X), X * 2.0)
     assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 2.0))
+    given = cg.jit(lambda x, held: x * held.k).compile(X, probed)
+    assert same(given(X, probed), X * 2.0)
     assert set(probed.asked) == {"k"}
