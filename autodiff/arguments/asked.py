@@ -26,6 +26,7 @@ from compgraph.graph.interpreter import source_lines
 from compgraph.interception import is_library
 
 from ..numeric import DetachedGradientError
+from .labels import labelled, named_labels
 from .pytrees import flatten
 
 # Classes for which a node of the user's code answers otherwise than the value it represents, in a ``match`` statement.
@@ -103,6 +104,65 @@ def questions_of(f: Callable[..., Any]) -> tuple[str, bool]:
             _looked.clear()
         known = _looked[key] = *next(_asked(f, _DEPTH, set()), ("", False)), kept
     return known[:2]
+
+
+def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found: Sequence[Any]) -> None:
+    """Raise if a function gives another value for labelled arguments than for their numbers as plain arrays.
+
+    The values are compared where the function was called, and at numbers nearby: different functions may agree at one point.
+
+    Parameters
+    ----------
+    operator : str
+        The name of the caller, for messages.
+    leaves : sequence
+        The leaves of its arguments, some of them labelled.
+    call : callable
+        Takes these, and returns the result of the function.
+    found : sequence
+        The leaves of its result for nodes.
+
+    Raises
+    ------
+    DetachedGradientError
+        If the values differ.
+    """
+    plain = [x.plain if isinstance(x, Node) else x for x in leaves]
+    moved = [_moved(x) for x in plain]
+    values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
+    try:
+        labelled_values, again = apart(_twice, call, plain)
+        nearby, _ = apart(_twice, call, [labelled(new, x) for new, x in zip(moved, plain, strict=True)])
+        nearby_plain, _ = apart(_twice, call, moved)
+    except DetachedGradientError:
+        raise
+    except Exception:  # the function works on arrays alone
+        return
+    if not _agree(labelled_values, again):  # it draws random numbers, or keeps a state
+        return
+    for one, other in ((labelled_values, values), (nearby, nearby_plain)):
+        if not _agree(one, other):
+            raise DetachedGradientError(
+                f"{operator}: the function gives {_shown(one)} for {named_labels(leaves)}, and {_shown(other)} for its numbers "
+                "as a plain array, which an operator passes. Methods that skip NaN, divide by n - 1 (std, var), align by label "
+                "or go by columns differ from NumPy's: pass x.to_numpy(), and write np.nansum(x), np.std(x, ddof=1)"
+            )
+
+
+def _moved(value: Any) -> Any:
+    """Numbers near those of a value, as a plain array or a number; what holds no numbers stays as it is."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fc":
+        return value
+    moved = array * (1 + 0.01 * np.sin(1.0 + np.arange(array.size).reshape(array.shape)))
+    return moved if array.ndim else moved[()]
+
+
+def _agree(one: list[Any], other: list[Any]) -> bool:
+    """Whether values have the same shapes and, but for rounding, the same numbers."""
+    if [x.shape for x in one] != [x.shape for x in other]:
+        return False
+    return all(a.dtype.kind not in "biufc" or _same([a], [b]) for a, b in zip(one, other, strict=True))
 
 
 def _twice(call: Callable[..., Any], numbers: Sequence[Any]) -> list[Any]:

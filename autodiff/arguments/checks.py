@@ -28,12 +28,21 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
     """An argument of a differentiated function: a floating or complex array or node; of a number, NumPy's scalar."""
     require_history(value)
     require_computed(value, name)
+    require_array(value, name)
     array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(default_float())[()]
     raise TypeError(f"{name} of dtype {array.dtype} has no derivatives; convert it (x.astype(float)), or {instead}")
+
+
+def require_array(value: Any, name: str) -> None:
+    """Raise a TypeError for a masked array or a matrix, whose mask or operators would be lost."""
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        kind, is_masked = type(value).__name__, isinstance(value, np.ma.MaskedArray)
+        instead = "value.filled(number), and the mask beside it" if is_masked else "np.asarray(value)"
+        raise TypeError(f"{name} is a {kind}, whose operators differ from those of an array; pass {instead}")
 
 
 def as_result(value: Any) -> Any:

@@ -35,6 +35,8 @@ from ..arguments import (
     lock,
     questions_of,
     require_aligned,
+    require_array,
+    require_same_by_label,
     require_same_value,
     sharing,
     unflatten,
@@ -124,15 +126,27 @@ def vmap(
             found, nesting = _results(results, level, count, out_axes)
         if bodies() is None and not any(isinstance(x, Node) for x in leaves):
             found = [out.value if isinstance(out, Node) and not _has_variables(out) else out for out in found]
-            if count and out_axes == 0 and questions_of(f)[0]:
-                first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
-                require_same_value("vmap", f, first, lambda *leaves: _plainly(f, structure, leaves), [out[0] for out in found])
+            if count and out_axes == 0:
+                call = functools.partial(_plainly, f, structure)
+                if any(map(is_labelled, leaves)):
+                    first = [x if axis is None else _first_of(x, axis) for x, axis in zip(leaves, axes, strict=True)]
+                    require_same_by_label("vmap", first, call, [out[0] for out in found])
+                if questions_of(f)[0]:
+                    first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
+                    require_same_value("vmap", f, first, call, [out[0] for out in found])
         return unflatten(nesting, found)
 
     return mapped
 
 
-def _plainly(f: Callable[..., Any], structure: Any, leaves: Any) -> Any:
+def _first_of(value: Any, axis: int) -> Any:
+    """The first example of an array, which may be labelled."""
+    if hasattr(value, "iloc"):
+        return value.iloc[:, 0] if axis % value.ndim else value.iloc[0]
+    return value[(slice(None),) * (axis % np.ndim(value)) + (0,)]
+
+
+def _plainly(f: Callable[..., Any], structure: Any, *leaves: Any) -> Any:
     args, kwargs = unflatten(structure, leaves)
     return f(*args, **kwargs)
 
@@ -264,6 +278,7 @@ def _checked(value: Any, axis: int | None) -> Any:
         return value
     require_history(value)
     require_computed(value, "an argument of vmap")
+    require_array(value, "an argument of vmap")
     array = value if isinstance(value, Node) else np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"vmap: an argument, {value!r}, holds no numbers; pass it by in_axes None, or by functools.partial")

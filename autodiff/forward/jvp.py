@@ -37,6 +37,7 @@ from ..arguments import (
     lock,
     lost_graph,
     require_aligned,
+    require_same_by_label,
     require_same_value,
     run_locked,
     sharing,
@@ -120,8 +121,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             return result, aux, [*map(as_result, outs)], results, escapes
 
     result, aux, outs, results, escapes = apart(run)
+    call = lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux)  # noqa: E731
+    if any(map(is_labelled, points)):
+        require_same_by_label("jvp", points, call, outs)
     if not around:
-        require_same_value("jvp", f, points, lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux), outs)
+        require_same_value("jvp", f, points, call, outs)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes, f))
     parts = [_parted(out, level, escapes, f) for out in outs]

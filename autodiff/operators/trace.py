@@ -44,6 +44,7 @@ from ..arguments import (
     lock,
     lost_graph,
     questions_of,
+    require_same_by_label,
     require_same_value,
     run_locked,
     unflatten,
@@ -104,6 +105,8 @@ class Trace:
         self._is_live: dict[Any, bool] = {}
         self.levels = levels_around()
         apart(self._run)
+        if getattr(arguments, "labelled", False):
+            require_same_by_label(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:
             require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
         elif questions_of(arguments.f)[0]:

@@ -85,7 +85,8 @@ def test_arguments_in_another_order_are_refused(one: Any, other: Any) -> None:
 def test_arguments_in_the_same_order_are_not() -> None:
     both = ad.grad(lambda a, b: np.sum(a * b))
     pd.testing.assert_series_equal(both(SERIES, SERIES.copy()), SERIES)
-    both(SERIES, pd.Series(np.ones(3), index=list("xyz")))  # labels of other things
+    with pytest.raises(ad.DetachedGradientError, match="align by label"):
+        both(SERIES, pd.Series(np.ones(3), index=list("xyz")))
     both(SERIES, SERIES[::-1].to_numpy())  # where position is meant
     by_columns = ad.grad(lambda data, w: np.sum(data @ w), argnums=1)
     pd.testing.assert_series_equal(
@@ -134,3 +135,68 @@ def test_labels_beside_a_node() -> None:
 def test_neither_library_is_imported() -> None:
     code = "import sys, autodiff, compgraph; assert not {'pandas', 'xarray'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+MISSING = pd.Series([1.0, np.nan, 3.0], index=list("abc"))
+OTHER = pd.Series([10.0, 20.0, 30.0], index=list("cba"))
+DIFFERING = {
+    "std": (lambda x: x.std(), SERIES),
+    "sum of NaN": (lambda x: x.sum(), MISSING),
+    "np.mean of NaN": (lambda x: np.mean(x), MISSING),
+    "max of NaN": (lambda x: x.max(), MISSING),
+    "cumsum of NaN": (lambda x: np.nansum(x.cumsum()), MISSING),
+    "alignment": (lambda x: (x * OTHER).sum(), SERIES),
+    "reversed": (lambda x: np.sum(x[::-1] * x), SERIES),
+    "columns": (lambda x: np.sum(x.max() ** 2), FRAME),
+    "equal at this point": (lambda x: np.sum(((x - x.mean()) / x.std()) ** 3), SERIES),
+    "xarray, sum of NaN": (lambda x: x.sum(), ARRAY.where(ARRAY > 1)),
+    "isinstance": (lambda x: x.sum() ** 2 if isinstance(x, pd.Series) else x.sum(), SERIES),
+}
+AGREEING = {
+    "sum": (lambda x: x.sum() ** 2, SERIES),
+    "np.std": (lambda x: np.std(x) * 1.0, SERIES),
+    "mean": (lambda x: x.mean() + x.max(), SERIES),
+    "elements": (lambda x: sum([v * v for v in x]) / len(x), SERIES),
+    "arrays alone": (lambda x: np.sum(x[-1] * x[:, 0]), FRAME),
+    "nan": (lambda x: np.nansum(x) + np.nanstd(x), MISSING),
+    "xarray": (lambda x: (x.sum() ** 2) + x.std() + x[0].sum(), ARRAY),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERING)
+def test_method_that_differs_by_label_raises(name: str) -> None:
+    f, x = DIFFERING[name]
+    ones = x.copy(data=np.ones(x.shape)) if isinstance(x, xr.DataArray) else x * 0 + 1
+    calls = [lambda: ad.grad(f)(x), lambda: ad.jvp(f, (x,), (ones,)), lambda: ad.hessian(f)(x), lambda: ad.jacobian(f)(x)]
+    for call in calls:
+        with pytest.raises(ad.DetachedGradientError, match=r"for a (Series|DataFrame|DataArray), and .*to_numpy"):
+            call()
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_method_that_agrees_is_differentiated(name: str) -> None:
+    f, x = AGREEING[name]
+    assert np.asarray(ad.grad(f)(x)).tolist() == ad.grad(f)(np.asarray(x)).tolist()
+
+
+def test_vmap_of_a_method_that_differs_raises() -> None:
+    with pytest.raises(ad.DetachedGradientError, match="for a Series"):
+        ad.vmap(lambda row: row.std())(FRAME)
+    assert ad.vmap(lambda row: row.sum())(FRAME).tolist() == [4.0, 6.0]
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_masked_arrays_and_matrices_raise() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
+    for x in (masked, np.matrix([[1.0, 2.0], [3.0, 4.0]])):
+        calls = [
+            lambda x=x: ad.grad(squares)(x),
+            lambda x=x: ad.grad(lambda p: squares(p["a"][0]))({"a": [x]}),
+            lambda x=x: ad.jvp(squares, (np.asarray(x),), (x,)),
+            lambda x=x: ad.vjp(lambda v: v, np.asarray(x))[1](x),
+            lambda x=x: ad.vmap(squares)(x),
+            lambda x=x: cg.variable(x),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError, match="operators"):
+                call()
