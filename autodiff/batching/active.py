@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
 from compgraph.graph.context import Setting, in_scope, layered, wrappers
+from compgraph.graph.context import next_level as next_level
 
 # (level, how many examples), the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
-next_level = itertools.count(1).__next__  # of vmaps and of derivatives: those further in have higher ones
 _alive: list[int] = []  # the levels of the vmaps, of all threads, that have not returned; as often as they were stepped into
 
 

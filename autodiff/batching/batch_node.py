@@ -119,6 +119,11 @@ class BatchNode(TangentLayout, Node):
         """The values of all examples."""
         root = self.root
         if root is not None and root._values is not self._seen:  # its buffer became another: a copy, or one of a graph
+            if self.is_lent:
+                raise TypeError(
+                    f"vmap: the {describe(self)} is a view that was made within no_graph, and what it is a view of was written "
+                    "into since; copy it there (np.copy)"
+                )
             self._values = record(window, (root._values,), self._place(self._seen))
             self._seen = root._values
         return self._values
@@ -324,7 +329,9 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
                 else:
                     root = node if node.root is None else node.root
                 break
-    return BatchNode.create_using(out, level, root, stays)
+    made = BatchNode.create_using(out, level, root, stays)
+    made.is_lent = root is not None and not is_recording() and isinstance(base_of(root._values), Node)
+    return made
 
 
 # --------------------------------------------------------------------------------------------------- values

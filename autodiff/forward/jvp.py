@@ -11,7 +11,7 @@ from compgraph import operations
 from compgraph.graph import (
     VARYING,
     Node,
-    is_python_number,
+    is_computed_by_python,
     mark_python_number,
     memory_of,
     next_tick,
@@ -101,7 +101,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     level, start, around = next_level(), next_tick(), levels_around()
     inputs = []
     for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
-        is_python = is_python_number(primal)
+        is_python = is_computed_by_python(primal)
         primal = as_argument(primal, f"jvp: primal {position}")
         inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
         if is_python:

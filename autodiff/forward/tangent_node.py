@@ -17,22 +17,27 @@ from compgraph import operations
 from compgraph.graph import (
     INERT,
     NO_OPTIONS,
+    OPERATORS,
     Node,
     OperationalNode,
     TangentLayout,
     describe,
     inert,
     interrupted,
+    is_computed_by_python,
+    is_python_number,
     leaf,
+    mark_python_number,
     new_view,
     overlaps_itself,
     owner_of,
     place_in,
     record,
     reported_class,
+    unrecorded,
     window,
 )
-from compgraph.graph.context import is_recording, watched
+from compgraph.graph.context import is_cut, is_recording, watched
 from compgraph.graph.hollow import hollow_body
 from compgraph.guards import scalar_hash
 from compgraph.inplace import put_plain, require_writeable, store
@@ -149,6 +154,8 @@ class TangentNode(TangentLayout, Node):
         _join_graph(those, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = record(function, primals, options)
+        if is_cut(level):
+            return out if isinstance(out, Node) else unrecorded(out, primals, range(len(primals)))
         if function is operations.stop_gradient:
             return out if isinstance(out, Node) else inert(out)
         if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
@@ -167,7 +174,10 @@ class TangentNode(TangentLayout, Node):
         if isinstance(out, (tuple, list)):
             parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
-        return those[0]._carrying(out, tangent)
+        result = those[0]._carrying(out, tangent)
+        if is_python_number(those[0]) and function in OPERATORS and all(map(is_computed_by_python, args)):
+            mark_python_number(result)
+        return result
 
     def _carrying(self, out: Any, tangent: Any) -> Any:
         """An output with its tangent."""
@@ -181,9 +191,14 @@ class TangentNode(TangentLayout, Node):
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
         """``target[index] = value``, where one of them has a tangent at `level`."""
         if type(target) is not cls or target.level != level:
+            if is_cut(level):
+                store(target, index, value.primal, casting)
+                return
             raise TypeError(
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
             )
+        if is_cut(level):
+            value = value.primal if type(value) is cls and value.level == level else value
         require_writeable(target)  # asked here, since windows cut anew are always writeable
         has_tangent = type(value) is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)

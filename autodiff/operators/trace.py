@@ -20,7 +20,7 @@ from compgraph.graph import (
     Node,
     describe,
     input_over,
-    is_python_number,
+    is_computed_by_python,
     leaf,
     mark_python_number,
     next_tick,
@@ -134,7 +134,7 @@ class Trace:
                 if position in self.arguments.shared or is_locked(argument):
                     lock(self.points[-1])
                 self.inputs.append(bare(self.points[-1]))
-                if is_python_number(leaf):
+                if is_computed_by_python(leaf):
                     mark_python_number(self.points[-1])
             with intercepted(self.arguments.f, self.arguments.given()) as opened, collecting_escapes() as self.escapes:
                 leaves, points = self.arguments.leaves, self.points

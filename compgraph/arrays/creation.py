@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Node, gathered, record, require_computed
+from ..graph import Node, gathered, record, require_computed, require_history
 from ..graph.context import of_numbers
 from ..guards import note_layout
 from .allocation import buffer
@@ -65,6 +65,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
     copied = operations.copies(copy)
+    require_history(node)
     if node.is_scalar:  # of a number NumPy makes an array of no dimensions, which can be written into
         node = np.copy(node)
     elif copied and node is given:

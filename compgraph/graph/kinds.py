@@ -44,7 +44,7 @@ from .node import (
     plain_array,
     snapshot,
 )
-from .reported import reported_class
+from .reported import is_python_number, reported_class
 
 beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
@@ -353,6 +353,28 @@ def input_over(argument: Any) -> Any:
             node.plain = argument
         return node
     return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
+
+
+def is_computed_by_python(value: Any) -> bool:
+    """Whether Python computes a value with floats of its own: by operators, from arguments that are Python's numbers."""
+    pending, seen = [value], set[int]()
+    while pending:
+        part = pending.pop()
+        if is_python_number(part):
+            continue
+        if type(part) not in _COMPUTED or part.function not in OPERATORS:
+            return False
+        if id(part) not in seen:
+            seen.add(id(part))
+            pending.extend(part.args)
+    return True
+
+
+_COMPUTED = frozenset({ScalarNode, InertScalarNode})
+OPERATORS = frozenset(
+    {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
+     operations.power, operations.input_of}
+)  # fmt: skip
 
 
 def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:

@@ -36,4 +36,6 @@ class Layout(np.ndarray):
 class TangentLayout(Layout):
     """A Layout that has also the slots of a node that carries something; see `autodiff.forward`, `autodiff.batching`."""
 
-    __slots__ = ("_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root")
+    __slots__ = (
+        "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root",
+    )  # fmt: skip

@@ -190,9 +190,9 @@ def _differs(index: Any) -> bool:
 
 
 def _is_followed(value: Any) -> bool:
-    """Whether the graph or the tangent of a node, or of a node in a list, has to be kept: not under `no_graph`."""
+    """Whether the graph or the tangents of a node, or of a node in a list, have to be kept: not under `no_graph`."""
     if isinstance(value, Node):
-        return is_recording() or bool(value.level)
+        return is_recording() or value.carries == "batch"
     return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import ref
 
@@ -83,7 +83,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     if not edges or not (quick or is_recording()):
         for position in edges:
             take(args[position])
-        return value
+        return unrecorded(value, args, edges) if edges and bodies() is not None else value
     active = active and function not in operations.PIECEWISE
     if raw or options:
         args, options = saved_operands(function, args, options)
@@ -104,6 +104,16 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
 def _attach_hollow(*operation: Any) -> Any:
     with Hollowing():
         return _attach(*operation)
+
+
+def unrecorded(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
+    """A result that is not recorded. A view of an operand is read-only: a write into it would not be entered into any log."""
+    if value.__class__ is ndarray:
+        plains = [a.plain if isinstance(a, Node) else a for a in map(args.__getitem__, positions)]
+        if any(a.__class__ is ndarray and owner_of(a) is owner_of(value) for a in plains):
+            value = value.view()
+            value.flags.writeable = False
+    return value
 
 
 # Called with an operation that raised, as numbers made it: function, operands, options and the error. Who calls may catch it.

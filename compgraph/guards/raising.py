@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, raised, saved_operands
+from ..graph import Node, is_computed_by_python, raised, require_history, saved_operands
 from ..graph.hollow import is_traced
 from ..graph.interpreter import source_lines
 from ..operations import opname_of
@@ -57,6 +57,46 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
         note_error(function, tuple(about), {}, error, frame)
     if error is not None:
         raise error
+
+
+def require_divisible(name: str, a: Any, b: Any) -> None:
+    """Raise what an operator of Python's numbers raises of two operands that stand for such, as ``1 / x`` does at 0."""
+    require_history(a, b)
+    numbers = [x.plain if isinstance(x, Node) else x for x in map(innermost, (a, b))]
+    if np.ndim(numbers[0]) or np.ndim(numbers[1]) or (name != "pow" and numbers[1]) or any(map(np.iscomplexobj, numbers)):
+        return
+    function = RAISING[name]
+    if _raises(function, numbers) and is_computed_by_python(a) and is_computed_by_python(b):
+        require_possible(function, (a, b))
+
+
+def _raises(function: Callable[..., Any], numbers: list[Any]) -> bool:
+    try:
+        function(*numbers)
+    except ArithmeticError:
+        return True
+    except (TypeError, ValueError):
+        pass
+    return False
+
+
+def _truediv(a: Any, b: Any) -> Any:
+    return float(a) / float(b)
+
+
+def _floordiv(a: Any, b: Any) -> Any:
+    return float(a) // float(b)
+
+
+def _mod(a: Any, b: Any) -> Any:
+    return float(a) % float(b)
+
+
+def _pow(a: Any, b: Any) -> Any:
+    return float(a) ** float(b)
+
+
+RAISING = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
 
 
 def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:

@@ -35,6 +35,7 @@ from ..graph import (
     to_plain,
 )
 from ..graph.context import is_quick
+from ..guards import raising
 from ..inplace import store
 
 ndarray = np.ndarray
@@ -45,9 +46,11 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     by_numpy = getattr(ndarray, f"__{name}__")
     reflected_by_numpy = getattr(ndarray, f"__r{name}__")
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
-    repeats = name == "mul"
+    repeats, may_raise = name == "mul", name in raising.RAISING
 
     def forward(self: Node, other: Any) -> Any:
+        if may_raise and getattr(self, "is_scalar", False):
+            raising.require_divisible(name, self, other)
         if quick and type(self) in ACTIVE and is_quick():
             kind = type(other)
             try:
@@ -69,6 +72,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         return by_numpy(self, other)
 
     def reflected(self: Node, other: Any) -> Any:
+        if may_raise and getattr(self, "is_scalar", False):
+            raising.require_divisible(name, other, self)
         if type(other) in RAW:
             if quick and type(self) in ACTIVE and is_quick():
                 try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -22,6 +23,9 @@ recording: ContextVar[bool] = layered("recording", True, is_quick=True)
 watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
 # The object that is told of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered("profiler", None, is_quick=True)
+# Levels of vmaps and of derivatives: inner ones have the higher. Within `no_graph` no tangent of a level up to `cut` is computed.
+next_level = itertools.count(1).__next__
+cut: ContextVar[int] = layered("cut", 0, is_quick=True)
 # The names of the scopes around, the outermost first; see `scopes`.
 scopes: ContextVar[tuple[str, ...]] = layered("scopes", (), is_quick=True)
 
@@ -32,6 +36,14 @@ def is_recording() -> bool:
         return True
     settle()
     return recording.get()
+
+
+def is_cut(level: int) -> bool:
+    """Whether tangents of a level are dropped: `no_graph` is in force, around this code or around an operator that runs it."""
+    if is_quick():
+        return False
+    settle()
+    return not recording.get() or level <= cut.get()
 
 
 def watched() -> Any:
@@ -132,7 +144,7 @@ class NoGraph(Context):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self._enter({recording: False})
+        self._enter({recording: False, cut: next_level()})
 
     def __exit__(self, *exception: object) -> None:
         self._leave()
@@ -155,6 +167,9 @@ class NoGraph(Context):
 
 def no_graph() -> NoGraph:
     """Compute without recording: inside, operations on nodes give plain NumPy results.
+
+    No derivative passes through what is computed or written inside, in reverse and in forward mode: its numbers are constants to
+    what follows. Within a function that is differentiated, views made inside are read-only.
 
     A context manager, and a decorator. It holds for the current thread or asyncio task only. Inside a generator it holds while
     the generator runs; the code that loops over the generator goes on recording.

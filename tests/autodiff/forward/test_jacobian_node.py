@@ -393,8 +393,8 @@ def test_writing_in_place_within_jvp() -> None:
         close(a, e, 1e-6)
 
 
-def test_tangents_are_carried_where_no_graph_is_recorded() -> None:
-    """In buffers too, of this derivative and of others around it."""
+def test_jvp_within_no_graph_is_a_constant_to_derivatives_around() -> None:
+    """Tangents of its own are pushed, also in buffers; those that come from outside of no_graph are not."""
 
     def filled(x: Any, make: Function) -> Any:
         b = make(x)
@@ -407,10 +407,11 @@ def test_tangents_are_carried_where_no_graph_is_recorded() -> None:
         with cg.no_graph():
             one = jvp(lambda x: filled(x, make), (2.0,), (1.0,))[1]  # noqa: B023
             two = jvp(lambda y: jvp(lambda x: filled(x * y, make), (2.0,), (1.0,))[1], (2.0,), (1.0,))[1]  # noqa: B023
-            both = jvp(lambda x: filled(x * t, make), (2.0,), (1.0,))[1].jacobian  # noqa: B023
-        assert [one.tolist(), two.tolist(), both.tolist()] == [[4, 1], [16, 1], [16, 1]]
+            both = jvp(lambda x: filled(x * t, make), (2.0,), (1.0,))[1]  # noqa: B023
+        assert [one.tolist(), two.tolist(), both.tolist()] == [[4, 1], [16, 1], [16, 2]]
+        assert type(both) is np.ndarray
     with cg.no_graph():
-        assert (t**2).jacobian == 4
+        assert type(t**2) is np.float64
         assert type(cg.zeros(2)) is np.ndarray
 
 
