@@ -362,7 +362,7 @@ def is_computed_by_python(value: Any) -> bool:
         part = pending.pop()
         if is_python_number(part):
             continue
-        if type(part) not in _COMPUTED or part.function not in OPERATORS:
+        if type(part) not in _COMPUTED or getattr(part, "function", None) not in OPERATORS:
             return False
         if id(part) not in seen:
             seen.add(id(part))
