@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import platform
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ... import operations
 from ...drawing import Drawing, ProgramOptions
@@ -29,8 +31,8 @@ from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place
 
 DATA = 16  # bytes from the beginning of an array's object to the address of its numbers (`PyArrayObject_fields` of NumPy's C API)
-# Of the processor: invalid, division by zero, overflow (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW of C's fenv.h).
-FLAGS = 7 if platform.machine().lower() in ("aarch64", "arm64") else 13
+# Flags of the processor: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
+FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
 ARGUMENTS = 500  # of one function: ctypes hands over 1024 at most
 PART = 3000  # steps of one function
 
@@ -99,9 +101,8 @@ class Program:
         self._units = units
         self._steps = self._cut(units)
         self._works: list[tuple[Any, int]] = []
-        made = [(place.shape, place.buffer.dtype, "C" if place.is_dense else "F") for place in outputs]
-        self._quick = None if len(made) < len(self._results) else self._without_calls()
-        self._made: list[tuple[Any, ...]] = made
+        self._quick = None if len(outputs) < len(self._results) else self._without_calls()
+        self._makers = [_maker(place) for place in outputs]
 
     def drawing(self, options: ProgramOptions, names: Sequence[str] = ()) -> Drawing:
         """What `visualize_at` draws of it; inputs are called by their names."""
@@ -159,7 +160,7 @@ class Program:
             elif buffer in plan.offsets:
                 space = bases[plan.hosts[buffer]] if buffer in plan.hosts else code.operands[0]
                 bases[buffer] = code.at(space, plan.offsets[buffer] // 8, DOUBLE)
-        mask = code.number(FLAGS, INT)
+        mask = code.number(FLAGS | UNDERFLOW, INT)
         for function in ("feclearexcept", "fetestexcept"):
             module.declare(function, INT, [INT])
         code.call("feclearexcept", INT, mask)
@@ -200,7 +201,7 @@ class Program:
             found, raised = self._run(values) if self._quick is None else self._run_quickly(values)
         except (GuardError, OtherProgramError):  # perhaps for a last bit; NumPy has the last word
             return self._as_numpy(values)
-        if raised and any(how != "ignore" for kind, how in np.geterr().items() if kind != "under"):
+        if raised and _is_reported(raised):
             return self._as_numpy(values)  # with its warnings
         return found
 
@@ -218,7 +219,7 @@ class Program:
         assert self._quick is not None
         values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
         work, start = self._work()
-        made = [np.empty(*how) for how in self._made]
+        made = [make() for make in self._makers]
         arrays = (*values, *made, *self._constants)
         raised = 0
         for function, places, pieces in self._quick:
@@ -243,10 +244,8 @@ class Program:
         arrays: dict[Any, Any] = dict(zip(self._inputs, values, strict=True))
         inputs = zip(self._schedule.inputs, values, strict=True)
         called = {node: value for node, value in inputs if not node.memory}  # others are copied first
-        for place, _ in self._results:
-            if place is not None:
-                order = "C" if place.is_dense else "F"
-                arrays[place.buffer] = np.empty(place.shape, place.buffer.dtype, order)  # type: ignore[call-overload]
+        written = [place.buffer for place, _ in self._results if place is not None]
+        arrays.update(zip(written, [make() for make in self._makers], strict=True))
         raised = 0
         for step in self._steps:
             if isinstance(step, Call):
@@ -256,8 +255,8 @@ class Program:
                 given = [start, *[id(arrays[b] if b.__class__ is Buffer else b) for b in outside]]
                 raised |= self._done(function, given, pieces, (work, arrays))
         self._works.append((work, start))
-        found = [np.array(called[item])[()] if place is None else arrays[place.buffer][()] for place, item in self._results]
-        return tuple(found), raised
+        found = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
+        return tuple([array if array.shape else array[()] for array in found]), raised
 
     def give_up_values(self) -> None:
         """Forget what the nodes were recorded with: for graphs that nobody else has."""
@@ -323,6 +322,21 @@ def _require_layout() -> None:
     is_known = sys.implementation.name == "cpython"
     if not is_known or ctypes.c_void_p.from_address(id(array) + DATA).value != array.ctypes.data:
         raise NoCompilerError("this Python's arrays lie otherwise in memory than those of CPython")
+
+
+def _maker(place: Place) -> Callable[[], Any]:
+    """A function that makes an array of NumPy's for a result, whose axes have the order in memory of those of a place."""
+    dtype = place.buffer.dtype
+    if place.is_dense:
+        return functools.partial(np.empty, place.shape, dtype)
+    strides = tuple(s * dtype.itemsize for s in place.strides)
+    return functools.partial(np.empty_like, as_strided(np.empty(1, dtype), place.shape, strides))
+
+
+def _is_reported(raised: int) -> bool:
+    """Whether NumPy, as it is set, warns or raises of some flags of the processor."""
+    seen = {kind: raised & (UNDERFLOW if kind == "under" else FLAGS) for kind, how in np.geterr().items() if how != "ignore"}
+    return any(seen.values())
 
 
 def _is_cut(unit: Unit) -> bool:

@@ -46,8 +46,9 @@ _SCALED: dict[str, tuple[float, float]] = {
     "deg2rad": (np.pi, 180),
     "radians": (np.pi, 180),
 }
-# Those that have NumPy's bits: one instruction of the processor's, or none.
-EXACT = frozenset({*_OF_FLOATING, *_OF_ALL, *_ORDERED, "sqrt", "absolute", "floor", "ceil", "rint", "trunc"})
+# Those that have NumPy's bits: one instruction of the processor's, or none. NumPy's `fmax` and `fmin` of floating zeros of both
+# signs depend on where in an array these are.
+EXACT = frozenset({*_OF_FLOATING, *_OF_ALL, *_ORDERED, "sqrt", "absolute", "floor", "ceil", "rint", "trunc"} - {"fmax", "fmin"})
 _KINDS = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
 
 

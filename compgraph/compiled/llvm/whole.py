@@ -45,9 +45,9 @@ def _floor_divide(code: Code, a: Value, b: Value) -> Value:
     whole = code.intrinsic("floor", quotient)
     is_above = code.compare("ogt", code.binary("fsub", quotient, whole), code.number(0.5, a.type))
     whole = code.select(is_above, code.binary("fadd", whole, one), whole)
-    signed = code.binary("fmul", code.intrinsic("copysign", zero, a), code.intrinsic("copysign", one, b))
-    whole = code.select(code.compare("oeq", quotient, zero), signed, whole)
-    return code.select(code.compare("oeq", b, zero), code.binary("fdiv", a, b), whole)
+    ratio = code.binary("fdiv", a, b)
+    whole = code.select(code.compare("oeq", quotient, zero), code.intrinsic("copysign", zero, ratio), whole)
+    return code.select(code.compare("oeq", b, zero), ratio, whole)
 
 
 FLOATING: dict[str, Callable[[Code, Value, Value], Value]] = {

@@ -62,6 +62,8 @@ def _tensordot(lowered: Placing, item: Any) -> str:
     places = _places(lowered, item.args)
     if places is None or len(places) != 2 or not {"axes"}.issuperset(item.options):
         return _OPTION
+    if any(prod(p.shape) == 1 for p in places):
+        return scaled(lowered, item, places)
     a, b = places
     axes = item.options.get("axes", 2)
     if isinstance(axes, (int, np.integer)):
@@ -101,12 +103,31 @@ def _inner(lowered: Placing, item: Any) -> str:
     places = _places(lowered, item.args)
     if places is None or len(places) != 2 or item.options:
         return _OPTION
-    if not all(p.shape for p in places):
-        labels = [tuple(range(len(p.shape))) for p in places]
-        return _contracted(lowered, item, list(map(Factor, places, labels)), max(labels, key=len))
+    if any(prod(p.shape) == 1 for p in places):
+        return scaled(lowered, item, places)
     a, b = ([(name, k) for k in range(len(p.shape) - 1)] for name, p in zip("ab", places, strict=True))
     factors = [Factor(p, (*part, "along")) for p, part in zip(places, (a, b), strict=True)]
     return _contracted(lowered, item, factors, (*a, *b))
+
+
+def scaled(lowered: Placing, item: Any, places: Sequence[Place]) -> str:
+    """`dot`, `inner` or `tensordot` by one number: NumPy has BLAS add a multiple to zeros, where 0 * inf is 0."""
+    dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
+    if dtype.kind != "f" or lowered.is_exact or not prod(shape):
+        return f"{item.opname} of {dtype} is not compiled"
+    one, other = sorted(places, key=lambda place: prod(place.shape))
+    number, flat = Place(one.buffer, one.offset, (), ()), lowered.raveled(other)
+    seen = Place(flat.buffer, flat.offset, shape, c_strides(shape))
+    lowered.places[item] = own = dense(dtype, shape, item)
+    if flat.shape == (1,):
+        lowered.map("multiply", (number, seen), own)
+        return ""
+    is_zero, product, total = dense(bool, ()), dense(dtype, shape), dense(dtype, shape)
+    lowered.map("equal", (number, 0.0), is_zero, dtype)
+    lowered.map("multiply", (number, seen), product)
+    lowered.map("add", (product, 0.0), total)
+    lowered.map("where", (is_zero, 0.0, total), own)
+    return ""
 
 
 def _vdot(lowered: Placing, item: Any) -> str:

@@ -55,7 +55,7 @@ def _folded(operation: str) -> Any:
         dtype = plain.dtype
         if name == "mean" and dtype.kind != "f":
             return f"means of {dtype} are not compiled"
-        if lowered.is_exact and dtype.kind == "f" and name not in ("maximum", "minimum"):
+        if lowered.is_exact and dtype.kind == "f":  # the sign of extremes that are zeros depends on NumPy's vectors
             return _BITS
         if dtype.kind == "b":
             name = _OF_BOOLEANS.get(name, name)
@@ -128,6 +128,8 @@ def _spread_of(lowered: Placing, item: Any) -> str:
     gone = axes_of(item, len(operand.shape))
     if 0 in operand.shape or not gone or dtype.kind == "b":
         return "there is nothing to reduce"
+    if lowered.is_exact and dtype.kind == "f":
+        return _BITS
     greatest, least = (shown(reduced(lowered, name, operand, gone), item) for name in ("maximum", "minimum"))
     own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
     lowered.map("subtract", (greatest, least), own)

@@ -6,6 +6,7 @@ Views are places in the buffer of what they view, so nothing is copied for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
 from ....guards import Guard, is_of_a_shape
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
-from . import indexing, joining, kinds
+from . import contracting, indexing, joining, kinds
 from .placing import Placing, fits
 from .products import append_product
 from .views import VIEWS, part_of, view_of
@@ -30,12 +31,12 @@ _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
 
 
 def _laid_as(dtype: Any, array: Any) -> Place:
-    """An array of its own that lies as another: in Fortran's order if that does, else in C order."""
-    shape = np.shape(array)
-    place = dense(dtype, shape)
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous or not array.flags.f_contiguous:
+    """A new array whose axes have the same order in memory as those of another one (NumPy's order "K")."""
+    place = dense(dtype, np.shape(array))
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return place
-    return Place(place.buffer, 0, shape, c_strides(shape[::-1])[::-1])
+    strides = np.empty_like(array, dtype, subok=False).strides
+    return Place(place.buffer, 0, place.shape, tuple(s // place.buffer.dtype.itemsize for s in strides))
 
 
 def _one_number(array: Any, place: Place) -> Any:
@@ -248,6 +249,8 @@ class Lowered(Placing):
             return "an operand or an option is not known to the compiler"
         if dtype.kind != "f" or self.is_exact:
             return f"{item.opname} of {dtype} is not compiled"
+        if item.function is operations.NUMPY.dot and any(prod(o.shape) == 1 for o in operands):
+            return contracting.scaled(self, item, operands)
         a, b = (o if o.buffer.dtype == dtype else self.copied(o, dtype) for o in operands)
         a = a if len(a.shape) > 1 else Place(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))
         b = b if len(b.shape) > 1 else Place(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))

@@ -40,7 +40,7 @@ def _mapped(lowered: Placing, name: str, *operands: Any, like: Place, dtype: Any
 
 
 def _clipped(lowered: Placing, item: Any) -> str:
-    """``minimum(maximum(x, low), high)``."""
+    """``minimum(maximum(x, low), high)``. Of zeros of both signs, NumPy's `clip` by two numbers keeps that of `x`."""
     x, *limits = (lowered.operand(a) if a is not None else None for a in item.args)
     dtype = np.asarray(item.plain).dtype
     known = [(name, limit) for name, limit in zip(("maximum", "minimum"), limits, strict=False) if limit is not None]
@@ -50,12 +50,16 @@ def _clipped(lowered: Placing, item: Any) -> str:
         return _OPTION
     if not all(fits(limit, dtype) for _, limit in known):
         return "a limit is not a number of the dtype of the result"
-    for name, limit in known[:-1]:
-        between = dense(dtype, np.shape(item.plain))
-        lowered.map(name, (x, limit), between)
-        x = between
-    name, limit = known[-1]
-    lowered.map(name, (x, limit), _own(lowered, item))
+    if len(known) == 1:
+        name, limit = known[0]
+        lowered.map(name, (x, limit), _own(lowered, item))
+        return ""
+    if lowered.is_exact and dtype.kind == "f" and any(isinstance(limit, Place) and limit.shape for _, limit in known):
+        return _BITS
+    between = dense(dtype, np.shape(item.plain))
+    (first, low), (second, high) = known
+    lowered.map(first, (low, x), between)
+    lowered.map(second, (high, between), _own(lowered, item))
     return ""
 
 
