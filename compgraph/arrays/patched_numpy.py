@@ -40,7 +40,7 @@ _open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since a
 
 
 def unpatched(space: dict[str, Any]) -> dict[str, Any]:
-    """A namespace with NumPy's own functions in the places of those that open contexts have set."""
+    """Return a namespace with NumPy's own functions in place of the patched ones."""
     return {**space, **_originals} if _originals and space is vars(np) else space
 
 

@@ -1,9 +1,9 @@
 """Compiled libraries that read the memory of an array by the dtype it reports: numba, h5py, pyFFTW.
 
-A hollow node reports the dtype of its value, and its memory holds references. Most compiled code looks at the memory's own
-dtype, and raises; these libraries take the reported one, and would read or write references as numbers. So they are changed once
-they are imported: numba runs the Python function that it compiled, h5py stores the values, pyFFTW's interfaces call NumPy and
-SciPy, and the rest raises.
+A node within an operator is traced: it reports the dtype of its value, and its memory holds references. Most compiled code
+checks the dtype of the memory, and raises. These libraries use the reported dtype, and would read or write references as numbers.
+They are patched as soon as they are imported: numba runs the Python function that it compiled, h5py stores the values, the
+interfaces of pyFFTW call NumPy and SciPy, and the rest raises.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .arrivals import Arrivals, is_loading
 from .exchanged import exchange
 
 
-def hollow_in(*values: Any) -> Any:
-    """The first hollow node among some values, and in lists, tuples and dictionaries among them; None if there is none."""
+def traced_in(*values: Any) -> Any:
+    """Return the first traced node among some values, and in lists, tuples and dictionaries among them, or None."""
     return next((leaf for value in values for leaf in _leaves(value) if is_hollow(leaf)), None)
 
 
@@ -39,19 +39,19 @@ def _leaves(value: Any) -> tuple[Any, ...]:
     return leaves_of(tuple(value.values()) if isinstance(value, dict) else value)
 
 
-def _require_solid(values: Any, depth: int = 2) -> None:
-    """Raise if a hollow node is among the arguments of the function `depth` calls up."""
-    node = hollow_in(*values)
+def _require_untraced(values: Any, depth: int = 2) -> None:
+    """Raise if a traced node is among the arguments of the function `depth` calls up."""
+    node = traced_in(*values)
     if node is not None:
         raise refused(frame_up(depth), f"the {describe(node)}")
 
 
 def _refusing(method: Any) -> Any:
-    """A method that raises for hollow nodes."""
+    """Wrap a method so that it raises for traced nodes."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        _require_solid((*args, kwargs))
+        _require_untraced((*args, kwargs))
         return method(*args, **kwargs)
 
     return call
@@ -61,10 +61,10 @@ def _refusing(method: Any) -> Any:
 
 
 def _enter_numba() -> None:
-    """Let dispatchers run their Python functions on hollow nodes; the rest of numba cannot type these."""
+    """Let dispatchers run their Python functions on traced nodes; other parts of numba find no type for these."""
     core = _module("numba.core.dispatcher")
     extending, dispatcher = _module("numba.extending"), core._DispatcherBase
-    # What numba takes a hollow node for: of this type no function is compiled.
+    # The type of traced nodes, for which no function is compiled.
     traced = type("Traced", (_module("numba.core.types").Type,), {})("compgraph node")
     by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
 
@@ -72,15 +72,15 @@ def _enter_numba() -> None:
     def typeof_node(value: Any, context: Any) -> Any:
         return traced if is_hollow(value) else by_memory(value, context)
 
-    def represent(manager: Any, traced: Any) -> Any:  # by containers, which compile functions for what they hold
+    def represent(manager: Any, traced: Any) -> Any:  # called by containers, which compile functions for their items
         raise refused(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if hollow_in(*args, kwargs) is None:
+        if traced_in(*args, kwargs) is None:
             return compiled(self, *args, **kwargs)
         function = self.py_func
-        if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # containers, constructors of classes
-            _require_solid((*args, kwargs))
+        if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
+            _require_untraced((*args, kwargs))
 
         def interpreted(*args: Any, **kwargs: Any) -> Any:
             values = [value.value if isinstance(value, core.OmittedArg) else value for value in args]
@@ -98,7 +98,7 @@ def _enter_numba() -> None:
 
 
 def _enter_h5py() -> None:
-    """Let the methods that store arrays store the values of nodes, as `numpy.save` does; that which writes into one raises."""
+    """Let the methods that store arrays store the values of nodes, as `numpy.save` does; `read_direct` raises."""
     h5py = _module("h5py")
     for owner, names in (
         (h5py.Dataset, ("__setitem__", "write_direct")),
@@ -111,11 +111,11 @@ def _enter_h5py() -> None:
 
 
 def _storing(method: Any, name: str) -> Any:
-    """A method that stores the values of hollow nodes, which is remembered as an escape."""
+    """Wrap a method so that it stores the values of traced nodes, with a warning."""
 
     @functools.wraps(method)
     def store(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if hollow_in(*args, kwargs) is not None:
+        if traced_in(*args, kwargs) is not None:
             args, kwargs = to_plain(args), to_plain(kwargs)
             if is_recording():
                 note_saved(name)
@@ -128,17 +128,17 @@ def _storing(method: Any, name: str) -> Any:
 
 
 def _enter_pyfftw() -> None:
-    """Let the functions of its interfaces call those of NumPy and SciPy that they stand for; all others raise."""
+    """Let the functions of its interfaces call the functions of NumPy and SciPy that they replace; all others raise."""
     pyfftw = _module("pyfftw")
-    for name, stands_for in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
+    for name, replaces in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
         module = _module(f"pyfftw.interfaces.{name}")
         for function in _functions(module):
-            own = getattr(_module(stands_for), function.__name__, None) if stands_for else None
-            exchange(function, _raise_for_hollow if own is None else _calling(own))
+            own = getattr(_module(replaces), function.__name__, None) if replaces else None
+            exchange(function, _raise_for_traced if own is None else _calling(own))
     utilities = _module("pyfftw.builders._utils")
     for function in (*_functions(_module("pyfftw.builders.builders")), *_functions(utilities)):
-        exchange(function, _raise_for_hollow)
-    exchange(utilities._FFTWWrapper.__call__, _raise_for_hollow)
+        exchange(function, _raise_for_traced)
+    exchange(utilities._FFTWWrapper.__call__, _raise_for_traced)
     pyfftw.FFTW = pyfftw.pyfftw.FFTW = _checked(pyfftw.FFTW)
 
 
@@ -147,16 +147,16 @@ def _functions(module: Any) -> list[Any]:
     return [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
 
 
-def _raise_for_hollow(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    _require_solid((*args, kwargs), 3)
+def _raise_for_traced(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    _require_untraced((*args, kwargs), 3)
     return original(*args, **kwargs)
 
 
 def _calling(own: Any) -> Callable[..., Any]:
-    """An answer that calls another function on hollow nodes, with those arguments that it has."""
+    """Make an answer that calls `own` on traced nodes, with the arguments that both functions have."""
 
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if hollow_in(*args, kwargs) is None:
+        if traced_in(*args, kwargs) is None:
             return original(*args, **kwargs)
         bound = inspect.signature(original).bind(*args, **kwargs).arguments
         known = inspect.signature(own).parameters
@@ -166,7 +166,7 @@ def _calling(own: Any) -> Callable[..., Any]:
 
 
 def _checked(plan: Any) -> Any:
-    """The class of plans, whose instances raise for hollow nodes."""
+    """Make a class of plans whose instances raise for traced nodes."""
 
     class Kind(type):
         def __instancecheck__(cls, value: Any) -> bool:  # also of the plans that the builders make
@@ -174,7 +174,7 @@ def _checked(plan: Any) -> Any:
 
     class FFTW(plan, metaclass=Kind):  # type: ignore[misc]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            _require_solid((*args, kwargs))
+            _require_untraced((*args, kwargs))
             return plan.__new__(cls, *args, **kwargs)
 
         __call__ = _refusing(plan.__call__)
@@ -198,7 +198,7 @@ def _enter(modules: list[str]) -> None:
 
 
 def enter_readers() -> None:
-    """Enter the libraries that have been imported; others are entered as they are imported."""
+    """Patch the libraries that have been imported; the others are patched on import."""
     if len(_entered) < len(_LIBRARIES):
         _enter([name for name in _LIBRARIES if name in sys.modules and not is_loading(sys.modules[name])])
 

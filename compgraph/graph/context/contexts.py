@@ -113,14 +113,14 @@ class Entry(weakref.ref[Any]):
     __slots__ = ("is_kept", "place")
 
     def __new__(cls, context: Any, frame: FrameType) -> Entry:
-        """Of a context that a frame enters."""
+        """Refer to a context that a frame enters."""
         return super().__new__(cls, context, Entry._gone)
 
     def __init__(self, context: Any, frame: FrameType) -> None:
         self.is_kept, self.place = False, (id(frame), frame.f_lasti)
 
     def _gone(self) -> None:
-        """Keep the layer if the call ``context().__enter__()`` itself drops the object: nobody means to leave it."""
+        """Keep the layer if the call ``context().__enter__()`` itself drops the object, so that no ``__exit__`` can follow."""
         frame = frame_up(1)
         self.is_kept = self.place == (id(frame), frame.f_lasti)
 
