@@ -265,8 +265,8 @@ def _close(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
         if reference not in _open:
             return
-        _open.discard(reference)
-        if _open:
+        if len(_open) > 1:
+            _open.discard(reference)
             return
         _making.restore()
         _drawing.restore()
@@ -284,6 +284,7 @@ def _close(reference: weakref.ref[Any]) -> None:
             elif place.get(name) is seen:
                 place[name] = before
             _given.pop()
+        _open.discard(reference)  # comes last: if an interrupt cuts this short, all is restored when the object is dropped
 
 
 def lent(value: Any) -> Any:
