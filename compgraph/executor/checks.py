@@ -70,5 +70,5 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
-    if chosen or function in operations.COUNTING:
+    if chosen or operations.counts(function, operation.args, operation.edges):
         checks.setdefault(item, []).append((require_shape, item.plain.shape))

@@ -20,8 +20,9 @@ import numpy as np
 
 from ..graph import READ, Node, counted, next_tick, owner_of, require_history, require_single, use
 from ..graph.context import Setting, is_recording, layered
-from ..graph.hollow import bodies
+from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
+from ..operations import kept
 from .logs import enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
@@ -236,8 +237,8 @@ def note_points(*line: Any) -> None:
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Note a guard on the shapes of new nodes, which depend on the values of operands."""
-    if _forgetting.get():
-        return
+    if _forgetting.get() or (not is_traced() and kept(nodes[0].function, "opname") is not None):
+        return  # where a user's operation is not compiled, its shape is checked as long as it lives
     first, answer = nodes[0], shapes(*[node.plain for node in nodes])
     what, is_within = f"the shape that {first.opname} gave", bodies() is not None
     enter(Count(what, shapes, nodes, answer, first.code, first.instruction, next_tick(), False, is_within))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from .attached import kept
 from .callables import (
     Keyworded,
     Packed,
@@ -307,6 +309,8 @@ def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool
         return True
     if function is _WHERE:
         return len(args) == 1
+    if function.__class__ is FunctionType and kept(function, "opname") is not None:  # of a user, of which nothing is known
+        return True
     function = getattr(function, "function", function)
     return function in COUNTING or (function in _CHOOSING and any(args[i].plain.dtype.kind in "biu" for i in edges if i))
 

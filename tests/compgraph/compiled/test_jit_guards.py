@@ -167,7 +167,9 @@ def test_the_last_one_comes_first() -> None:
     assert programs.variants[0] is not first
 
 
+above_one = cg.primitive(lambda x: x[x > 1])
 LENGTHS = {
+    "primitive": lambda x: x * len(above_one(x)),
     "len": lambda x: x * len(x[x > 1]),
     "size": lambda x: x * (x[x > 1] * 2).size,
     "shape": lambda x: x * x[x > 1].shape[0],
@@ -207,3 +209,10 @@ def test_lengths_that_depend_on_values_are_guarded(name: str) -> None:
     for values in ([3, -1, 0.4, 0.4], [1, 2, 3, 0.5], [5, 6, 7, 8], [0.5, 3, 2, 1]):
         x = np.array(values, float)
         assert same(jitted(x), f(x)), values
+
+
+def test_widths_of_padding_are_guarded_in_gradients() -> None:
+    gradient = ad.grad(lambda x, widths: np.sum(np.pad(x, (widths[0], widths[1])) ** 2 * np.arange(10)))
+    jitted = cg.jit(gradient).compile(X, np.array([2, 2]))
+    for widths in ([2, 2], [3, 1], [1, 3]):
+        assert same(jitted(X, np.array(widths)), gradient(X, np.array(widths))), widths
