@@ -317,6 +317,9 @@ class Captured:
             if kind is not base and _is_of_user(kind):
                 self._of_user(value, kind, label)
         elif _is_of_user(kind):
+            if issubclass(kind, BaseException):
+                self._attribute(value, "args", f"{label}.args")
+                self._queue.append((value.args, f"{label}.args"))
             self._of_user(value, kind, label)
         else:
             self._unknown(value, label)
@@ -424,6 +427,10 @@ class Captured:
                     is_read = self.is_by_name or name in self.attributes
                 if is_read and type(part) not in _OF_SLOTS:
                     self._name(space, name, f"{base.__name__}.{name}")
+        for name in sorted(self.attributes):  # of a base, that a class nearer may come to hide
+            found = next((place for place, base in enumerate(value.__mro__) if name in vars(base)), 0)
+            for base in filter(_is_users_class, value.__mro__[:found]):
+                self._under(vars(base), name, f"{base.__name__}.{name}")
         if issubclass(value, enum.Enum):
             self._queue += [(member, f"{value.__name__}.{name}") for name, member in value._member_map_.items()]
         if {"__name__", "__qualname__"} & self.attributes:

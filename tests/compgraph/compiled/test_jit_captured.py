@@ -414,6 +414,24 @@ def method_that_hides_another() -> Any:
     return lambda x: x * made.k, lambda value: setattr(child, "k", value)
 
 
+def class_attribute_in_the_place_of_another() -> Any:
+    parent = type("Parent", (), {"k": 1.0})
+    child = type("Child", (parent,), {"other": 0.0})
+    made = child()
+
+    def change(value: float) -> None:
+        if "other" in vars(child):
+            del child.other
+        child.k = value
+
+    return lambda x: x * made.k, change
+
+
+def arguments_of_an_exception() -> Any:
+    error = type("Error", (Exception,), {})(1.0)
+    return lambda x: x * error.args[0], lambda value: setattr(error, "args", (value,))
+
+
 def base_of_a_view() -> Any:
     table = np.ones(4)
     views = [table[:2]]
@@ -455,6 +473,8 @@ STATES = {
     "class": class_of_an_object,
     "attribute dictionary": attribute_dictionary,
     "class attribute that hides another": method_that_hides_another,
+    "class attribute in the place of another": class_attribute_in_the_place_of_another,
+    "arguments of an exception": arguments_of_an_exception,
     "keywords of a partial": keywords_of_a_partial,
     "context of decimal": decimal_precision,
     "print options": print_options,
