@@ -252,9 +252,21 @@ def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
         if not is_users and names & _QUESTIONS and names.union(map(str, inner.co_consts)) & _KINDS:
             yield f"{min(names & _QUESTIONS)}(...) {place}", False
         near = {**function.__globals__, **_held(function)}
+        aliases = [
+            value for value in (*[near.get(name) for name in names], *(function.__defaults__ or ())) if _is_question(value)
+        ]
+        if is_users and (aliases or "builtins" in names):
+            yield f"{aliases[0].__name__ if aliases else 'builtins'} {place}", True
+        if is_users and "AttributeError" in names:
+            yield f"except AttributeError {place}", True
         for value in (f.__self__ if type(f) is MethodType else None, *[near[name] for name in names if name in near]):
             for reached in _reached(value, names, depth - 1):
                 yield from _asked(reached, depth - 1, seen)
+
+
+def _is_question(value: Any) -> bool:
+    """Whether a value is a builtin function that reads the class of an object, under a name of the user's."""
+    return any(value is builtin for builtin in (isinstance, type, hasattr, getattr, dir, issubclass))
 
 
 def _reached(value: Any, names: set[str], depth: int) -> Iterator[Any]:

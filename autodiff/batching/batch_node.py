@@ -34,7 +34,7 @@ from compgraph.graph import (
     window,
 )
 from compgraph.graph.context import is_recording
-from compgraph.graph.interpreter import frame_up, is_internal
+from compgraph.graph.interpreter import callee, frame_up, is_internal
 from compgraph.operations import getitem
 from compgraph.protocols import number_methods
 
@@ -224,7 +224,10 @@ class BatchNode(TangentLayout, Node):
     def __repr__(self) -> str:
         return f"BatchNode({self.count} examples of shape {self.shape}, dtype={self.dtype})"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        if callee(frame_up(1)) is str:  # a key or a comparison, rather than a text that is printed
+            raise self.refuse("str()")
+        return repr(self)
 
     def __format__(self, spec: str) -> str:
         if spec:

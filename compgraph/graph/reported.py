@@ -45,10 +45,11 @@ def is_python_number(value: Any) -> bool:
 _NUMBERS = frozenset({int, float, bool})
 
 
-def mark_python_number(node: Any) -> None:
-    """Remember that a node represents a number of Python's: it reports float."""
+def mark_python_number(node: Any) -> Any:
+    """The node, remembered as one that represents a number of Python's: it reports float."""
     key = id(node)
     _of_python[key] = weakref.ref(node, lambda _: _of_python.pop(key, None))
+    return node
 
 
 def class_of(node: Any) -> type:

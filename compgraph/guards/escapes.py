@@ -29,6 +29,7 @@ from ..graph import (
     PlaceholderNode,
     describe,
     is_hollow,
+    mark_python_number,
     require_history,
     require_single,
     token_for_dask,
@@ -309,7 +310,7 @@ def _plain_method(name: str) -> Any:
         if _passes(self):
             is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
-                return _element(self, *args)
+                return mark_python_number(_element(self, *args))
             _take(self, what, frame_up(1))
         if hasattr(self, "plain"):
             _note_number(self, what)

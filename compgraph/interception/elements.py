@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, gathered, holds_node, promotable
+from ..graph import Node, gathered, holds_node, mark_python_number, promotable
 from ..graph.context import is_recording
 from ..graph.hollow import bodies
 from .toplevel import is_users, records_lists
@@ -27,7 +27,7 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
     shape = operands[0].shape
     results = []
     for index in np.ndindex(shape):
-        parts = [operand[index] for operand in operands]
+        parts = [_number(operand[index]) for operand in operands]
         call = list(given)
         for k, part in zip(positions, parts, strict=False):
             call[k] = part
@@ -38,6 +38,11 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
     if isinstance(results[0], tuple):
         return tuple([_shaped(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
     return _shaped(results, shape, self.otypes, 0)
+
+
+def _number(element: Any) -> Any:
+    """An element as `np.vectorize` passes it: Python's number, which a node represents."""
+    return mark_python_number(element) if isinstance(element, Node) else element
 
 
 def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -8,9 +8,10 @@ the modules whose code uses these names, and removed when the last operator retu
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from collections.abc import Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -106,13 +107,11 @@ _bound: list[tuple[dict[str, Any], str]] = []
 def ask_in(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
     """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
     spaces: dict[int, dict[str, Any]] = {}
-    for function in functions:
+    for function in (*functions, *_functions_in(values, _DEPTH, set(), spaces)):
         if not is_library(function.__code__.co_filename):
             space = function.__globals__
             spaces[id(space)] = space
             _bind(space, _used([function]))
-    for space in _spaces_of(values, _DEPTH, set()):
-        spaces[id(space)] = space
     for space in spaces.values():
         _bind(space, _used_in(space))
 
@@ -153,40 +152,63 @@ def _used_in(space: dict[str, Any]) -> frozenset[str]:
 
 def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
     """The Python functions of a global variable, and the methods of a class of the module."""
-    inner = getattr(value, "__func__", value) if not isinstance(value, builtins.type) else value
-    inner = inner.__dict__.get("__wrapped__", inner) if isinstance(inner, FunctionType) else inner
-    if isinstance(inner, FunctionType):
-        yield inner
-    elif isinstance(value, builtins.type) and value.__module__ == module:
-        for part in list(vars(value).values()):
-            for found in (part, *(getattr(part, name, None) for name in ("__func__", "fget", "fset", "func"))):
-                if isinstance(found, FunctionType):
-                    yield found
+    parts: Iterable[Any] = (value,)
+    if isinstance(value, builtins.type):
+        parts = vars(value).values() if value.__module__ == module else ()
+    for part in list(parts):
+        names = _BEHIND.get(type(part), ())
+        registered = part.__dict__.get("registry") if type(part) is FunctionType else None  # of `functools.singledispatch`
+        others = registered.values() if isinstance(registered, MappingProxyType) else ()
+        for found in (part, *others, *[getattr(part, name, None) for name in names]):
+            if isinstance(found, FunctionType):
+                yield found
 
 
-def _spaces_of(values: Iterable[Any], depth: int, seen: set[int]) -> Iterator[dict[str, Any]]:
-    """The namespaces of users' modules that define the classes of some values, and of their contents."""
+# Classes whose instances hold functions, and the attributes that hold them; of other objects no attribute is read by name.
+_BEHIND: dict[type, tuple[str, ...]] = {
+    FunctionType: ("__wrapped__",),
+    type(functools.lru_cache(abs)): ("__wrapped__",),
+    functools.partial: ("func",),
+    functools.cached_property: ("func",),
+    functools.singledispatchmethod: ("func",),
+    MethodType: ("__func__",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset"),
+}
+
+
+def _functions_in(values: Iterable[Any], depth: int, seen: set[int], spaces: dict[int, Any]) -> Iterator[FunctionType]:
+    """The functions that values hold; the namespaces of users' modules that define their classes go to `spaces`."""
     for value in values:
         kind = type(value)
         if kind in _DATA or id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, FunctionType):
-            if not is_library(value.__code__.co_filename):
-                yield value.__globals__
-            continue
         parts: Iterable[Any] = ()
-        if kind in (list, tuple, dict, set):
+        if isinstance(value, FunctionType):
+            yield value
+        elif kind in (list, tuple, dict, set):
             parts = list(value.values() if kind is dict else value)[:_MOST]
         else:
-            for base in kind.__mro__ if not isinstance(value, builtins.type) else value.__mro__:
+            for base in value.__mro__ if isinstance(value, builtins.type) else kind.__mro__:
                 module = sys.modules.get(base.__module__)
                 if module is not None and _is_users(module):
-                    yield vars(module)
+                    spaces[id(vars(module))] = vars(module)
             if not isinstance(value, (builtins.type, ModuleType, Layout)):
-                parts = list(getattr(value, "__dict__", {}).values())[:_MOST]
+                parts = list(_attributes(value).values())[:_MOST]
+            if kind in _BEHIND:
+                parts = [getattr(value, name, None) for name in (*_BEHIND[kind], "__self__")]
         if depth:
-            yield from _spaces_of(parts, depth - 1, seen)
+            yield from _functions_in(parts, depth - 1, seen, spaces)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object that are stored in it; none of its own code runs."""
+    try:
+        return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
+    except (AttributeError, TypeError):
+        return {}
 
 
 def _is_users(module: ModuleType) -> bool:

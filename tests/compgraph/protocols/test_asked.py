@@ -187,6 +187,15 @@ def test_python_number_is_a_float() -> None:
     assert ad.grad(lambda x: x**2 if isinstance(x, np.generic) else x)(np.float64(3.0)) == 6.0
 
 
+def test_vectorize_and_item_give_python_numbers() -> None:
+    x = np.array([0.5, 1.5])
+    assert ad.grad(lambda p: np.sum(np.vectorize(lambda v: v**2 if type(v) is float else v)(p)))(x).tolist() == [1.0, 3.0]
+    assert ad.grad(lambda p: p[0].item() ** 2 if type(p[0].item()) is float else p[1])(x).tolist() == [1.0, 0.0]
+
+
+ALIAS = isinstance
+
+
 def test_class_that_python_reads_from_the_object_raises() -> None:
     def matched(v: Any) -> Any:
         match v:
@@ -198,15 +207,28 @@ def test_class_that_python_reads_from_the_object_raises() -> None:
     functions: list[Callable[[Any], Any]] = [
         lambda p: matched(p[0]) + p[1],
         lambda p: np.sum(p**2) if p.__class__ is np.ndarray else np.sum(p),
+        lambda p: p[0] if ALIAS(p[0], np.ndarray) else p[0] ** 2,
     ]
     for f in functions:
         for _ in range(2):
             with pytest.raises(
-                ad.DetachedGradientError, match=r"for the numbers it was given.*It asks (case ndarray|x\.__class__)"
+                ad.DetachedGradientError, match=r"for the numbers it was given.*It asks (case ndarray|x\.__class__|isinstance)"
             ):
                 ad.grad(f)(x)
             with pytest.raises(ad.DetachedGradientError):
                 ad.vmap(f)(np.stack([x, x]))
+
+
+def test_attribute_that_python_numbers_lack_raises() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x * x.size
+        except AttributeError:
+            return x**2
+
+    assert ad.grad(f)(np.float64(3.0)) == 1.0
+    with pytest.raises(ad.DetachedGradientError, match="It asks except AttributeError"):
+        ad.grad(f)(3.0)
 
 
 def test_top_level_element_reports_a_numpy_number() -> None:
