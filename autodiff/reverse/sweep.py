@@ -54,22 +54,25 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
         Nodes and joints; `Events`, with writes among them, if a buffer was written into.
     """
     last = frozenset(map(id, stop))
+    ends: list[Any] = []  # found, but not expanded
     found = [output]
     late = False
     seen = {id(output)}
     add, append = seen.add, found.append
-    for node in found:
-        if last and id(node) in last:
-            continue
+    for node in found if id(output) not in last else ():
         args = node.args
         for position in node.edges:
             operand = args[position]
             key = id(operand)
             if key not in seen:
                 add(key)
-                append(operand)
+                if key in last:
+                    ends.append(operand)
+                else:
+                    append(operand)
             if operand.tick > node.tick:
                 late = True
+    found += ends
     require_unchanged(found)
     found.sort(key=_by_tick, reverse=True)
     if late or watched() is not None or any(map(_memory, found)):
@@ -134,8 +137,8 @@ def _over_nodes(
     found, sums = dict[Any, Any](), set[int]()  # sums: the operands whose adjoints are arrays that were made here
     asked, last = set(map(id, wanted)), set(map(id, ends))
     take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
-    for node in nodes:
-        if (adjoint := take(key := id(node), None)) is None:
+    for key, node in zip(map(id, nodes), nodes, strict=True):
+        if (adjoint := take(key, None)) is None:
             continue
         if create_graph:
             reached.append((next_tick(), node))

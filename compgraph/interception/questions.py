@@ -11,7 +11,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Iterable, Iterator
-from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from .libraries import is_library
 from .reach import codes, content_of
 
 _missing = object()
-_DEPTH = 3  # how deep objects in containers and attributes are followed to the modules of their classes
-_MOST = 64  # so many elements of a container are looked at
+_DEPTH = 4  # how deep objects in containers and attributes are followed to the modules of their classes
+_MOST = 64  # so many elements of a container are visited
+_VISITED = 256  # so many objects are visited
 
 
 def _value_of(node: Any) -> Any:
@@ -107,7 +108,7 @@ _bound: list[tuple[dict[str, Any], str]] = []
 def ask_in(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
     """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
     spaces: dict[int, dict[str, Any]] = {}
-    for function in (*functions, *_functions_in(values, _DEPTH, set(), spaces)):
+    for function in (*functions, *_functions_in(values, spaces)):
         if not is_library(function.__code__.co_filename):
             space = function.__globals__
             spaces[id(space)] = space
@@ -178,29 +179,44 @@ _BEHIND: dict[type, tuple[str, ...]] = {
 }
 
 
-def _functions_in(values: Iterable[Any], depth: int, seen: set[int], spaces: dict[int, Any]) -> Iterator[FunctionType]:
+def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[FunctionType]:
     """The functions that values hold; the namespaces of users' modules that define their classes go to `spaces`."""
-    for value in values:
-        kind = type(value)
-        if kind in _DATA or id(value) in seen:
-            continue
-        seen.add(id(value))
-        parts: Iterable[Any] = ()
-        if isinstance(value, FunctionType):
-            yield value
-        elif kind in (list, tuple, dict, set):
-            parts = list(value.values() if kind is dict else value)[:_MOST]
-        else:
-            for base in value.__mro__ if isinstance(value, builtins.type) else kind.__mro__:
-                module = sys.modules.get(base.__module__)
-                if module is not None and _is_users(module):
-                    spaces[id(vars(module))] = vars(module)
-            if not isinstance(value, (builtins.type, ModuleType, Layout)):
-                parts = list(_attributes(value).values())[:_MOST]
-            if kind in _BEHIND:
-                parts = [getattr(value, name, None) for name in (*_BEHIND[kind], "__self__")]
-        if depth:
-            yield from _functions_in(parts, depth - 1, seen, spaces)
+    functions, seen, kinds = list[FunctionType](), set[int](), set[type]()
+    rows = [values]
+    for _ in range(_DEPTH):
+        found: list[Any] = []
+        for row in rows:
+            for value in row:
+                kind = type(value)
+                if kind in _DATA or id(value) in seen:
+                    continue
+                if len(seen) >= _VISITED:
+                    return functions
+                seen.add(id(value))
+                if kind is FunctionType:
+                    functions.append(value)
+                elif kind is list or kind is tuple or kind is set:
+                    found.append(list(value)[:_MOST])
+                elif kind is dict:
+                    found.append(list(value.values())[:_MOST])
+                elif kind in _BEHIND:
+                    found.append([getattr(value, name, None) for name in (*_BEHIND[kind], "__self__")])
+                elif isinstance(value, builtins.type):
+                    kinds.add(value)
+                elif not isinstance(value, Layout):
+                    kinds.add(kind)
+                    found.append(list(_attributes(value).values())[:_MOST])
+        rows = found
+    for space in {id(space): space for kind in kinds for space in _homes(kind)}.values():
+        spaces[id(space)] = space
+    return functions
+
+
+@functools.lru_cache(256)
+def _homes(kind: type) -> tuple[dict[str, Any], ...]:
+    """The namespaces of the users' modules that define a class and its bases."""
+    modules = [sys.modules.get(base.__module__) for base in kind.__mro__]
+    return tuple([vars(module) for module in modules if module is not None and _is_users(module)])
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -216,7 +232,23 @@ def _is_users(module: ModuleType) -> bool:
     return module.__name__ == "__main__" or (file is not None and not is_library(file))
 
 
-_DATA = frozenset({np.ndarray, int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, ModuleType})
+_DATA = frozenset(
+    {
+        np.ndarray,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bool,
+        type(None),
+        np.float64,
+        np.int64,
+        ModuleType,
+        np.ufunc,
+        BuiltinFunctionType,
+    }
+)
 
 
 def contents_of(cells: Iterable[Any]) -> list[Any]:
