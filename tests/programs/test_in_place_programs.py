@@ -70,7 +70,7 @@ VIEWS: list[Callable[[Any], Any]] = [
 
 def numbers(v: Any) -> Any:
     """The numbers of an array or node, to decide by."""
-    return np.asarray(getattr(v, "value", v))
+    return np.asarray(v.value if isinstance(v, cg.Node) else v)
 
 
 READS: list[Callable[[Any, Any], Any]] = [

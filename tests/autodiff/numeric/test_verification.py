@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 def of(x: Any) -> Any:
     """The numbers of a node."""
-    return getattr(x, "value", x)
+    return x.value if isinstance(x, cg.Node) else x
 
 
 def filled(x: Any) -> Any:
