@@ -24,7 +24,7 @@ from .layout import Layout, TangentLayout
 from .node import InertNode, Node, fill, new_view
 from .operands import to_plain
 from .record import record
-from .saved import HUGE, LARGE, note_written, same_bits, watched
+from .saved import LARGE, same_bits, watched
 
 ndarray = np.ndarray
 
@@ -49,8 +49,6 @@ class Promotable(Layout):
             return array[()]
         if type(array) is ndarray and array.dtype.kind in "fc":
             return new_view(array, _FRESH[type(self)])
-        if array is self and self.is_given:  # by out=, or an operator in place
-            note_written(self)
         return array
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -61,15 +59,9 @@ class Promotable(Layout):
             index = kwargs["indices"] if "indices" in kwargs else args[1]
             if _differs(index):
                 return index.__array_function__(function, types, args, kwargs)
-        if function in _WRITING or "out" in kwargs:
-            for array in (*args[:1], *kwargs.values()):
-                if getattr(array, "is_given", False):
-                    note_written(array)
         return ndarray.__array_function__(self, function, types, args, kwargs)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self.is_given:
-            note_written(self)
         if type(value) in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
             try:
                 ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
@@ -97,7 +89,7 @@ class Promotable(Layout):
         kept = getattr(self, "_operands", None)
         if self.is_given and plain.nbytes > LARGE:
             if kept is None:
-                kept = self._operands = watched(plain, plain.nbytes > HUGE)  # and by what it is seen to be written into
+                kept = self._operands = watched(plain)
             return kept
         if kept is None or not same_bits(kept, plain):
             kept = self._operands = plain.copy("K")
@@ -150,7 +142,6 @@ _FRESH: dict[type, type] = {
 PROMOTABLE = frozenset(_FRESH)
 ARRAYS = PROMOTABLE | {ndarray}  # the classes of plain arrays
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
-_WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
 _PRUNED = 16  # views that are remembered before the dead ones are dropped
 
 
@@ -301,22 +292,7 @@ def _part(name: str) -> property:
     return property(read, write)
 
 
-def _noting(name: str) -> Any:
-    """A method of an array of the caller's that writes into it."""
-    by_numpy = getattr(Promotable, name)
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        note_written(self)
-        return by_numpy(self, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
 for _name in ("dot", "clip", "choose", "searchsorted", "put"):
     setattr(Promotable, _name, _asking(_name))
 for _name in ("real", "imag", "flat"):
     setattr(Promotable, _name, _part(_name))
-for _name in ("put", "sort", "partition", "setfield", "byteswap"):
-    for _kind in (Given, TangentGiven):
-        setattr(_kind, _name, _noting(_name))

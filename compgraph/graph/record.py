@@ -86,7 +86,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
         return unrecorded(value, args, edges) if edges and bodies() is not None else value
     active = active and function not in operations.PIECEWISE
     if raw or options:
-        args, options = saved_operands(function, args, options)
+        args, options = saved_operands(args, options)
     if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
         result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
     else:

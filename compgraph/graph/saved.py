@@ -1,7 +1,7 @@
 """Plain arrays among operands, kept as they are when an operation is recorded: a write into one later changes no derivative.
 
-A copy is made of arrays up to `LARGE` bytes. Larger ones are held by reference and compared when a derivative is asked for: all
-their numbers up to `HUGE` bytes, beyond that, since reading them would take as long as the operation, a sample.
+A copy is made of arrays up to `LARGE` bytes. Larger ones are held by reference, and a fingerprint of all their
+numbers is compared when a derivative is requested.
 """
 
 from __future__ import annotations
@@ -17,27 +17,24 @@ from .layout import Layout
 from .node import ConstantNode, Node, new_view
 
 ndarray = np.ndarray
-LARGE, HUGE = 1 << 20, 1 << 24  # bytes
+LARGE = 1 << 20  # bytes
 _SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations that are given the same numbers
-_SAMPLED = 1 << 13  # elements of a sample
 UNREAD = frozenset({np.add, np.subtract})  # whose derivatives need no operand
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
-# By the id of an array, weak references to it and to the copy made of it last; by that of a view of a large array, the view,
-# whether a sample of it is compared, and the fingerprint of what its numbers were, None once it was seen to be written into.
+# By the id of an array, weak references to it and to the copy made of it last; by that of a view of a large array, the view and
+# the fingerprint of what its numbers were.
 _copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
-_views: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
+_views: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 
-def saved(array: Any, function: Any = None) -> Any:
-    """A plain array as an operand of `function` that is recorded now.
+def saved(array: Any) -> Any:
+    """A plain array as an operand of an operation that is recorded now.
 
     Parameters
     ----------
     array : ndarray
         The caller's, who may change it later.
-    function : callable, optional
-        What is recorded; of one whose derivative does not read its operands, a sample of a large array is enough.
 
     Returns
     -------
@@ -52,7 +49,7 @@ def saved(array: Any, function: Any = None) -> Any:
     if is_deriving():  # by a rule, whose arrays nobody writes into
         return array
     if size > LARGE:
-        return watched(array, size > HUGE or function in UNREAD)
+        return watched(array)
     return _shared_copy(array)
 
 
@@ -66,9 +63,9 @@ def saved_constant(value: Any) -> ConstantNode:
     return ConstantNode.hold(saved(value) if is_plain(value) else value)
 
 
-def saved_operands(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def saved_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The operands and keyword arguments of an operation, with the plain arrays among them `saved`."""
-    args = tuple([saved(a, function) if is_plain(a) else a for a in args])
+    args = tuple([saved(a) if is_plain(a) else a for a in args])
     if any(map(is_plain, options.values())):
         options = {name: saved(value) if is_plain(value) else value for name, value in options.items()}
     return args, options
@@ -95,29 +92,13 @@ def _shared_copy(array: Any) -> Any:
     return copy
 
 
-def watched(array: Any, is_sampled: bool) -> Any:
-    """A view of a large array that `require_unchanged` knows, by all its numbers or a sample of them."""
+def watched(array: Any) -> Any:
+    """A view of a large array that `require_unchanged` knows."""
     view = array.view()
     key = id(view)
     remembered = weakref.ref(view, lambda reference: _views.pop(key, None))
-    _views[key] = remembered, is_sampled, fingerprint(_sample(view) if is_sampled else view)
+    _views[key] = remembered, fingerprint(view)
     return view
-
-
-def note_written(array: Any) -> None:
-    """Remember that an array is written into: `require_unchanged` raises for each array watched that shares its memory."""
-    for key, (remembered, is_sampled, _) in tuple(_views.items()):
-        view = remembered()
-        if view is not None and np.may_share_memory(view, array):
-            _views[key] = remembered, is_sampled, None
-
-
-def _sample(array: Any) -> Any:
-    """Some numbers of an array, evenly spread; by an odd step, since rows often have an even length."""
-    step = array.size // _SAMPLED | 1
-    if array.flags.c_contiguous or array.flags.f_contiguous:
-        return array.ravel("K")[::step]
-    return array.flat[::step]
 
 
 def settled(operand: Any) -> Any:
@@ -165,8 +146,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
 
 def _require_numbers(array: Any, node: Any) -> None:
     """Raise if an array that is watched has other numbers now than when a node was computed from it."""
-    _, is_sampled, before = _views[id(array)]
-    if before != fingerprint(_sample(array) if is_sampled else array):
+    if _views[id(array)][1] != fingerprint(array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
         raise ValueError(
             f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, "

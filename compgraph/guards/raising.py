@@ -100,7 +100,7 @@ RAISING = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _f
 
 
 def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
-    note_error(function, *saved_operands(function, args, options), error, source_lines.users_frame(3))
+    note_error(function, *saved_operands(args, options), error, source_lines.users_frame(3))
 
 
 raised.append(_note_raised)

@@ -55,7 +55,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             kind = type(other)
             try:
                 if kind in ARRAYS:
-                    return operation(compute(self.plain, plainly(other)), function, (self, saved(other, function)), LEFT)
+                    return operation(compute(self.plain, plainly(other)), function, (self, saved(other)), LEFT)
                 if kind in NUMBERS:
                     return operation(compute(self.plain, other), function, (self, other), LEFT)
                 if kind in ACTIVE:
@@ -78,7 +78,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             if quick and type(self) in ACTIVE and is_quick():
                 try:
                     value = compute(other, self.plain)
-                    return operation(value, function, (saved(other, function) if type(other) is ndarray else other, self), RIGHT)
+                    return operation(value, function, (saved(other) if type(other) is ndarray else other, self), RIGHT)
                 except AttributeError as error:
                     recover(error, self)
                 except ArithmeticError:

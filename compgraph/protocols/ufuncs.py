@@ -52,14 +52,14 @@ def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **option
                 a, b = inputs
                 if type(a) in ACTIVE:
                     if type(b) in ARRAYS:
-                        return operation(ufunc(a.plain, plainly(b)), ufunc, (a, saved(b, ufunc)), LEFT)
+                        return operation(ufunc(a.plain, plainly(b)), ufunc, (a, saved(b)), LEFT)
                     if type(b) in NUMBERS:
                         return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
                     if type(b) in ACTIVE:
                         return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
                 elif type(b) in ACTIVE:
                     if type(a) in ARRAYS:
-                        return operation(ufunc(plainly(a), b.plain), ufunc, (saved(a, ufunc), b), RIGHT)
+                        return operation(ufunc(plainly(a), b.plain), ufunc, (saved(a), b), RIGHT)
                     if type(a) in NUMBERS:
                         return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
         except AttributeError as error:
