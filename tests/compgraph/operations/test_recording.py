@@ -192,6 +192,12 @@ def test_operator(symbol: str, dtype: str) -> None:
             assert_same_outcome(outcome(operate, node, partner), outcome(operate, array, other), f"nodes {symbol} {name}")
         if array.ndim == 0:
             scalar = scalar_node(array)
+            if (
+                symbol == "*" and isinstance(other, list | tuple) and array.dtype.kind in "iu"
+            ):  # NumPy's integers repeat a sequence
+                for found in (operate(scalar, other), operate(other, scalar)):
+                    assert (type(found), len(found)) == (type(other), len(other) * max(0, int(array)))
+                continue
             assert_same_outcome(outcome(operate, scalar, other), outcome(operate, array, other), f"scalar {symbol} {name}")
             assert_same_outcome(outcome(operate, other, scalar), outcome(operate, other, array), f"{name} {symbol} scalar")
 
