@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import cmath
 import functools
+import hashlib
 import math
 import operator
 import os
+import zlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -14,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, holds_node, new_view, owner_of, promotable, require_single
-from ..graph.hollow import bodies
+from ..graph import Node, Promotable, describe, gathered, holds_node, is_hollow, new_view, owner_of, promotable, require_single
+from ..graph.hollow import bodies, refused
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from ..guards import note_points, raising
 from .draws import ANSWERS, Generator, asking, following
@@ -212,6 +214,25 @@ _COMPLEX: dict[str, Function] = {
 }  # fmt: skip
 
 
+# Functions that read the memory of an array. Before Python 3.12 they get that of a hollow node, which is the same for all nodes.
+_READING = {
+    np: ("frombuffer",),
+    hashlib: (*sorted(hashlib.algorithms_guaranteed & vars(hashlib).keys()), "new"),
+    zlib: ("crc32", "adler32"),
+}
+
+
+def _reading(original: Function) -> Function:
+    @functools.wraps(original)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if isinstance(value, Node) and is_hollow(value):
+                raise refused(frame_up(1), f"the {describe(value)}")
+        return original(*args, **kwargs)
+
+    return read
+
+
 def _special(name: str) -> Function:
     import scipy.special
 
@@ -305,6 +326,9 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
         enter(mathematics, name, functools.partial(_mathematical, ours=ours))
     for name, ours in _COMPLEX.items():
         enter(vars(cmath), name, functools.partial(_mathematical, ours=ours))
+    for module, names in _READING.items():
+        for name in names:
+            enter(vars(module), name, _reading)
     enter(vars(np.lib.stride_tricks), "as_strided", functools.partial(_making, ours=arrays.as_strided))
     enter(random, "default_rng", _seeding)
     for name, answer in ANSWERS.items():

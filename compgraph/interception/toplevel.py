@@ -14,6 +14,7 @@ import numpy as np
 
 from ..graph import Node, is_hollow
 from ..graph.context import is_recording
+from ..graph.hollow import bodies
 from ..graph.interpreter import is_internal
 from .exchanged import PLAIN
 from .libraries import is_library
@@ -52,7 +53,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     if PLAIN.issuperset(kinds := set(map(type, value))):
         return False
     if any(issubclass(kind, Node) for kind in kinds):
-        return not any(isinstance(v, Node) and is_hollow(v) for v in value)
+        return bodies() is not None or not any(isinstance(v, Node) and is_hollow(v) for v in value)
     return depth > 0 and any(isinstance(v, _SEQUENCES) and holds_node(v, depth - 1) for v in value)
 
 
