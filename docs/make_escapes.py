@@ -38,7 +38,8 @@ always do: what happens there is the same, or stands in the last column.
 
 **At the top level**, for nodes of `cg.variable`, values are plain to see: Matplotlib and pandas take them as the arrays they are.
 
-- **noticed**: the conversion is remembered; if then a gradient cannot be had, the message names the lines.
+- **noticed**: the conversion is remembered. If then a gradient cannot be had, the message names the lines; `gradient` warns where
+  the numbers seem to be constants in the graph.
 - **not seen**: nobody asks the node. `with cg.strict():` refuses it, as operators do.
 
 Where the last column says *patched*, the graph is kept within `with cg.patched_numpy():`, in which `np.array`,

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Node, VariableNode, describe, require_history
+from compgraph.guards import warn_of_leaks
 
 from ..forward import real_inputs
 from ..numeric import require_differentiable
 from .linearization import Linearization
+from .sweep import collect
 
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
@@ -99,6 +101,7 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
     for x in inputs:
         if not isinstance(x, VariableNode):
             raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {_what(x)}")
+    warn_of_leaks("jacobian", collect(node), inputs)
     recorded = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
     found = dict(zip(recorded.inputs, recorded.rows(), strict=True))
     with recorded.recording():

@@ -1,7 +1,7 @@
 """What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
 
 from . import escapes, raising
-from .escapes import collecting_escapes, escaped, note_saved, told
+from .escapes import collecting_escapes, escaped, note_saved, note_taken, told
 from .graphs import guards_of, tell_escaped
 from .guards import (
     Count,
@@ -19,6 +19,7 @@ from .guards import (
     remembering,
 )
 from .hashes import hash_scalars_by_value, scalar_hash
+from .leaks import concerning, warn_of_leaks
 from .lineage import Lineage, gathered_up
 from .logs import Log, copied, enter, enter_lost, is_forgetful, note_loaded, noted, reset
 from .shapes import (
@@ -35,10 +36,10 @@ from .shapes import (
 from .unread import Watch, enter_unread
 
 __all__ = [
-    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied",
-    "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "freezes_nothing", "frozen",
-    "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value", "is_about_lengths", "is_forgetful",
-    "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths", "note_loaded", "note_nothing",
-    "note_points", "note_saved", "noted", "raising", "remembering", "reset", "scalar_hash", "tell_escaped", "told",
-    "watch_shapes",
+    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes",
+    "concerning", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes",
+    "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value",
+    "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths",
+    "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "noted", "raising", "remembering", "reset",
+    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
 ]  # fmt: skip

@@ -16,7 +16,9 @@ import operator
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from ..graph import (
     describe,
     is_hollow,
     mark_python_number,
+    next_tick,
     require_history,
     require_single,
     token_for_dask,
@@ -48,8 +51,10 @@ from ..graph.interpreter import (
     outwards,
     source_lines,
     unknown,
+    use_of,
 )
-from .guards import TAKEN, contents, note
+from .guards import TAKEN, Guard, contents, note
+from .lineage import HEAVY, Lineage
 from .raising import note_error
 
 KEPT = 100  # escapes that a context remembers: the latest
@@ -59,7 +64,8 @@ SHOWN = 5  # escapes that a message names
 _log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
 
 
-class Escape(NamedTuple):
+@dataclass(slots=True, unsafe_hash=True)
+class Escape:
     """One conversion of a node to plain numbers.
 
     Attributes
@@ -68,11 +74,20 @@ class Escape(NamedTuple):
         The conversion: ``"float()"``, ``".item()"``.
     code, instruction : code object, int
         Where in the user's code it was asked for.
+    about : weakref or None
+        The node, or its `Lineage`; None if nothing is known of it, and where plain numbers are meant.
+    tick : float
+        When that was; infinite where a warning was given.
+    number : float, array or None
+        What was given.
     """
 
     what: str
     code: Any
     instruction: int
+    about: Any = field(default=None, compare=False)
+    tick: float = field(default=0, compare=False)
+    number: Any = field(default=None, compare=False)
 
     def __str__(self) -> str:
         place = source_lines.described(self.code, self.instruction)
@@ -111,8 +126,11 @@ def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
 
 
 def told(escapes: Any, before: str = " ") -> str:
-    """The latest distinct escapes as the end of a message, which begins with `before`; empty if there are none."""
-    distinct = list(dict.fromkeys(escapes))
+    """The latest distinct escapes as the end of a message, which begins with `before`; empty if there are none.
+
+    Numbers that the source only shows or compares are left out.
+    """
+    distinct = [escape for escape in dict.fromkeys(escapes) if use_of(escape.code, escape.instruction) != "shown"]
     if not distinct:
         return ""
     lead = f"{before}Values left the graph here: " if len(distinct) <= SHOWN else f"{before}Values left the graph, last here: "
@@ -131,6 +149,12 @@ def note_escape(what: str) -> None:
         return
     frame = source_lines.users_frame(3)
     _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
+
+
+def note_taken(node: Node, what: str, frame: Any) -> None:
+    """Remember that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
+    if type(node) in ACTIVE and is_recording() and not is_within(node):
+        _take(node, what, frame)
 
 
 def note_saved(name: str) -> None:
@@ -152,26 +176,26 @@ _SHOWING = frozenset({print, str, repr, format, str.format})
 _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never given a node's number
 
 
-def _ask(node: Node, what: str, frame: Any) -> None:
+def _ask(node: Node, what: str, frame: Any) -> Escape | None:
     """Decide, by what a frame calls, whether C code is refused a node's number, or given it, which is remembered."""
     if source_lines.is_ours(frame.f_code.co_filename):
-        return
+        return None
     if _is_drawing(frame):
         _remember(what, frame, False)
-        return
+        return None
     if assigns(frame):
         raise refused(frame, f"the {describe(node)}")
     asked = callee(frame)
     if asked is None and operates(frame) and not formats(frame) and not is_within(node) and _is_called_by_user(frame):
         raise refused(frame, f"the {describe(node)}")  # plain + [x, y]
     if asked is None and not operates(frame):  # for number in map(math.sin, x)
-        _take(node, what, frame)
-    elif asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
+        return _take(node, what, frame)
+    if asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
         _remember(what, frame, False)
-    elif _is_taking(asked, node) or (_is_numpys(asked, frame) and _is_called_by_user(frame)):
+        return None
+    if _is_taking(asked, node) or (_is_numpys(asked, frame) and _is_called_by_user(frame)):
         raise refused(frame, f"the {describe(node)}")
-    else:
-        _take(node, what, frame)
+    return _take(node, what, frame)
 
 
 # Functions that make plain arrays of lists, under names that were bound before the first variable was made.
@@ -184,7 +208,7 @@ def _is_numpys(asked: Any, frame: Any) -> bool:
     """Whether a callable is a ufunc, a method of a ufunc or of a plain array, or makes arrays: it converts lists unseen."""
     if asked is unknown:  # make().fill(x)
         name = method_called(frame)
-        return name is not None and hasattr(np.ndarray, name)
+        return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
     owner = getattr(asked, "__self__", None)
     return (
         isinstance(asked, (np.ufunc, operations.DISPATCHING))
@@ -208,11 +232,26 @@ def _is_taking(asked: Any, node: Node) -> bool:
     return not _is_among(asked, _EXPLICIT) and (is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON)
 
 
-def _take(node: Node, what: str, frame: Any) -> None:
+def _take(node: Node, what: str, frame: Any) -> Escape | None:
     """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
     if source_lines.is_ours(frame.f_code.co_filename):
+        return None
+    is_inside = is_within(node)
+    escape = _remember(what, frame, is_inside and not is_traced() and not _is_drawing(frame))
+    if not _is_drawing(frame) and hasattr(node, "plain"):
+        escape.about, escape.tick = ref(node), math.inf if is_inside else next_tick()
+        escape.number = node.plain if node.plain.nbytes <= HEAVY else None
+    return escape
+
+
+def _complete(escape: Escape | None, guard: Guard | None, number: Any = None) -> None:
+    """Enter into an escape the lineage of its node, which lives as long as the leaves behind it, and the number given."""
+    if escape is None or escape.about is None:
         return
-    _remember(what, frame, is_within(node) and not is_traced() and not _is_drawing(frame))
+    if guard is not None and guard.args[0].__class__ is Lineage:
+        escape.about = ref(guard.args[0])
+    if number is not None:
+        escape.number = number
 
 
 def is_within(node: Node) -> bool:
@@ -228,7 +267,7 @@ def _is_among(asked: Any, known: frozenset[Any]) -> bool:
     return isinstance(asked, Hashable) and asked in known
 
 
-def _remember(what: str, frame: Any, warns: bool) -> None:
+def _remember(what: str, frame: Any, warns: bool) -> Escape:
     """Enter an escape, on the user's line, into the log; if `warns`, warn of it once for each line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
@@ -238,6 +277,7 @@ def _remember(what: str, frame: Any, warns: bool) -> None:
             frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
         )
     _extend(_log.get(), [escape])
+    return escape
 
 
 def _solid(node: Any) -> Any:
@@ -254,12 +294,12 @@ def _conversion(name: str) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = _number(by_numpy, name, self)
-        frame = frame_up(1)
+        frame, escape = frame_up(1), None
         if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
-            _ask(self, what, frame)
+            escape = _ask(self, what, frame)
         else:
             note_escape(what)
-        note(what, ASKED_AGAIN.get(name), (self,), number, source_lines.users_frame(2))
+        _complete(escape, note(what, ASKED_AGAIN.get(name), (self,), number, source_lines.users_frame(2)), number)
         return number
 
     return convert
@@ -289,14 +329,14 @@ def _inert_conversion(name: str) -> Any:
     return convert
 
 
-def _note_number(node: Node, what: str) -> None:
+def _note_number(node: Node, what: str) -> Guard | None:
     """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
         if type(node) in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
-            note(what, contents, (node,), contents(node.plain), source_lines.users_frame(3))
-        else:
-            note(what, None, (node,), None, source_lines.users_frame(3))
+            return note(what, contents, (node,), contents(node.plain), source_lines.users_frame(3))
+        return note(what, None, (node,), None, source_lines.users_frame(3))
+    return None
 
 
 def _plain_method(name: str) -> Any:
@@ -307,13 +347,14 @@ def _plain_method(name: str) -> Any:
     def method(self: Node, *args: Any, **kwargs: Any) -> Any:
         if name == "item" and (token := token_for_dask(frame_up(1), f"a node of shape {self.shape}")) is not None:
             return token
+        escape = None
         if _passes(self):
             is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element(self, *args))
-            _take(self, what, frame_up(1))
+            escape = _take(self, what, frame_up(1))
         if hasattr(self, "plain"):
-            _note_number(self, what)
+            _complete(escape, _note_number(self, what))
         return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
 
     return method
@@ -336,8 +377,8 @@ def _plain_attribute(name: str) -> property:
 
     def read(self: Node) -> Any:
         if _passes(self):
-            _take(self, what, frame_up(1))
-            _note_number(self, what)
+            escape = _take(self, what, frame_up(1))
+            _complete(escape, _note_number(self, what))
         return by_numpy.__get__(_solid(self))
 
     def refuse(self: Node, value: Any) -> None:

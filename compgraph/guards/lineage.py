@@ -42,7 +42,7 @@ class Lineage:
         Of a root that was written into, the writes.
     """
 
-    __slots__ = ("args", "buffer", "function", "log", "node", "options", "root", "tick", "value")
+    __slots__ = ("__weakref__", "args", "buffer", "function", "log", "node", "options", "root", "tick", "value")
 
     args: tuple[Any, ...]
     buffer: Buffer | None

@@ -19,7 +19,7 @@ from .. import arrays
 from ..graph import Node, Promotable, describe, gathered, holds_node, is_hollow, new_view, owner_of, promotable, require_single
 from ..graph.hollow import bodies, refused
 from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..guards import note_points, raising
+from ..guards import note_points, note_taken, raising
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable, gathered_iterable
 from .exchanged import PLAIN
@@ -141,7 +141,10 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
     if not records_lists(filename, converted):
-        return original(*args, **kwargs)
+        made = original(*args, **kwargs)
+        if isinstance(converted[0], Node) and not isinstance(made, Node) and not is_library(filename):
+            note_taken(converted[0], f"np.{original.__name__}()", frame)
+        return made
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
         return _objects(original(*args, **kwargs), args)
     return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})

@@ -1,0 +1,112 @@
+"""What a line of source does with the value of a call in it: shows it, compares it, drops it, or computes with it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from types import CodeType
+from typing import Any
+
+_SHOWING = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan", "isfinite", "isclose"})
+_FILES = 32  # files whose source is kept parsed
+
+
+def use_of(code: CodeType, instruction: int) -> str:
+    """What the statement at an instruction does with the value made there.
+
+    Parameters
+    ----------
+    code : code object
+        The code at work.
+    instruction : int
+        The instruction of the call.
+
+    Returns
+    -------
+    str
+        ``"shown"`` for texts, comparisons and tests; ``"dropped"`` for other statements that assign nothing; ``""`` where it may
+        be computed with, and where there is no source.
+    """
+    return _use(code, instruction)
+
+
+@functools.lru_cache(1024)
+def _use(code: CodeType, instruction: int) -> str:
+    positions = list(code.co_positions())
+    if instruction // 2 >= len(positions):
+        return ""
+    line, last, start, end = positions[instruction // 2]
+    tree = _tree(code.co_filename)
+    if tree is None or line is None or last is None or start is None or end is None:
+        return ""
+    path = _path(tree, (line, start), (last, end))
+    for around, inner in zip(reversed(path[:-1]), reversed(path), strict=False):
+        if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
+            return "shown"
+        if isinstance(around, (ast.If, ast.While, ast.IfExp)) and inner is around.test:
+            return "shown"
+        if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and _is_text(around.left):
+            return "shown"
+        if isinstance(around, ast.Call) and getattr(around.func, "id", getattr(around.func, "attr", None)) in _SHOWING:
+            return "shown"
+        if isinstance(around, ast.Expr):
+            return "dropped"
+    return ""
+
+
+def _is_text(left: ast.expr) -> bool:
+    return isinstance(left, ast.JoinedStr) or (isinstance(left, ast.Constant) and isinstance(left.value, str))
+
+
+def _path(tree: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> list[Any]:
+    """The nodes of a syntax tree that enclose a part of the source, the outermost first."""
+    path: list[Any] = [tree]
+    while True:
+        for child in ast.iter_child_nodes(path[-1]):
+            first = getattr(child, "lineno", None)
+            if first is None:  # a comprehension, arguments: without a place of its own
+                if any(_encloses(part, start, end) for part in ast.walk(child)):
+                    path.append(child)
+                    break
+            elif _encloses(child, start, end):
+                path.append(child)
+                break
+        else:
+            return path
+
+
+def _encloses(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
+    if getattr(node, "lineno", None) is None or node.end_lineno is None:
+        return False
+    return (node.lineno, node.col_offset) <= start and end <= (node.end_lineno, node.end_col_offset)
+
+
+def numbers_in(code: CodeType) -> frozenset[float]:
+    """The absolute values of the numbers that are written in the file of a code object, or in the code if there is no source."""
+    return _numbers(code.co_filename, code)
+
+
+@functools.lru_cache(256)
+def _numbers(filename: str, code: CodeType) -> frozenset[float]:
+    tree = _tree(filename)
+    written = [] if tree is None else [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    queue: list[Any] = [code]
+    for value in queue:
+        if isinstance(value, CodeType):
+            queue += value.co_consts
+        elif isinstance(value, tuple):
+            queue += value
+    return frozenset(abs(v) for v in written + queue if isinstance(v, (int, float, complex)))
+
+
+def _tree(filename: str) -> ast.Module | None:
+    return _parsed(filename, "".join(linecache.getlines(filename)))
+
+
+@functools.lru_cache(_FILES)
+def _parsed(filename: str, source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source) if source else None
+    except (SyntaxError, ValueError, RecursionError):
+        return None

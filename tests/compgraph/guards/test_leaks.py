@@ -1,0 +1,150 @@
+"""Numbers that left a graph and came back as constants: `gradient` warns of them, and of nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff.reverse import gradient, jacobian
+
+
+def leaves() -> tuple[Any, Any, Any]:
+    return cg.variable(2.3, "a"), cg.variable(3.1, "b"), cg.variable([1.1, 2.2, 3.3], "x")
+
+
+def number_times_node(a: Any, b: Any, x: Any) -> Any:
+    number = float(a)
+    return number * a
+
+
+def function_of_a_number(a: Any, b: Any, x: Any) -> Any:
+    number = np.sqrt(float(a * b)) + 1
+    return a / number
+
+
+def item(a: Any, b: Any, x: Any) -> Any:
+    number = (a * b).item()
+    return b - number * a
+
+
+def plain_array(a: Any, b: Any, x: Any) -> Any:
+    plain = np.asarray(x)
+    return np.sum(plain * x)
+
+
+def element_of_a_plain_array(a: Any, b: Any, x: Any) -> Any:
+    return np.sum(np.array(x)[0] * x)
+
+
+def statistic_of_a_plain_array(a: Any, b: Any, x: Any) -> Any:
+    spread = np.asarray(x).std()
+    return np.sum(x) / spread
+
+
+def numbers_in_a_list(a: Any, b: Any, x: Any) -> Any:
+    return np.sum(np.asarray(x.tolist()) * x)
+
+
+LOST = [
+    number_times_node, function_of_a_number, item, plain_array, element_of_a_plain_array, statistic_of_a_plain_array,
+    numbers_in_a_list,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", LOST, ids=lambda f: f.__name__)
+def test_gradient_warns_of_numbers_that_come_back(program: Callable[..., Any]) -> None:
+    result = program(*leaves())
+    with pytest.warns(RuntimeWarning, match=rf"left their graph.*\n?.*in {program.__name__}") as told:
+        gradient(result)
+    assert told[0].filename == __file__
+
+
+def test_jacobian_warns() -> None:
+    a, _, x = leaves()
+    result = x * float(a) * a
+    with pytest.warns(RuntimeWarning, match="jacobian: numbers of nodes"):
+        jacobian(result, a)
+
+
+def shown(a: Any, b: Any, x: Any) -> None:
+    for scale in (0.3, 0.7):
+        loss = np.sum((x * scale - a) ** 2)
+        print(float(loss), f"{float(a):.3f}", "%.2f" % loss)  # noqa: UP031
+        if float(loss) < 0 or loss.item() < 0:
+            return
+        gradient(loss)
+    assert abs(float(a) - 2.3) < 1e-9
+    gradient(loss * 0.37)
+
+
+def kept_for_later(a: Any, b: Any, x: Any) -> None:
+    losses = []
+    for scale in np.linspace(0.1, 0.9, 3):
+        loss = np.sum((x - 0.5) ** 2)
+        losses.append(float(loss))
+        gradient(loss * scale)
+
+
+def variable_updated(a: Any, b: Any, x: Any) -> None:
+    for step in np.geomspace(0.01, 0.1, 3):
+        loss = np.sum((x * step - 0.5) ** 2)
+        before = float(loss)
+        x -= step * gradient(loss)[x]
+    assert before > 0
+
+
+def computed_before(a: Any, b: Any, x: Any) -> None:
+    loss = np.sum((x * np.sqrt(0.7)) ** 2)
+    number = float(loss)
+    gradient(loss)
+    assert number > 0
+
+
+def expected_by_hand(a: Any, b: Any, x: Any) -> None:
+    plain = np.asarray(x)
+    found = gradient(np.sum(np.sin(x) * 0.25))[x]
+    assert np.allclose(found, np.cos(plain) * 0.25)
+
+
+def of_another_graph(a: Any, b: Any, x: Any) -> None:
+    number = float(b) ** 2
+    gradient(number * a)
+
+
+def meant(a: Any, b: Any, x: Any) -> None:
+    gradient(np.sum(x.value * x) + cg.stop_gradient(a) * a)
+
+
+RIGHT = [shown, kept_for_later, variable_updated, computed_before, expected_by_hand, of_another_graph, meant]
+
+
+@pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)
+def test_gradient_does_not_warn(program: Callable[..., Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program(*leaves())
+
+
+def test_message_names_escapes_of_the_node_asked_for() -> None:
+    a, b, _ = leaves()
+    for scale in (0.5, 0.25):
+        print(float(a * scale))
+    other = float(b * 2)
+    with pytest.raises(ValueError, match="does not depend") as told:
+        gradient(b * 3, a)
+    assert "left the graph" not in str(told.value)
+    number = float(a * a) + other
+    for key in (a, "a"):
+        with pytest.raises(ValueError, match=r"Values left the graph here: float\(\) at") as told:
+            gradient(b * number, key)
+        assert "number = float(a * a)" in str(told.value)
+        assert "print" not in str(told.value)
+        assert "other" not in str(told.value).partition("number =")[0]
+    with pytest.raises(TypeError, match="needs a node") as plain:
+        gradient(number)
+    assert "print" not in str(plain.value)
