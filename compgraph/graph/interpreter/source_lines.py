@@ -181,8 +181,8 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
                     queue.append(value)
 
 
-def warn_at(frame: Any, message: str) -> None:
-    """Warn with a RuntimeWarning on the running line of a frame; as Python does, once for each line and text."""
+def warn_at(frame: Any, message: str | Warning) -> None:
+    """Warn on the running line of a frame, with a RuntimeWarning or the one given, once for each line and text."""
     if frame.f_code is not None:
         registry = frame.f_globals.setdefault("__warningregistry__", {})
         module = frame.f_globals.get("__name__", "<unknown>")

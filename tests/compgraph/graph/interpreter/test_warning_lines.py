@@ -1,0 +1,78 @@
+"""Floating-point warnings stand on the user's line, and Python shows them once for each line of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradient
+
+POINT = np.array([0.0, 1.0])
+
+
+def eager() -> None:
+    x = cg.variable(POINT)
+    for _ in range(3):
+        1 / x  # here: divide by zero
+    np.log(x - 1)  # here: divide by zero, invalid value
+    np.sqrt(-x - 1.0)  # here: invalid value
+    np.exp(x * 1e4)  # here: overflow
+    np.divide(x, np.zeros(2))  # here: divide by zero, invalid value
+
+
+def reverse() -> None:
+    out = np.sum(np.sqrt(cg.variable(POINT)))
+    for _ in range(2):
+        gradient(out)  # here: divide by zero
+
+
+def operators() -> None:
+    ad.grad(lambda t: np.sum(np.sqrt(t)))(POINT)  # here: divide by zero
+    ad.jvp(lambda t: np.log(t), (POINT,), (POINT,))  # here: divide by zero, divide by zero, invalid value
+    ad.vmap(lambda t: np.log(t))(POINT)  # here: divide by zero
+
+
+def executor() -> None:
+    x = cg.variable(np.ones(2))
+    run = cg.Executor([np.log(x)]).run
+    run({x: POINT})  # here: divide by zero
+
+
+def compiled() -> None:
+    f = cg.jit(lambda t: np.sum(np.log(t) * 2))  # here: divide by zero
+    for _ in range(3):
+        f(POINT)
+
+
+@pytest.mark.parametrize("program", [eager, reverse, operators, executor, compiled], ids=lambda f: f.__name__)
+def test_floating_point_warning_is_on_the_users_line(program: Callable[[], Any]) -> None:
+    lines, start = inspect.getsourcelines(program)
+    expected = {start + k: line.partition("# here: ")[2].strip().split(", ") for k, line in enumerate(lines) if "# here" in line}
+    for _ in range(2):  # a second time, as Python has it after its filters were changed
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("default")
+            program()
+        assert {w.filename for w in found} == {__file__}
+        at = {line: {str(w.message).split()[0] for w in found if w.lineno == line} for line in expected}
+        assert at == {line: {kind.split()[0] for kind in kinds} for line, kinds in expected.items()}
+        assert len(found) <= sum(map(len, expected.values()))
+
+
+def test_filters_of_the_users_module_hold() -> None:
+    x = cg.variable(POINT)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module=__name__.replace(".", r"\."))
+        np.log(x)
+        assert not found
+        warnings.filterwarnings("error", message="divide by zero", module=__name__.replace(".", r"\."))
+        with pytest.raises(RuntimeWarning, match="divide by zero encountered in log"):
+            np.log(x)
+        assert np.array_equal((x * 2).value, POINT * 2)
