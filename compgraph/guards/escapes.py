@@ -77,9 +77,11 @@ class Escape:
     about : weakref or None
         The node, or its `Lineage`; None if nothing is known of it, and where plain numbers are meant.
     tick : float
-        When that was; infinite where a warning was given.
+        When that was.
     number : float, array or None
         What was given.
+    is_open : bool
+        Whether it may matter to a graph, as far as `leaks` has found out.
     """
 
     what: str
@@ -88,10 +90,16 @@ class Escape:
     about: Any = field(default=None, compare=False)
     tick: float = field(default=0, compare=False)
     number: Any = field(default=None, compare=False)
+    is_open: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         place = source_lines.described(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"
+
+
+def open_escapes() -> list[Escape]:
+    """Those of the latest escapes that may matter to a graph."""
+    return [escape for escape in _log.get() or () if escape.is_open]
 
 
 def escaped() -> tuple[Escape, ...]:
@@ -155,6 +163,17 @@ def note_taken(node: Node, what: str, frame: Any) -> None:
     """Remember that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within(node):
         _take(node, what, frame)
+
+
+def note_method(node: Node, frame: Any) -> None:
+    """Remember that user code gave a node to ``plain.dot``, which gives plain numbers where its result is a scalar."""
+    if (
+        type(node) in ACTIVE
+        and hasattr(node, "plain")
+        and not is_library(frame.f_code.co_filename)
+        and method_called(frame) == "dot"
+    ):
+        note_taken(node, "ndarray.dot()", frame)
 
 
 def note_saved(name: str) -> None:
@@ -239,7 +258,7 @@ def _take(node: Node, what: str, frame: Any) -> Escape | None:
     is_inside = is_within(node)
     escape = _remember(what, frame, is_inside and not is_traced() and not _is_drawing(frame))
     if not _is_drawing(frame) and hasattr(node, "plain"):
-        escape.about, escape.tick = ref(node), math.inf if is_inside else next_tick()
+        escape.about, escape.tick, escape.is_open = ref(node), next_tick(), not is_inside
         escape.number = node.plain if node.plain.nbytes <= HEAVY else None
     return escape
 

@@ -15,19 +15,25 @@ import numpy as np
 from ..graph import Node, VariableNode
 from ..graph.hollow import bodies
 from ..graph.interpreter import numbers_in, source_lines, use_of
-from .escapes import SHOWN, Escape, escaped
+from .escapes import SHOWN, Escape, open_escapes
 from .lineage import Lineage, in_order
 
 _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
 
 
-def _leaks(nodes: list[Any], wanted: Iterable[Any]) -> list[Escape]:
+def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> list[Escape]:
     """The escapes of some nodes, and of what was computed from them, that may be constants in a graph; oldest first."""
-    candidates = [e for e in dict.fromkeys(reversed(escaped())) if e.about is not None and not use_of(e.code, e.instruction)]
-    if not candidates:
-        return []
-    asked = set(map(id, wanted))
-    return [e for e in reversed(candidates) if _is_behind(e, asked) and any(_holds(n, e) for n in nodes if n.tick > e.tick)]
+    found, asked = [], set(map(id, wanted))
+    for escape in escapes:
+        use = use_of(escape.code, escape.instruction)
+        escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
+        is_exact = use == "returned"
+        if escape.is_open and any(_holds(n, escape, is_exact) for n in nodes if n.tick > escape.tick):
+            behind = [node for node in _behind(escape) if type(node) is VariableNode or id(node) in asked]
+            escape.is_open = any(node.tick < escape.tick for node in behind)
+            if any(node.tick < escape.tick and id(node) in asked for node in behind):
+                found.append(escape)
+    return list(dict.fromkeys(found))
 
 
 def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> None:
@@ -35,7 +41,8 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
 
     `nodes` are all nodes of the graph, `wanted` those with respect to which it is differentiated.
     """
-    if escaped() and bodies() is None and (found := _leaks(nodes, wanted)):
+    escapes = open_escapes()
+    if escapes and bodies() is None and (found := _leaks(escapes, nodes, wanted)):
         source_lines.warn_at(
             source_lines.users_frame(2),
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come of them, which count "
@@ -57,17 +64,12 @@ def _behind(escape: Escape) -> list[Any]:
     return [] if about is None else [about]
 
 
-def _is_behind(escape: Escape, asked: set[int]) -> bool:
-    """Whether a node among some is behind an escape, and has kept its numbers since."""
-    return any(id(node) in asked and node.tick < escape.tick for node in _behind(escape))
+def _holds(node: Any, escape: Escape, is_exact: bool) -> bool:
+    """Whether an operation has a constant operand that may come of an escape; if `is_exact`, that is its number."""
+    return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Node))
 
 
-def _holds(node: Any, escape: Escape) -> bool:
-    """Whether an operation has a constant operand that may come of an escape."""
-    return any(_may_come_of(a, node.code, escape) for a in node.args if not isinstance(a, Node))
-
-
-def _may_come_of(operand: Any, code: Any, escape: Escape) -> bool:
+def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> bool:
     taken = escape.number
     if operand is taken:
         return True
@@ -79,7 +81,7 @@ def _may_come_of(operand: Any, code: Any, escape: Escape) -> bool:
         return False
     if is_array and np.size(taken) == 1 and value == taken:
         return True
-    if code is None or isinstance(code, str):
+    if is_exact or code is None or isinstance(code, str):
         return False
     size = float(np.abs(value))
     is_angle = math.isclose(turned := size / math.pi * _MULTIPLES, round(turned), rel_tol=1e-12)

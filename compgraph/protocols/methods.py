@@ -257,6 +257,11 @@ def _ufunc_method(ufunc: np.ufunc) -> Any:
     return lambda self, *others: ufunc(self, *others)
 
 
+def _priority(self: Any) -> float:
+    escapes.note_method(self, source_lines.frame_up(1))
+    return 1e6
+
+
 def _install_methods() -> None:
     methods = {
         **escapes.methods(),
@@ -292,7 +297,7 @@ def _install_methods() -> None:
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
         "__dask_graph__": property(dask_graph),
-        "__array_priority__": 1e6,
+        "__array_priority__": property(_priority),
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,
     }

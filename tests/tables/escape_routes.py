@@ -451,7 +451,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("x.copy()", "recorded", "recorded"),
     ),
     "Plain arrays and other subclasses first": (
-        Route("np.ones(3).dot(x)", "hole", "recorded", "plain @ x, np.dot(plain, x)", True, strict="raises"),
+        Route("np.ones(3).dot(x)", "noticed", "recorded", "plain @ x, np.dot(plain, x)", True, strict="raises"),
         Route("np.ones(3) @ x", "recorded", "recorded"),
         Route("np.ones(3) * x", "recorded", "recorded"),
         Route("np.float64(2) * x", "recorded", "recorded"),
@@ -471,7 +471,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("m = np.memmap(tempfile.TemporaryFile(), float, shape=3); m[:] = 2.0; m + x", "recorded", "recorded"),
         Route(
             "m = np.memmap(tempfile.TemporaryFile(), float, shape=3); m[:] = 2.0; m.dot(x)",
-            "hole",
+            "noticed",
             "raises",
             "m @ x, np.dot(m, x)",
         ),

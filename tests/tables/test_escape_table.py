@@ -138,7 +138,7 @@ def belongs_to_a_graph(result: Any) -> bool:
     """Whether a node that derivatives pass is in a result."""
     if isinstance(result, (list, tuple)) or (isinstance(result, np.ndarray) and result.dtype == object):
         return any(map(belongs_to_a_graph, result))
-    return result.__class__ in ACTIVE
+    return type(result) in ACTIVE
 
 
 def function_of(route: Route) -> Callable[[Any], Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import linecache
 from types import CodeType
 from typing import Any
 
 _SHOWING = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan", "isfinite", "isclose"})
+_DIFFERENTIATING = frozenset({"gradient", "gradients", "jacobian"})
 _FILES = 32  # files whose source is kept parsed
 
 
@@ -25,8 +27,8 @@ def use_of(code: CodeType, instruction: int) -> str:
     Returns
     -------
     str
-        ``"shown"`` for texts, comparisons and tests; ``"dropped"`` for other statements that assign nothing; ``""`` where it may
-        be computed with, and where there is no source.
+        ``"shown"`` for texts, comparisons and tests; ``"dropped"`` for other statements that assign nothing, and names that are
+        only shown; ``"returned"`` for the result of a function; ``""`` where it may be computed with.
     """
     return _use(code, instruction)
 
@@ -38,20 +40,68 @@ def _use(code: CodeType, instruction: int) -> str:
         return ""
     line, last, start, end = positions[instruction // 2]
     tree = _tree(code.co_filename)
-    if tree is None or line is None or last is None or start is None or end is None:
+    if tree is None:
+        return _use_without_source(code, instruction)
+    if line is None or last is None or start is None or end is None:
         return ""
     path = _path(tree, (line, start), (last, end))
-    for around, inner in zip(reversed(path[:-1]), reversed(path), strict=False):
+    return _classified(path[-1], _parents(tree), frozenset())
+
+
+def _classified(node: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str:
+    """What is done with the value of an expression; what is assigned to a name is looked for where the name is read."""
+    is_operand = False
+    while (around := parents.get(node)) is not None:
         if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
             return "shown"
-        if isinstance(around, (ast.If, ast.While, ast.IfExp)) and inner is around.test:
+        if isinstance(around, (ast.If, ast.While, ast.IfExp)) and node is around.test:
             return "shown"
         if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and _is_text(around.left):
             return "shown"
-        if isinstance(around, ast.Call) and getattr(around.func, "id", getattr(around.func, "attr", None)) in _SHOWING:
-            return "shown"
+        if isinstance(around, ast.Call):
+            name = getattr(around.func, "id", getattr(around.func, "attr", None))
+            if name in _SHOWING or name in _DIFFERENTIATING:
+                return "shown" if name in _SHOWING else ""
+        is_operand = is_operand or isinstance(around, (ast.BinOp, ast.Call))
         if isinstance(around, ast.Expr):
             return "dropped"
+        if isinstance(around, ast.Return):
+            return "" if is_operand else "returned"
+        if isinstance(around, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            return _of_names(around, parents, seen)
+        if isinstance(around, ast.stmt):
+            return ""
+        node = around
+    return ""
+
+
+def _of_names(statement: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str:
+    """What is done with the names that a statement assigns to, in the function or module around it."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    parts = [part for target in targets for part in ast.walk(target)]
+    if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts):
+        return ""
+    names = {part.id for part in parts if isinstance(part, ast.Name)} - seen
+    scope = statement
+    while scope in parents and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        scope = parents[scope]
+    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
+    uses = {_classified(read, parents, seen | names) for read in reads}
+    return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
+
+
+def _use_without_source(code: CodeType, instruction: int) -> str:
+    """The same by the instructions that follow, for code that is made of a string."""
+    for following in dis.get_instructions(code):
+        name = following.opname
+        if following.offset <= instruction:
+            continue
+        if name.startswith(("COMPARE_OP", "FORMAT_", "BUILD_STRING")):
+            return "shown"
+        if name == "POP_TOP":
+            return "dropped"
+        if name.startswith(("STORE_", "BINARY_", "RETURN_", "LIST_APPEND", "JUMP", "SEND")):
+            return ""
     return ""
 
 
@@ -98,6 +148,11 @@ def _numbers(filename: str, code: CodeType) -> frozenset[float]:
         elif isinstance(value, tuple):
             queue += value
     return frozenset(abs(v) for v in written + queue if isinstance(v, (int, float, complex)))
+
+
+@functools.lru_cache(_FILES)
+def _parents(tree: ast.Module) -> dict[Any, Any]:
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
 def _tree(filename: str) -> ast.Module | None:

@@ -12,6 +12,8 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradient, jacobian
 
+POINT = np.array([0.3, 0.2, 0.1])
+
 
 def leaves() -> tuple[Any, Any, Any]:
     return cg.variable(2.3, "a"), cg.variable(3.1, "b"), cg.variable([1.1, 2.2, 3.3], "x")
@@ -50,9 +52,13 @@ def numbers_in_a_list(a: Any, b: Any, x: Any) -> Any:
     return np.sum(np.asarray(x.tolist()) * x)
 
 
+def method_of_a_plain_array(a: Any, b: Any, x: Any) -> Any:
+    return np.array([1.0, 2.0, 3.5]).dot(x) * a * x[0]
+
+
 LOST = [
-    number_times_node, function_of_a_number, item, plain_array, element_of_a_plain_array, statistic_of_a_plain_array,
-    numbers_in_a_list,
+    element_of_a_plain_array, function_of_a_number, item, method_of_a_plain_array, number_times_node, numbers_in_a_list,
+    plain_array, statistic_of_a_plain_array,
 ]  # fmt: skip
 
 
@@ -62,6 +68,12 @@ def test_gradient_warns_of_numbers_that_come_back(program: Callable[..., Any]) -
     with pytest.warns(RuntimeWarning, match=rf"left their graph.*\n?.*in {program.__name__}") as told:
         gradient(result)
     assert told[0].filename == __file__
+
+
+def test_gradient_warns_of_numbers_in_its_argument() -> None:
+    a, b, _ = leaves()
+    with pytest.warns(RuntimeWarning, match="left their graph"):
+        print(gradient(np.array([float(a), b]) @ np.array([1.0, 2.0]) * a)["a"])
 
 
 def test_jacobian_warns() -> None:
@@ -111,6 +123,26 @@ def expected_by_hand(a: Any, b: Any, x: Any) -> None:
     assert np.allclose(found, np.cos(plain) * 0.25)
 
 
+def names_only_shown(a: Any, b: Any, x: Any) -> None:
+    total, first = 0.0, float(np.sum(x))
+    for _ in range(2):
+        loss = np.sum((x - 0.5) ** 2)
+        number = float(loss)
+        total += number
+    gradient(loss * np.sqrt(3.0))
+    print(total, first)
+
+
+def value_and_gradient(a: Any, b: Any, x: Any) -> None:
+    def evaluate(point: Any) -> Any:
+        x.value[:] = point
+        loss = np.sum((x - 0.5) ** 2) * np.exp(0.3)
+        return float(loss), gradient(loss)[x]
+
+    for k in range(3):
+        evaluate(POINT * k)
+
+
 def of_another_graph(a: Any, b: Any, x: Any) -> None:
     number = float(b) ** 2
     gradient(number * a)
@@ -120,7 +152,23 @@ def meant(a: Any, b: Any, x: Any) -> None:
     gradient(np.sum(x.value * x) + cg.stop_gradient(a) * a)
 
 
-RIGHT = [shown, kept_for_later, variable_updated, computed_before, expected_by_hand, of_another_graph, meant]
+def without_source(a: Any, b: Any, x: Any) -> None:
+    code = "assert float(a) > 0 and a.item() < 9; print(float(a), f'{float(a):.1f}'); gradient(a * np.sqrt(2.0))"
+    exec(code, {"a": a, "gradient": gradient, "np": np})
+
+
+RIGHT = [
+    names_only_shown,
+    value_and_gradient,
+    without_source,
+    shown,
+    kept_for_later,
+    variable_updated,
+    computed_before,
+    expected_by_hand,
+    of_another_graph,
+    meant,
+]
 
 
 @pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)
@@ -131,7 +179,7 @@ def test_gradient_does_not_warn(program: Callable[..., Any]) -> None:
 
 
 def test_message_names_escapes_of_the_node_asked_for() -> None:
-    a, b, _ = leaves()
+    a, b = cg.variable(2.3, "mass"), cg.variable(3.1, "radius")
     for scale in (0.5, 0.25):
         print(float(a * scale))
     other = float(b * 2)
@@ -139,7 +187,7 @@ def test_message_names_escapes_of_the_node_asked_for() -> None:
         gradient(b * 3, a)
     assert "left the graph" not in str(told.value)
     number = float(a * a) + other
-    for key in (a, "a"):
+    for key in (a, "mass"):
         with pytest.raises(ValueError, match=r"Values left the graph here: float\(\) at") as told:
             gradient(b * number, key)
         assert "number = float(a * a)" in str(told.value)
