@@ -81,7 +81,7 @@ def _dispatching(name: str, original: Any) -> Any:
             return made
         is_python = is_calling(frame, make)
         if name in FRESH and is_python and _active.get() and not wrappers.get() and not is_library(frame.f_code.co_filename):
-            with solidly():  # it may be handed to C code, until a node is written into it
+            with solidly() if is_hollow else contextlib.nullcontext():  # C code may read it until a node is written into it
                 return allocation.buffer(made)
         return promotable(made, not is_python) if made.dtype.kind in "fc" else made
 
