@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Arguments, plain or nodes, as they are at one moment.
+    """The state of the arguments of a call, plain or nodes, at one moment.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def parts_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames
 
 
 def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]:
-    """What two calls of one program share: structures that differ in the order of dictionaries are equal, their keys are not."""
+    """The key of a program. Structures that differ in the order of dictionaries are equal, so the orders are added."""
     key = [structure, *orders_of(arguments)]
     for leaf in leaves:
         kind = leaf.__class__
@@ -284,7 +284,7 @@ def _declared(value: Any) -> Any:
 
 
 def _key_of_part(value: Any) -> Any:
-    """The key of a static value or of a part of one: of an unknown class, of which another object may differ, by identity."""
+    """The key of a static value or of a part of one; objects of unknown classes are keyed by identity."""
     kind = value.__class__
     known = _key_of_value(value)
     if known is not None:

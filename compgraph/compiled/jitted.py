@@ -108,10 +108,10 @@ class Jitted:
         return programs.missed(call, args, kwargs)
 
     def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
-        """What a program gives for plain arrays, in a list, or None if none holds yet.
+        """Run a program for plain arrays: its result in a list, or None if no program holds; and a fallback.
 
-        The second is what computes it instead, ``call(args, kwargs)`` of nodes with these values; it has a program made if it is
-        time for that.
+        The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and has a program made
+        if it is time for that.
         """
         try:
             call = called_with(args, kwargs, self.names)

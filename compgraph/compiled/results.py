@@ -103,7 +103,7 @@ def kept(returned: Any) -> tuple[list[Any], Any]:
 
 
 def _value_of(leaf: Any) -> Any:
-    """A result as NumPy gives it: of a node that stands for a scalar the scalar."""
+    """The value of a result as NumPy returns it; scalar nodes become scalars."""
     leaf = as_result(leaf)
     if not isinstance(leaf, Node):
         return leaf

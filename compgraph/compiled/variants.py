@@ -126,7 +126,7 @@ class Programs:
         return [np.asarray(leaves[place]) for place in self._dynamic]
 
     def missed(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function gives where no program holds; one is made, or will be, if it is time for it.
+        """Call the function because no program holds; a program is made, now or in the background, if it is time for it.
 
         The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with these values.
         """

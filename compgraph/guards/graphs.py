@@ -178,7 +178,7 @@ class _Graph:
         """Whether a guard on shapes that depend on values is not needed: these are checked as parts of the graph, or when read.
 
         While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
-        `watched` holds the ids of lineages of which a `Watch` compares the contents.
+        `watched` holds the ids of lineages whose contents a `Watch` compares.
         """
         if all(a.node() in self._known for a in count.args):
             return True

@@ -105,7 +105,7 @@ class Guard:
 class Count(Guard):
     """A guard on shapes that depend on values, such as that of ``x[x > 0]``, noted when the operation is recorded.
 
-    The number of elements may have been read by Python, or by the rule of a derivative, neither of which can be observed.
+    Python, or the rule of a derivative, may have read the number of elements, and neither can be observed.
 
     Attributes
     ----------

@@ -309,7 +309,7 @@ def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool
         return True
     if function is _WHERE:
         return len(args) == 1
-    if function.__class__ is FunctionType and kept(function, "opname") is not None:  # of a user, of which nothing is known
+    if function.__class__ is FunctionType and kept(function, "opname") is not None:  # a user's primitive
         return True
     function = getattr(function, "function", function)
     return function in COUNTING or (function in _CHOOSING and any(args[i].plain.dtype.kind in "biu" for i in edges if i))
