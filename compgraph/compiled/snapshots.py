@@ -147,8 +147,8 @@ def is_still(found: Any, before: Any) -> bool:
         return bool(repr(found) == repr(before))
     if kind is tuple:
         return len(found) == len(before) and all(map(is_still, found, before))
-    if kind is dict:  # of keyword defaults
-        return found.keys() == before.keys() and all(is_still(found[key], before[key]) for key in before)
+    if kind is dict:  # in the same order, because a function may iterate over it
+        return is_still((*found, *found.values()), (*before, *before.values()))
     return False
 
 

@@ -546,3 +546,17 @@ def test_attributes_of_users_objects_are_not_probed() -> None:
     given = cg.jit(lambda x, held: x * held.k).compile(X, probed)
     assert same(given(X, probed), X * 2.0)
     assert set(probed.asked) == {"k"}
+
+
+def test_a_captured_dictionary_in_another_order_is_another() -> None:
+    held: Any = {"a": 0.5, "b": 3.0}
+
+    def f(x: Any) -> Any:
+        for w in held.values():
+            x = np.tanh(x * w + 1)
+        return x
+
+    jitted = compiled(f, np.ones(2))
+    for other in ({"b": 3.0, "a": 0.5}, {"a": 0.5, "b": 3.0}, {"b": 3.0, "a": 0.5}):
+        held = other
+        assert same(jitted(np.ones(2)), f(np.ones(2)))
