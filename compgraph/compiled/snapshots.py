@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import PROMOTABLE
+from ..interception import is_bound_here
 from .purity import is_exchanged
 
 ndarray = np.ndarray
@@ -159,8 +160,10 @@ def lookup(value: Any) -> Any:
 
 
 def original(value: Any) -> Any:
-    """A function of a library, where one of ours stands in for it just now; others as they are."""
-    return value.__wrapped__ if is_exchanged(value) else value
+    """A function of a library, where one of ours stands in for it just now; `MISSING` for a builtin; others as they are."""
+    if is_exchanged(value):
+        return value.__wrapped__
+    return MISSING if is_bound_here(value) else value
 
 
 def _lies_at(one: Any, other: Any) -> bool:

@@ -165,6 +165,11 @@ def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
                 yield found
 
 
+def is_bound_here(value: Any) -> bool:
+    """Whether a value is one of the functions that are bound in the user's modules for as long as an operator runs."""
+    return builtins.type(value) in (FunctionType, _TypeOfType) and any(value is ours for ours in OURS.values())
+
+
 # Classes whose instances hold functions, and the attributes that hold them; of other objects no attribute is read by name.
 _BEHIND: dict[type, tuple[str, ...]] = {
     FunctionType: ("__wrapped__",),

@@ -560,3 +560,19 @@ def test_a_captured_dictionary_in_another_order_is_another() -> None:
     for other in ({"b": 3.0, "a": 0.5}, {"a": 0.5, "b": 3.0}, {"b": 3.0, "a": 0.5}):
         held = other
         assert same(jitted(np.ones(2)), f(np.ones(2)))
+
+
+class Settings(dict):  # type: ignore[type-arg]
+    """Raises a KeyError for an attribute that is probed."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_attributes_that_are_items_of_a_dict() -> None:
+    settings = Settings(k=1.0)
+
+    def f(x: Any) -> Any:
+        return x * (settings.k if isinstance(settings, dict) else 0.0)
+
+    follows(compiled(f, X), lambda: settings.update(k=3.0))
+    assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 3.0))
