@@ -1,8 +1,7 @@
 """Arguments that share memory: a write into one changes the other, so that neither has a derivative of its own.
 
-Each array that is differentiated by is replaced by a copy. Of arrays that share memory (one array given twice, overlapping
-views) the copies are read-only, and so is what the function sees of other arguments and of captured arrays that share it: a
-write raises.
+Operators replace each differentiated array by a copy. Where arrays share memory (one array given twice, overlapping views), the
+copies are read-only, as are the views of other arguments and captured arrays that share it, so a write raises.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _EXACT = 10_000  # how long `numpy.shares_memory` may search
 
 
 def memory_of(value: Any) -> Any:
-    """The array in which the numbers of an argument lie; None for a number, and what is no array."""
+    """The array that holds the numbers of an argument; None for a scalar or a value of another kind."""
     if isinstance(value, Node):
         value = memory_behind(value) if has_history(value) else None
     elif is_labelled(value):
@@ -57,7 +56,7 @@ def sharing(leaves: Sequence[Any], others: Iterable[Any] = ()) -> frozenset[int]
 
 
 def _are_apart(arrays: list[Any]) -> bool:
-    """Whether each array lies in a buffer of NumPy's of its own: the commonest case."""
+    """Whether each array has a NumPy buffer of its own, the commonest case."""
     owners = [array if array.base is None else owner_of(array) for array in arrays]
     return len({id(owner) for owner in owners}) == len(owners) and all(isinstance(owner, np.ndarray) for owner in owners)
 
@@ -95,7 +94,7 @@ def run_locked(
     captured: Sequence[Any],
     call: Callable[[], Any],
 ) -> Any:
-    """What a call of a function on argument tracers gives, those at the positions `shared` being locked already.
+    """Call a function on argument tracers, of which those at the positions `shared` are locked.
 
     Arguments that share memory with arrays among `captured` are locked as well, with these.
     """

@@ -186,7 +186,7 @@ def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     except (TypeError, ValueError) as error:
         if "read-only" in str(error) and len(error.args) == 1 and any(map(_is_read_only, flatten((args, kwargs))[0])):
             error.args = (
-                f"{error}: vmap: the function writes into an argument that is one for all examples (in_axes None), or that "
+                f"{error}: vmap: the function writes into an argument that all examples share (in_axes None), or that "
                 "shares memory with another argument: examples would change each other. Copy it inside the function (np.copy)",
             )
         if _is_ours(error):
