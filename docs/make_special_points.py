@@ -137,7 +137,7 @@ def derivative(code: str, point: Any) -> tuple[Any, bool]:
     """The derivative at a point, and whether its rule warns."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = ad.grad(function(code))(point if isinstance(point, float) else np.array(point))
+        found = ad.grad(function(code))(np.float64(point) if isinstance(point, float) else np.array(point))
     return found, any("in the derivative of" in str(w.message) for w in said)
 
 
