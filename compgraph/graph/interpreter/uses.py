@@ -6,6 +6,7 @@ import ast
 import dis
 import functools
 import linecache
+import os
 from types import CodeType
 from typing import Any
 
@@ -86,6 +87,8 @@ def _of_names(statement: Any, parents: dict[Any, Any], seen: frozenset[str]) -> 
     while scope in parents and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         scope = parents[scope]
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
+    if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_part", False):
+        return ""
     uses = {_classified(read, parents, seen | names) for read in reads}
     return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
 
@@ -162,6 +165,9 @@ def _tree(filename: str) -> ast.Module | None:
 @functools.lru_cache(_FILES)
 def _parsed(filename: str, source: str) -> ast.Module | None:
     try:
-        return ast.parse(source) if source else None
+        tree = ast.parse(source) if source else None
     except (SyntaxError, ValueError, RecursionError):
         return None
+    if tree is not None:
+        tree.is_part = not os.path.exists(filename)  # type: ignore[attr-defined]  # a cell of a notebook: later ones read its names
+    return tree
