@@ -16,14 +16,14 @@ import numpy as np
 from .interpreter import frame_up, source_lines
 
 ndarray = np.ndarray
-_COMPILERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
+_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplotlib"))
 
 
 class _ReadsNodes(dict[str, bool]):
     """Whether code of a file gets the class of the node: code of the two packages, and of those that take a number's memory."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _COMPILERS)
+        self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
         return answer
 
 

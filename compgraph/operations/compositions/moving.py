@@ -65,9 +65,13 @@ def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> An
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
     found = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
     for name, is_met in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
-        if is_node(numbers[name]):
-            found = np.where(is_met(x), numbers[name], found)
-    return found
+        if not is_node(value := numbers[name]):
+            continue
+        if found.dtype.kind == "c" or not np.can_cast(value.dtype, found.dtype, "same_kind"):
+            kinds = f"{name}= is a node of {value.dtype}, x is {found.dtype}"
+            raise TypeError(f"np.nan_to_num: {kinds}. A node has to be real, as x. Use np.where(np.isfinite(x), x, node).")
+        found = np.where(is_met(x), value, found).astype(found.dtype)
+    return found[()] if found.ndim == 0 else found
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
