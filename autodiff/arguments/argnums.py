@@ -14,6 +14,7 @@ from compgraph.interception import lent
 
 from .aliases import lock_views, sharing
 from .checks import as_argument
+from .derived import pickled_as_call
 from .labels import is_labelled, labelled, named_labels, require_aligned
 from .pytrees import flatten, unflatten
 
@@ -35,7 +36,7 @@ def of_functions(operator: Operator) -> Operator:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same argument; give one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
-        return operator(*args, **kwargs)
+        return pickled_as_call(applied, operator(*args, **kwargs), args, kwargs)
 
     return applied  # type: ignore[return-value]
 
@@ -146,6 +147,11 @@ class Arguments:
         """The arguments as the caller gave them."""
         yield from self.args
         yield from self.kwargs.values()
+
+    def kept(self) -> Iterator[Any]:
+        """The arguments that the function is handed as they are."""
+        yield from [value for place, value in enumerate(self.args) if place not in self.places]
+        yield from [value for place, value in self.kwargs.items() if place not in self.places]
 
     def __call__(self, *leaves: Any) -> Any:
         """Call the function with other leaves; its other arguments belong to the caller."""

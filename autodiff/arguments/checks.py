@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, adopted, plainly, require_computed, require_history
+from compgraph.graph import ConstantNode, Node, adopted, plainly, require_computed, require_history
 from compgraph.graph.context import default_float, of_numbers
+from compgraph.graph.interpreter import source_lines
 from compgraph.guards import told
 
 from .asked import function_of
@@ -51,12 +51,24 @@ def as_result(value: Any) -> Any:
     return data if isinstance(data, Node) else plainly(adopted(value))
 
 
+def as_constant(value: Any, escapes: Any) -> Any:
+    """A plain result as a constant node, whose derivative is zero; unchanged if values left the graph, or it is no number."""
+    if escapes or isinstance(value, Node) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+        return value
+    array = of_numbers(np.asarray(value), value)
+    if array.dtype.kind not in "biufc":
+        return value
+    array = array.astype(default_float() if array.dtype.kind in "biu" else array.dtype)
+    node: Any = ConstantNode.hold(array)
+    node.plain = array if isinstance(value, np.ndarray) else array[()]
+    return node
+
+
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
     """Say that a derivative is zero because values left the graph, as it seems."""
-    warnings.warn(
+    source_lines.warn_at(
+        source_lines.users_frame(2),
         f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{told(escapes)}",
-        RuntimeWarning,
-        stacklevel=4,
     )
 
 
@@ -71,5 +83,5 @@ def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None) -> str
         f"arguments{place}: the graph was lost on the way. Usual causes are plain[1:-1] = node (make the array by cg.zeros or "
         "np.zeros_like(node)), a function of SciPy other than its special ufuncs, np.asarray(x), np.array([x[0], ...]) (use "
         "cg.asarray, cg.array), float(x) and math.sin(x). "
-        f"A result that is really constant is returned as cg.constant(value){told(escapes, '. ')}"
+        f"A constant result after such a conversion is returned as cg.constant(value){told(escapes, '. ')}"
     )

@@ -169,7 +169,7 @@ class BatchNode(TangentLayout, Node):
         """A ufunc; its ``at`` at places that may be others for each example."""
         if len(inputs) == 1 and not options and method == "__call__" and ufunc in operations.SMOOTH_UFUNCS:  # the commonest call
             return self.carry(self.level, ufunc, inputs, NO_OPTIONS)
-        if method == "at" and promoted(inputs[0]).__class__ is BatchNode:
+        if method == "at" and promoted(inputs[0], inputs).__class__ is BatchNode:
             target, index, *others = inputs
             operands = tuple(map(as_operand, others))
             level = max(x.level for x in (target, *operands) if isinstance(x, Node))

@@ -33,6 +33,7 @@ from ..arguments import (
     flatten,
     is_labelled,
     lock,
+    pickled_as_call,
     questions_of,
     require_aligned,
     require_array,
@@ -136,7 +137,7 @@ def vmap(
                     require_same_value("vmap", f, first, call, [out[0] for out in found])
         return unflatten(nesting, found)
 
-    return mapped
+    return pickled_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})  # type: ignore[no-any-return]
 
 
 def _first_of(value: Any, axis: int) -> Any:
@@ -158,7 +159,7 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
     around = setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count))
-    with Hollowing(), around, intercepted(f, given_all, asks) as opened:
+    with Hollowing(), around, intercepted(f, given_all, asks, kept=given_all) as opened:
         if not asks or opened.is_closed:
             return _called(f, args, kwargs)
         with Watch(f, given_all) as watch:

@@ -66,6 +66,10 @@ class Closure:
         """What the function is given."""
         return self._elements
 
+    def kept(self) -> Sequence[Any]:
+        """Nothing that the operator around has not seen already."""
+        return ()
+
     def __call__(self, *inputs: Any) -> Any:
         """What the function makes of inputs in place of its arguments."""
         given = list(self._elements)

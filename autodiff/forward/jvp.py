@@ -29,6 +29,7 @@ from compgraph.scipy import enter_imported
 
 from ..arguments import (
     as_argument,
+    as_constant,
     as_direction,
     as_result,
     flatten,
@@ -133,7 +134,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
-    if escapes and not any(isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs):
+    if not all(e.is_text for e in escapes) and not any(
+        isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs
+    ):
         warn_of_zeros("jvp", "its arguments", escapes)
     both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
     return (*both, _without(level, aux)) if has_aux else both
@@ -184,6 +187,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
         return value, tangent
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
+    out = as_constant(out, escapes)
     if not isinstance(out, Node):
         raise TypeError(lost_graph("jvp", out, escapes, f))
     if out.level > level:
@@ -215,10 +219,17 @@ def _settled(value: Any, since: int) -> Any:
     """
     if not isinstance(value, Node) or value.level:
         return value
-    for node in walk([value], lambda node: [node.args[position] for position in node.edges]):
-        if node.tick <= since or node.__class__ in VARYING or (isinstance(node, Node) and memory_of(node)):
+    for node in walk([value], _operands_and_writes):
+        if node.tick <= since or node.__class__ in VARYING:
             return value
     return value.plain
+
+
+def _operands_and_writes(node: Any) -> list[Any]:
+    """What a node was computed from, and the writes into its memory."""
+    operands = [node.args[position] for position in node.edges]
+    memory = memory_of(node) if isinstance(node, Node) else None
+    return operands + memory.log if memory else operands
 
 
 def connected(tangent: Any, primal: Any) -> Any:

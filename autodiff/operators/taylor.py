@@ -12,10 +12,10 @@ from compgraph import operations
 from compgraph.graph import Node, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
-from compgraph.guards import note_lengths
+from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 
-from ..arguments import as_argument, as_direction, flatten, lost_graph, unflatten
+from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph, unflatten
 from ..batching import SteppedOut, levels_around, outside
 from ..forward import jvp
 from ..reverse import Events, collect, goes_on
@@ -98,12 +98,13 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
     live = is_recording()
     with recording_on(), Hollowing():
         inputs = [stand_in(p if live else to_plain(p)) for p in points]
-        with intercepted(f):
+        with intercepted(f), collecting_escapes() as escapes:
             result = flat(*inputs)
         outs, results = flatten(result)
+        outs = [as_constant(out, escapes) for out in outs]
         for out in outs or [result]:
             if not isinstance(out, Node):
-                raise TypeError(lost_graph("taylor", out, f=f))
+                raise TypeError(lost_graph("taylor", out, escapes, f))
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:

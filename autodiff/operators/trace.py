@@ -38,6 +38,7 @@ from compgraph.scipy import enter_imported
 
 from ..arguments import (
     Arguments,
+    as_constant,
     as_result,
     flatten,
     is_locked,
@@ -136,7 +137,10 @@ class Trace:
                 self.inputs.append(bare(self.points[-1]))
                 if is_computed_by_python(leaf):
                     mark_python_number(self.points[-1])
-            with intercepted(self.arguments.f, self.arguments.given()) as opened, collecting_escapes() as self.escapes:
+            with (
+                intercepted(self.arguments.f, self.arguments.given(), kept=self.arguments.kept()) as opened,
+                collecting_escapes() as self.escapes,
+            ):
                 leaves, points = self.arguments.leaves, self.points
                 call = functools.partial(called, self.arguments, points)
                 self.result: Any = run_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
@@ -160,6 +164,7 @@ class Trace:
         """The leaves of the result, if they are nodes that can be differentiated."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
+        self.leaves = [as_constant(leaf, self.escapes) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
             refuse_jacobian(self.operator, out)
             if not isinstance(base_of(out), Node):
@@ -258,7 +263,7 @@ class Trace:
 
     def warn_of_zeros(self, reached: Container[Any]) -> None:
         """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
-        if self.escapes:
+        if not all(escape.is_text for escape in self.escapes):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:

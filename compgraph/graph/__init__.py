@@ -61,7 +61,7 @@ from .node import (
     snapshot,
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
-from .promotable import ARRAYS, PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
+from .promotable import ARRAYS, NUMERIC, PROMOTABLE, Promotable, given, holds_node, plainly, promotable, promoted
 from .record import adopted, attach, counted, inert, is_hollow, operation, raised, record, solid, unrecorded
 from .reported import class_of, is_number, is_python_number, mark_python_number, reported_class
 from .saved import is_plain, require_unchanged, saved, saved_constant, saved_operands, settled
@@ -69,8 +69,9 @@ from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS", "OPERATORS",
-    "PROMOTABLE", "RAW", "READ", "RIGHT", "SCALARS", "USED", "VARYING", "BlankNode", "ConstantNode", "DiffersError", "GraphNode",
+    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS", "NUMERIC",
+    "OPERATORS",    "PROMOTABLE", "RAW", "READ", "RIGHT", "SCALARS", "USED",
+    "VARYING", "BlankNode", "ConstantNode", "DiffersError", "GraphNode",
     "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Layout", "Memory", "Node",
     "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin", "VariableNode", "Write",
     "adopted", "as_operand", "as_operands", "attach", "beginnings", "breadth_first", "by_tick", "class_of", "collector",

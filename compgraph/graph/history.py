@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import operations
 from .context import recording_on
-from .hollow import copies, hollow_body
+from .hollow import copies, refusing_body
 from .node import Node, ndarray, new_view, require_history, restorers
 from .record import record
 
@@ -53,7 +53,8 @@ restorers.append(restored)
 
 def hollow_out(node: Any) -> None:
     """Make a node hollow in place: the array it is no longer holds numbers, and refuses; `plain` keeps them."""
-    body = hollow_body(np.asarray(node.plain))
+    plain = np.asarray(node.plain)
+    body = refusing_body(plain.shape, plain.dtype)
     _set_state(node, (1, node.shape, body.dtype, False, body.ravel().tolist()))
 
 

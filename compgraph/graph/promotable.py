@@ -20,9 +20,12 @@ from ..operations import getitem
 from .aliasing import place_in, window
 from .context import is_recording, wrappers
 from .history import hollow_out
+from .hollow import refused
+from .interpreter import frame_up
+from .kinds import INERT
 from .layout import Layout, TangentLayout
-from .node import InertNode, Node, fill, new_view
-from .operands import to_plain
+from .node import InertNode, Node, describe, fill, new_view
+from .operands import gathered, to_plain
 from .record import record
 from .saved import LARGE, same_bits, watched
 
@@ -37,8 +40,9 @@ class Promotable(Layout):
 
     def __array_finalize__(self, source: Any) -> None:
         base = self.base
-        if isinstance(self, TangentLayout):
-            self._shadow = getattr(source, "_shadow", None) or wrappers.get()
+        if isinstance(self, TangentLayout):  # a view is wrapped as its root; a copy may be made within another function
+            inherited = getattr(source, "_shadow", None)
+            self._shadow = (inherited or wrappers.get()) if base is not None else (wrappers.get() or inherited)
         if isinstance(base, Promotable):
             _remember(base, self)
         elif isinstance(source, Promotable) and source.is_given:  # a copy: memory of its own
@@ -47,8 +51,8 @@ class Promotable(Layout):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if return_scalar:
             return array[()]
-        if type(array) is ndarray and array.dtype.kind in "fc":
-            return new_view(array, _FRESH[type(self)])
+        if type(array) is ndarray and array.dtype.kind in NUMERIC:
+            return promotable(array)
         return array
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -59,14 +63,20 @@ class Promotable(Layout):
             index = kwargs["indices"] if "indices" in kwargs else args[1]
             if _differs(index):
                 return index.__array_function__(function, types, args, kwargs)
-        return ndarray.__array_function__(self, function, types, args, kwargs)
+        return _fresh(ndarray.__array_function__(self, function, types, args, kwargs))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(value) in _NUMBERS or self.dtype.kind not in "fc" or not holds_node(value):
+            if self.dtype.kind in "biu" and holds_node(value):
+                value = _integers(value, self.dtype)
+                if _holds_batch(value):
+                    promote(self)
+                    self[index] = value
+                    return
             try:
                 ndarray.__setitem__(self, index, value)  # which asks a node for its number, if integers are wanted
             except IndexError:
-                if self.dtype.kind not in "fc" or not _differs(index):
+                if not _differs(index):
                     raise
                 promote(self)
                 self[index] = value
@@ -140,6 +150,7 @@ _FRESH: dict[type, type] = {
     Promotable: Promotable, Given: Promotable, TangentPromotable: TangentPromotable, TangentGiven: TangentPromotable,
 }  # fmt: skip
 PROMOTABLE = frozenset(_FRESH)
+NUMERIC = "biufc"  # the kinds of arrays that are promotable; of integers and booleans, because arrays computed of them are
 ARRAYS = PROMOTABLE | {ndarray}  # the classes of plain arrays
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
 _PRUNED = 16  # views that are remembered before the dead ones are dropped
@@ -163,6 +174,13 @@ def given(array: Any) -> Any:
     return new_view(array, TangentGiven if wrappers.get() else Given)
 
 
+def _fresh(made: Any) -> Any:
+    """What a NumPy function computed of a promotable array: new arrays as promotable ones, also in lists and tuples."""
+    if type(made) is ndarray and made.base is None and made.dtype.kind in NUMERIC:
+        return promotable(made)
+    return type(made)(map(_fresh, made)) if type(made) in (list, tuple) else made
+
+
 def plainly(value: Any) -> Any:
     """A value to hand to the user: of a promotable or given array a plain view, others as they are."""
     return new_view(value, ndarray) if type(value) in _FRESH else value
@@ -178,6 +196,17 @@ def holds_node(value: Any) -> bool:
 def _differs(index: Any) -> bool:
     """Whether an index is another for each example of a vmap."""
     return any(isinstance(part, Node) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
+
+
+def _integers(value: Any, dtype: Any) -> Any:
+    """A value with nodes, to be stored as integers: floating ones have to be piecewise constant, as those of ``np.floor`` are."""
+    if isinstance(value, (list, tuple)):
+        return [_integers(part, dtype) for part in value]
+    if not isinstance(value, Node) or value.dtype.kind not in "fc":
+        return value
+    if type(value) in INERT or getattr(value, "_tangent", value) is None:
+        return value.astype(dtype)
+    raise refused(frame_up(2), f"the {describe(value)}")
 
 
 def _is_followed(value: Any) -> bool:
@@ -213,7 +242,7 @@ def promote(array: Any) -> None:
     places = [place_in(root, view) for view in views]
     _promote_root(root)
     for view, place in zip(views, places, strict=True):
-        if isinstance(view, Promotable) and view.dtype.kind in "fc":
+        if isinstance(view, Promotable) and (view.dtype.kind in "fc" or view.dtype == root.dtype):
             _become(view, record(window, (root,), place))
 
 
@@ -253,11 +282,21 @@ def _become(array: Any, made: Any) -> None:
         hollow_out(array)
 
 
-def promoted(value: Any) -> Any:
-    """What a function is to write nodes into: a promotable array becomes a node; all else stays as it is."""
-    if isinstance(value, Promotable) and value.dtype.kind in "fc":
+def promoted(value: Any, operands: Any = ()) -> Any:
+    """What a function of some operands is to write nodes into: a promotable array becomes a node; all else stays as it is.
+
+    One of integers or booleans stays as well, unless an operand is another for each example of a vmap: its numbers are written.
+    """
+    if isinstance(value, Promotable) and (value.dtype.kind in "fc" or any(map(_holds_batch, operands))):
         promote(value)
     return value
+
+
+def _holds_batch(value: Any) -> bool:
+    """Whether a value is another for each example of a vmap, or a list or tuple with such a one in it."""
+    if type(value) is list or type(value) is tuple:
+        return any(map(_holds_batch, value))
+    return isinstance(value, Node) and value.carries == "batch"
 
 
 def _asking(name: str) -> Any:
@@ -268,6 +307,19 @@ def _asking(name: str) -> Any:
         if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
         return by_numpy(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _operating(name: str) -> Any:
+    """An operator whose other operand may be a list with nodes in it."""
+    by_numpy = getattr(ndarray, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if (type(other) is list or type(other) is tuple) and holds_node(other):
+            other = gathered(other)
+        return by_numpy(self, other)
 
     method.__name__ = name
     return method
@@ -292,6 +344,28 @@ def _part(name: str) -> property:
     return property(read, write)
 
 
+def _copying(name: str) -> Any:
+    """A method of an array of the caller's that copies it.
+
+    The copy is of the kind that the present context needs: several threads may see the array in contexts of different kinds.
+    """
+    by_numpy = getattr(ndarray, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = new_view(self, ndarray)
+        made = by_numpy(plain, *args, **kwargs)
+        return self if made is plain else _fresh(made)
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("copy", "__copy__", "astype", "flatten", "repeat"):
+    for _kind in (Given, TangentGiven):
+        setattr(_kind, _name, _copying(_name))
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    for _prefix in ("i", "", "r"):
+        setattr(Promotable, f"__{_prefix}{_name}__", _operating(f"__{_prefix}{_name}__"))
 for _name in ("dot", "clip", "choose", "searchsorted", "put"):
     setattr(Promotable, _name, _asking(_name))
 for _name in ("real", "imag", "flat"):

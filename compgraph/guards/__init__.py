@@ -1,7 +1,7 @@
 """What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
 
 from . import escapes, raising
-from .escapes import collecting_escapes, escaped, note_saved, note_taken, told
+from .escapes import collecting_escapes, escaped, note_saved, note_taken, note_text, told
 from .graphs import guards_of, tell_escaped
 from .guards import (
     Count,
@@ -40,6 +40,6 @@ __all__ = [
     "concerning", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes",
     "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value",
     "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths",
-    "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "noted", "raising", "remembering", "reset",
-    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
+    "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "note_text", "noted", "raising", "remembering",
+    "reset",    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
 ]  # fmt: skip

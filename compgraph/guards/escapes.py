@@ -5,6 +5,8 @@ instruction at work in the calling frame tells them apart. A number that the use
 within a function that is differentiated a warning says that it has no derivative. Where a number is assigned into a plain array,
 or handed to C code such as ``math.sin``, it would escape without a word: that raises. What was given is noted in a short log, so
 that the message for a missing gradient can name the lines where numbers escaped.
+
+Truth values and integers (``bool(x)``, ``int(x)``) are piecewise constant and lose no derivative: they are guards, not escapes.
 """
 
 from __future__ import annotations
@@ -91,6 +93,11 @@ class Escape:
     tick: float = field(default=0, compare=False)
     number: Any = field(default=None, compare=False)
     is_open: bool = field(default=False, compare=False)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the node was converted to text, most likely to be shown."""
+        return self.what in ("repr()", "str()", "format()")
 
     def __str__(self) -> str:
         place = source_lines.described(self.code, self.instruction)
@@ -181,6 +188,12 @@ def note_saved(name: str) -> None:
     _remember(f"{name}()", source_lines.users_frame(2), bodies() is not None)
 
 
+def note_text() -> None:
+    """Remember, within a function that is differentiated, that NumPy converted a node to text."""
+    if bodies() is not None:
+        _remember("str()", source_lines.users_frame(2), False)
+
+
 # Callables that are given numbers, with a warning: those by which a user asks for plain ones, or takes the elements apart.
 _EXPLICIT = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
@@ -209,7 +222,9 @@ def _ask(node: Node, what: str, frame: Any) -> Escape | None:
         raise refused(frame, f"the {describe(node)}")  # plain + [x, y]
     if asked is None and not operates(frame):  # for number in map(math.sin, x)
         return _take(node, what, frame)
-    if asked is None or _is_among(asked, _SHOWING) or _is_among(asked, _DECIDING):  # None: "%.2f" % x
+    if _is_among(asked, _DECIDING):
+        return None
+    if asked is None or _is_among(asked, _SHOWING):  # None: "%.2f" % x
         _remember(what, frame, False)
         return None
     if _is_taking(asked, node) or (_is_numpys(asked, frame) and _is_called_by_user(frame)):
@@ -307,17 +322,17 @@ def _solid(node: Any) -> Any:
 def _conversion(name: str) -> Any:
     """``float(x)`` and kin."""
     convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
-    what, is_number = f"{name}()", name in ("float", "int", "complex")
+    what, is_number = f"{name}()", name in ("float", "complex")
 
     def convert(self: Node) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = _number(by_numpy, name, self)
         frame, escape = frame_up(1), None
-        if is_number or (assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename)):
+        if is_number:
             escape = _ask(self, what, frame)
-        else:
-            note_escape(what)
+        elif assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename):  # into integers: most likely not meant
+            raise refused(frame, f"the {describe(self)}")
         _complete(escape, note(what, ASKED_AGAIN.get(name), (self,), number, source_lines.users_frame(2)), number)
         return number
 
@@ -457,7 +472,12 @@ def shown(name: str, by_node: Callable[..., str]) -> Any:
 
     @functools.wraps(by_node)
     def show(self: Node, *options: Any) -> str:
-        if is_traced() and not source_lines.is_ours(frame_up(1).f_code.co_filename):
+        frame = frame_up(1)
+        if (
+            bodies() is not None
+            and not source_lines.is_ours(frame.f_code.co_filename)
+            and (is_traced() or callee(frame) is not print)
+        ):
             _remember(name, source_lines.users_frame(2), False)
         return by_node(self, *options)
 

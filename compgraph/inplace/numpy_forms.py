@@ -14,7 +14,7 @@ from .. import operations as ops
 from ..graph import Node, as_operand, full_name, gathered, last_places, record, require_history, require_single, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
-from .outputs import own_mask, plain_target
+from .outputs import are_integers, own_mask, plain_target
 from .overlapping import assign, move, overlap
 from .writing import require_cast, require_writeable, rewrite, store, store_number
 
@@ -49,8 +49,14 @@ def set_item(target: Any, index: Any, value: Any) -> None:
 
 
 def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
-    """A call that writes into a plain array: NumPy's own where nothing is recorded; else a TypeError that names `instead`."""
-    if is_recording():
+    """A call that writes into a plain array: NumPy's own where nothing is recorded, or for integers, which lose no derivative.
+
+    Else it is a TypeError that names `instead`.
+    """
+    if is_recording() and are_integers(args[:1]):
+        what = f"an argument of {full_name(function)}"
+        args, options = frozen(args, what), {name: frozen(value, what) for name, value in options.items()}
+    elif is_recording():
         raise plain_target(full_name(function), instead)
     function(*to_plain(args), **to_plain(options))
 
@@ -210,9 +216,9 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     """``ufunc.at(target, index, other)``: a place that the index names several times is changed as many times."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Node):
-        if is_recording():
+        if is_recording() and not are_integers((target,)):
             raise plain_target(name, f"use {name} on it")
-        ufunc.at(*to_plain((target, index, *others)))
+        ufunc.at(target, *frozen((index, *others), f"an argument of {name}"))
         return
     require_history(target)
     index = own_index(index)

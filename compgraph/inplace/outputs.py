@@ -52,6 +52,8 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     if not targets:
         raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
     if not all(isinstance(t, Node) for t in targets if t is not None):
+        if is_recording() and are_integers(targets):
+            return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
         if is_recording():
             raise plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
         return _plain_out(function, args, out, options)
@@ -84,6 +86,19 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
             rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
     results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
     return results if len(results) > 1 else results[0]
+
+
+def are_integers(targets: tuple[Any, ...]) -> bool:
+    """Whether all targets are plain arrays of integers or booleans, which have no derivative to lose."""
+    return all(isinstance(t, ndarray) and not isinstance(t, Node) and t.dtype.kind in "biu" for t in targets)
+
+
+def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: Any, casting: str) -> Any:
+    """Write a recorded result into plain arrays of integers or booleans, as its numbers; a guard says that they stay the same."""
+    results = result if isinstance(result, tuple) else (result,)
+    for target, value in zip(targets, results, strict=True):
+        np.copyto(target, frozen(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]
+    return targets if len(targets) > 1 else targets[0]
 
 
 def _same(value: Any, written: Any) -> bool:
@@ -152,9 +167,10 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
     """A ufunc with ``out=`` and ``where=``: it is computed, and differentiated, only where the mask holds."""
     name = f"np.{ufunc.__name__}"
     if not all(isinstance(t, Node) for t in out):
-        if is_recording():
+        if is_recording() and not are_integers(out):
             raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
-        return _plain_out(ufunc, inputs, out, {"where": where, **options})
+        what = f"the operands of {name}"
+        return _plain_out(ufunc, frozen(inputs, what), out, {"where": frozen(where, what), **options})
     _require_apart(name, out)
     mask = own_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]

@@ -17,8 +17,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..graph import gathered, holds_node, to_plain
+from ..graph import NUMERIC, gathered, holds_node, promotable, to_plain
 from ..graph.context import layered
+from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up
 from .libraries import is_library
 
@@ -87,7 +88,7 @@ def drawing(name: str, original: Any) -> Any:
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         if not (any(map(holds_node, args)) or any(map(holds_node, kwargs.values()))):
-            return original(*args, **kwargs)
+            return fresh_draw(original(*args, **kwargs), frame_up(1))
         drawn = original(*to_plain(args), **to_plain(kwargs))
         given = dict(zip(parameters, args, strict=False)) | kwargs
         return formula(drawn, *[gathered(given.get(key, default)) for key, default in parameters.items()])
@@ -105,21 +106,43 @@ def refusing(name: str, original: Any) -> Any:
                 "standard ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or "
                 "give plain parameters (node.value)"
             )
-        return original(*args, **kwargs)
+        return fresh_draw(original(*args, **kwargs), frame_up(1))
 
     return draw
 
 
-ANSWERS: dict[str, Callable[[str, Any], Any]] = {**dict.fromkeys(FAMILIES, drawing), **dict.fromkeys(REFUSED, refusing)}
+def making(name: str, original: Any) -> Any:
+    """A drawing function without parameters that may be nodes."""
+
+    @functools.wraps(original)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        return fresh_draw(original(*args, **kwargs), frame_up(1))
+
+    return draw
+
+
+def fresh_draw(drawn: Any, frame: Any) -> Any:
+    """Drawn numbers, for users' code within a function that is differentiated as a promotable array."""
+    if type(drawn) is not np.ndarray or bodies() is None or drawn.dtype.kind not in NUMERIC:
+        return drawn
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return drawn if is_library(frame.f_code.co_filename) else promotable(drawn)
+
+
+_STANDARD = (
+    "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "random_integers", "integers", "standard_cauchy",
+    "standard_exponential", "standard_normal",
+)  # fmt: skip
+ANSWERS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(FAMILIES, drawing), **dict.fromkeys(REFUSED, refusing), **dict.fromkeys(_STANDARD, making)
+}  # fmt: skip
 
 
 # Who is asked where a number is drawn, as ``ask(name, draw, args, kwargs)``; None where the numbers are simply drawn.
 _asked: ContextVar[Callable[..., Any] | None] = layered("asked for draws", None)
 _NO_DRAWS = frozenset({"bit_generator"})
-_LEGACY = (
-    "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "random_integers", "bytes", "shuffle", "seed",
-    "set_state", "standard_cauchy", "standard_exponential", "standard_normal",
-)  # fmt: skip
+_LEGACY = ("bytes", "shuffle", "seed", "set_state")
 _PYTHONS = (
     "random", "uniform", "triangular", "gauss", "normalvariate", "lognormvariate", "expovariate", "vonmisesvariate",
     "gammavariate", "betavariate", "paretovariate", "weibullvariate", "binomialvariate", "randint", "randrange", "choice",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, gathered, holds_node, mark_python_number, promotable
+from ..graph import NUMERIC, Node, gathered, holds_node, mark_python_number, promotable
 from ..graph.context import is_recording
 from ..graph.hollow import bodies
 from .toplevel import is_users, records_lists
@@ -78,7 +78,7 @@ def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) ->
     items = list(iterable)
     if not any(map(holds_node, items)):
         made = np.fromiter(items, dtype, count, **options)
-        return promotable(made) if made.dtype.kind in "fc" else made
+        return promotable(made) if made.dtype.kind in NUMERIC else made
     if count >= 0:
         if len(items) < count:
             raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
@@ -99,7 +99,7 @@ def gathered_iterable(filename: str, original: Any, args: tuple[Any, ...], kwarg
 
 
 class Joining:
-    """``np.r_`` or ``np.c_`` as a function that is differentiated sees it: ours for nodes, else the original."""
+    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid`` as a differentiated function sees it: ours, if any, for nodes."""
 
     def __init__(self, original: Any, ours: Any) -> None:
         self._original, self._ours = original, ours
@@ -108,16 +108,22 @@ class Joining:
         if bodies() is None:
             return self._original[key]
         parts = key if isinstance(key, tuple) else (key,)
-        if any(map(_holds, parts)):
+        if self._ours is not None and any(map(_holds, parts)):
             return self._ours[key]
-        made = self._original[key]
-        return promotable(made) if type(made) is np.ndarray and made.dtype.kind in "fc" and made.base is None else made
+        return _fresh(self._original[key])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
     def __len__(self) -> int:
         return 0
+
+
+def _fresh(made: Any) -> Any:
+    """Arrays that nobody else holds as promotable ones: an array, or a tuple of them."""
+    if type(made) is tuple:
+        return tuple(map(_fresh, made))
+    return promotable(made) if type(made) is np.ndarray and made.dtype.kind in NUMERIC else made
 
 
 def _holds(part: Any) -> bool:

@@ -6,7 +6,6 @@ import collections
 import functools
 import itertools
 import random
-import sys
 from collections.abc import Iterable
 from types import (
     BuiltinMethodType,
@@ -25,7 +24,7 @@ import numpy as np
 
 from ..graph.interpreter import is_internal
 from .draws import Generator
-from .libraries import is_library
+from .libraries import is_library, is_users_module
 from .names import lent
 from .reach import content_of, names_in
 
@@ -160,7 +159,7 @@ class _Search:
         for base in value.__mro__:
             if base.__class__ is not type:
                 self.look(base.__class__, depth)
-            if _is_users(base.__module__):
+            if is_users_module(base.__module__):
                 for part in list(vars(base).values()):
                     if type(part) not in _PLAIN:
                         self.look(part, depth + 1)
@@ -191,13 +190,5 @@ class _Search:
                     continue
                 if type(value) is not ModuleType:
                     self.look(value, 1)
-                elif _is_users(value.__name__) and all(vars(value) is not other for other in spaces):
+                elif is_users_module(value.__name__) and all(vars(value) is not other for other in spaces):
                     spaces.append(vars(value))
-
-
-@functools.cache
-def _is_users(module: Any) -> bool:
-    """Whether a module, by its name, is a user's."""
-    if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
-        return False
-    return not is_library(getattr(sys.modules.get(module), "__dict__", {}).get("__file__") or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
+from typing import Any
 
 from ..graph.interpreter import is_internal
 
@@ -18,3 +19,11 @@ def _libraries() -> tuple[str, ...]:
 def is_library(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to the two packages here."""
     return is_internal(filename) or filename.startswith(_libraries()) or filename in sys.builtin_module_names
+
+
+@functools.cache
+def is_users_module(module: Any) -> bool:
+    """Whether a module, by its name, is a user's."""
+    if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
+        return False
+    return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")

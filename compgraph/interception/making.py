@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import functools
 import hashlib
+import importlib
 import math
 import operator
 import os
@@ -16,7 +17,19 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, describe, gathered, holds_node, is_hollow, new_view, owner_of, promotable, require_single
+from ..graph import (
+    NUMERIC,
+    Node,
+    Promotable,
+    describe,
+    gathered,
+    holds_node,
+    is_hollow,
+    new_view,
+    owner_of,
+    promotable,
+    require_single,
+)
 from ..graph.hollow import bodies, refused
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from ..guards import note_points, note_taken, raising
@@ -60,7 +73,7 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     require_single("np.arange", start, given["stop"], step)
     numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
     note_points(start, given["stop"], step)
-    count = np.arange(len(np.arange(*numbers)))
+    count = promotable(np.arange(len(np.arange(*numbers))))
     found = start + count * step
     return found if given.get("dtype") is None else found.astype(given["dtype"])
 
@@ -77,8 +90,19 @@ MAKING: dict[str, Function | None] = {
             "empty_like", "full_like", "copy", "diag", "diagflat", "tile", "repeat", "outer", "where", "concatenate", "stack",
             "hstack", "vstack", "dstack", "column_stack", "kron", "cumsum", "cumprod", "meshgrid", "vander", "loadtxt",
             "genfromtxt", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
+            "hanning", "hamming", "blackman", "bartlett", "kaiser", "indices", "fromfunction", "fromstring", "fromfile", "load",
         )
     ),
+}  # fmt: skip
+# The same in NumPy's submodules.
+_MAKING_IN: dict[str, tuple[str, ...]] = {
+    "numpy.fft": ("fftfreq", "rfftfreq"),
+    **{
+        f"numpy.polynomial.{family}": (f"{short}gauss",)
+        for family, short in {
+            "legendre": "leg", "chebyshev": "cheb", "hermite": "herm", "hermite_e": "herme", "laguerre": "lag",
+        }.items()
+    },
 }  # fmt: skip
 
 
@@ -113,7 +137,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
             if holds_node(value):
                 # NumPy asks the node itself; or the caller is C code, which takes the numbers and is refused.
                 if ours is None or not is_calling(frame_up(1), make):
-                    return original(*args, **kwargs)
+                    return fresh(original(*args, **kwargs), args)
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
         return fresh(original(*args, **kwargs), args, not is_calling(frame_up(1), make))
 
@@ -166,13 +190,13 @@ def _is_object(dtype: Any) -> bool:
 def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
     """A result as a promotable array, which becomes a node once a node is written into it; see `promotable` for `is_owner`.
 
-    Lists and tuples of results likewise; structured arrays as `Records`. Integers, and views of an argument, stay as they are.
+    Lists and tuples of results likewise; structured arrays as `Records`. Views of an argument stay as they are.
     """
     if made.__class__ is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
     if made.dtype.names is not None and made.base is None:
         return new_view(made, Records)
-    if made.dtype.kind not in "fc":
+    if made.dtype.kind not in NUMERIC:
         return made
     owner = owner_of(made)
     for value in args:
@@ -182,15 +206,33 @@ def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
     return promotable(made, is_owner)
 
 
+def _remainder(x: Any, y: Any) -> Any:
+    """``math.remainder``: what is left of x by the multiple of y that lies nearest, of two the even one."""
+    left, size = np.fmod(x, y), np.abs(y)
+    doubled = 2 * np.abs(left)
+    is_over = (doubled > size) | ((doubled == size) & (np.fmod(np.abs(x), 2 * size) >= size))
+    return np.where(is_over, left - np.copysign(size, left), left)[()]
+
+
 _MATH: dict[str, Function] = {
     **{
         name: getattr(np, name)
         for name in (
             "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "exp2", "log2", "log10", "log1p", "sqrt", "cbrt", "fabs",
-            "hypot", "degrees", "radians", "copysign", "fmod", "pow",
+            "degrees", "radians", "copysign", "fmod", "pow",
         )
     },
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
+    **{name: lambda x, f=f: int(f(x)) for name, f in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}.items()},
+    **{name: lambda x, f=f: bool(f(x)) for name, f in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items()},
+    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: bool(
+        (a == b) | (np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol))
+    ),
+    "hypot": lambda *xs: functools.reduce(np.hypot, xs) if len(xs) > 1 else np.abs(*xs),
+    "remainder": _remainder,
+    "modf": np.modf,
+    "frexp": lambda x: (np.ldexp(x, -(exponent := int(np.frexp(x)[1]))), exponent),
+    "ldexp": lambda x, i: x * 2.0**i,
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
     "fsum": lambda xs: np.sum(gathered(list(xs))),
     "sumprod": lambda p, q: np.sum(np.multiply(gathered(list(p)), gathered(list(q)))),
@@ -246,7 +288,7 @@ def _special(name: str) -> Function:
 def _mathematical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if bodies() is not None and any(map(holds_node, args)):
+        if any(map(holds_node, args)):  # also in a thread of its own, which the function that is differentiated has started
             raising.require_possible(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
@@ -322,6 +364,11 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
     for name, ours in MAKING.items():
         if name not in GATHERING:
             enter(numpy, name, functools.partial(_making, ours=ours))
+    for home, names in _MAKING_IN.items():
+        for name in names:
+            enter(vars(importlib.import_module(home)), name, functools.partial(_making, ours=None))
+    for name in ("mgrid", "ogrid"):
+        enter(numpy, name, lambda original: Joining(original, None))
     enter(numpy, "ndenumerate", _enumerating)
     enter(numpy, "r_", lambda original: Joining(original, arrays.r_))
     enter(numpy, "c_", lambda original: Joining(original, arrays.c_))

@@ -18,23 +18,27 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, unpatched
-from ..graph import Node, Promotable, beginnings, given
+from ..graph import Node, Promotable, beginnings, given, plainly
 from ..graph.context import callbacks_lock
-from ..graph.hollow import bodies
+from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
+from .holders import Exchange, Place, Search
 from .lists import look_into_lists
 from .making import answers, gathering
 from .questions import ask_in, contents_of
 from .questions import restore as restore_questions
-from .reach import Held, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
+from .reach import Held, Reach, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
 from .toplevel import opened as _open
 from .toplevel import recorded
+from .ufunc_methods import NUMPY, numpy_names
 
 ndarray = np.ndarray
 _given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are exchanged for `given` arrays: place, name, before, now
+_exchanges: dict[Any, Exchange] = {}  # attributes and items that are exchanged likewise
+_places: dict[weakref.ref[Any], list[Exchange]] = {}  # those of each open context
 _is_on = True
 _has_asked = _has_variable = False
 
@@ -183,21 +187,25 @@ class Interception:
             _close(reference)
 
 
-def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = False) -> Interception:
+def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = False, kept: Iterable[Any] = ()) -> Interception:
     """A context in which `f` is to be called with `arguments`.
 
     In it nodes can be written into arrays that `f` makes, and arrays that `f` reaches by name (globals, closures, default
-    values) are seen as `given`. If it asks for draws, so do the functions of NumPy and Python that draw random numbers.
+    values), or by attributes and items of what it reaches by name or is handed as it is (`kept`), are seen as `given`. If it
+    asks for draws, so do the functions of NumPy and Python that draw random numbers.
     """
     opened = Interception()
     if not _is_on:
         return opened
     function = function_of(f)
     if not isinstance(function, FunctionType):
+        function = getattr(type(function), "__call__", None)  # noqa: B004  (of an object that can be called: its method)
+    if not isinstance(function, FunctionType):
         function = None
     ask_functions()
     with callbacks_lock:
-        _open.add(weakref.ref(opened, _close))
+        reference = weakref.ref(opened, _close)
+        _open.add(reference)
         groups = (_gathering, _making, _drawing) if asks_for_draws else (_gathering, _making)
         if function is None:
             for group in groups:
@@ -205,20 +213,66 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             return opened
         held = Held(function)
         reached = [reach_of(known) for known in held.functions]
-        arguments = (*arguments, *bound_with(f))
+        bound = (f, *bound_with(f))
+        arguments = (*arguments, *bound[1:])
         opened.is_closed = is_closed(held, reached, arguments)
         _ask_questions(held, reached, arguments, opened.is_closed)
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
-        for known, reach in zip(held.functions, reached, strict=True):
-            for home, name in reach.variables:
-                namespace = namespace_of(home, known.__globals__)
-                _give(namespace, name, namespace.get(name), opened.captured)
-            _give_defaults(known, opened.captured)
-        for cell in held.cells:
-            _give_cell(cell, opened.captured)
+        search = Search()
+        _give_reached(held, reached, search, opened.captured)
+        if not is_traced():  # most likely by a thread of its own, while the caller goes on with these objects
+            search.look((*bound, *kept))
+            own = _places[reference] = []
+            _give_held(held, search, own, opened.captured, not asks_for_draws)
+        _views.clear()  # a function within this one may need views of another kind
     return opened
+
+
+def _give_held(held: Held, search: Search, own: list[Exchange], captured: list[Any], gives_generators: bool) -> None:
+    """Exchange what is found in attributes, lists and dictionaries for `lent` values.
+
+    Without `gives_generators` random generators stay: whoever asks for draws looks for these afterwards.
+    """
+    begun = 0
+    search.run()
+    while begun < len(search.functions):  # it grows by what these functions hold
+        known = search.functions[begun]
+        begun += 1
+        if all(known is not other for other in held.functions):
+            inner = Held(known)
+            reached = [reach_of(function) for function in inner.functions]
+            _give_reached(inner, reached, search, captured, gives_generators)
+            search.run()
+    for place, value in search.places:
+        if gives_generators or not isinstance(value, np.random.Generator):
+            _give_place(place, value, own, captured)
+
+
+def _give_reached(held: Held, reached: list[Reach], search: Search, captured: list[Any], gives_generators: bool = True) -> None:
+    """Exchange what some functions reach by name, and hold, for `lent` values; have `search` visit it."""
+    for known, reach in zip(held.functions, reached, strict=True):
+        for function in (
+            known,
+            *[found for _, _, reference in reach.functions if (found := function_of(reference())) is not None],
+        ):
+            if isinstance(function, FunctionType) and not is_traced():
+                for name in numpy_names(function):
+                    _given.append((function.__globals__, name, np, NUMPY))
+                    function.__globals__[name] = NUMPY
+        for home, name in reach.variables:
+            namespace = namespace_of(home, known.__globals__)
+            value = namespace.get(name)
+            if gives_generators or not isinstance(value, np.random.Generator):
+                _give(namespace, name, value, captured)
+            search.look((value,))
+        if known.__defaults__ or known.__kwdefaults__:
+            _give_defaults(known, captured)
+            search.look((*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values()))
+    for cell in held.cells:
+        search.look((content_of(cell),))
+        _give_cell(cell, captured)
 
 
 def _ask_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is_closed: bool) -> None:
@@ -265,6 +319,7 @@ def _close(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
         if reference not in _open:
             return
+        _restore_places(_places.pop(reference, []))
         if len(_open) > 1:
             _open.discard(reference)
             return
@@ -287,6 +342,23 @@ def _close(reference: weakref.ref[Any]) -> None:
         _open.discard(reference)  # comes last: if an interrupt cuts this short, all is restored when the object is dropped
 
 
+def _restore_places(exchanged: list[Exchange]) -> None:
+    """Let attributes and items hold the caller's values again, also those to which the function has copied a view of one."""
+    ended = []
+    for one in exchanged:
+        one.users -= 1
+        if not one.users:
+            del _exchanges[one.place.key]
+            one.restore()
+            ended.append(one)
+    before = {id(one.seen): one.before for one in ended}
+    holders = {one.place.key[0]: one.place for one in ended}
+    for place in [sibling for one in holders.values() for sibling in one.siblings()]:
+        seen = place.read()
+        if isinstance(seen, ndarray) and getattr(seen, "is_given", False) and place.key not in _exchanges:
+            place.write(before.get(id(seen), plainly(seen)))
+
+
 def lent(value: Any) -> Any:
     """A value of the caller's, as a function that is differentiated sees it.
 
@@ -294,11 +366,16 @@ def lent(value: Any) -> Any:
     list or another mutable object is passed as it is, since the function may change it for the caller.
     """
     kind = type(value)
-    if kind not in _LENT or not _is_on or bodies() is None:
+    is_named = kind not in _LENT and issubclass(kind, tuple) and hasattr(kind, "_make")
+    if is_named and any(isinstance(part, np.random.Generator) for part in value):  # which is looked for afterwards
         return value
-    if kind is tuple:
+    if (kind not in _LENT and not is_named) or not _is_on or bodies() is None:
+        return value
+    if kind is tuple or is_named:
         parts = tuple(map(lent, value))
-        return value if all(a is b for a, b in zip(value, parts, strict=True)) else parts
+        if all(a is b for a, b in zip(value, parts, strict=True)):
+            return value
+        return kind._make(parts) if is_named else parts
     if kind is np.random.Generator:
         return following(value)
     return given(value) if value.dtype.kind in "biufc" else value
@@ -307,9 +384,21 @@ def lent(value: Any) -> Any:
 _LENT = frozenset({ndarray, np.random.Generator, tuple})
 
 
+_views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view as which the function sees it
+
+
+def _seen(value: Any) -> Any:
+    """A value as it is seen in all places where one function reaches it."""
+    if type(value) is not ndarray:
+        return lent(value)
+    if id(value) not in _views:
+        _views[id(value)] = value, lent(value)
+    return _views[id(value)][1]
+
+
 def _capture(value: Any, captured: list[Any]) -> Any:
     """A value that a function captures, as it sees it; an array or node is entered into a list."""
-    seen = lent(value)
+    seen = _seen(value)
     if isinstance(seen, Node) or (isinstance(seen, Promotable) and seen.is_given):
         captured.append(seen)
     return seen
@@ -337,6 +426,19 @@ def _give_cell(cell: CellType, captured: list[Any]) -> None:
     if seen is not value:
         _given.append((cell, None, value, seen))
         cell.cell_contents = seen
+
+
+def _give_place(place: Place, value: Any, own: list[Exchange], captured: list[Any]) -> None:
+    known = _exchanges.get(place.key)
+    if known is not None and known.seen is value:  # for another thread, which may end first
+        known.users += 1
+        own.append(known)
+        return
+    seen = _capture(value, captured)
+    if seen is not value:
+        known = _exchanges[place.key] = Exchange(place, value, seen)
+        own.append(known)
+        place.write(seen)
 
 
 def interception(on: bool = True) -> None:

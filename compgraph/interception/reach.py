@@ -83,7 +83,7 @@ class Reach:
             if type(function_of(value)) is FunctionType:
                 self.functions.append((home, name, weakref.ref(value)))
                 self._meet(value)
-            elif not issubclass(type(value), _SKIPPED):
+            elif not issubclass(type(value), _SKIPPED) or (issubclass(type(value), type) and value.__module__ != "builtins"):
                 self.variables.append((home, name))
 
     def _meet(self, value: Any) -> None:
@@ -101,7 +101,7 @@ def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
 QUESTIONS = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `questions`
 _REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
 # Attributes by which no new array is made: those of arrays, and NumPy's functions except the ones in MAKING.
-_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "random"}
+_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "mgrid", "ogrid", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 
@@ -196,7 +196,10 @@ def _behind(f: Any) -> Any:
         return f.__dict__.get("__wrapped__") if is_internal(f.__code__.co_filename) else None
     if issubclass(kind, functools.partial):
         return f.func
-    return f.__func__ if kind in _BOUND or kind.__module__ == "compgraph.compiled.jitted" else None
+    return f.__func__ if kind in _BOUND or kind.__module__ in _OURS else None
+
+
+_OURS = frozenset({"compgraph.compiled.jitted", "autodiff.arguments.derived"})  # modules of callables that hold another
 
 
 def bound_with(f: Any) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from ..graph import (
 )
 from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
-from ..guards import freezes_nothing, note, note_length, note_saved
+from ..guards import freezes_nothing, note, note_length, note_saved, note_text
 from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
 
@@ -49,7 +49,7 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if kwargs.get("out").__class__ in PROMOTABLE or (
         args and args[0].__class__ in PROMOTABLE and function in ops.WRITING_FUNCTIONS
     ):
-        promoted(kwargs["out"] if "out" in kwargs else args[0])
+        promoted(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
     if handler is None:
         instead = ops.REFUSED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
@@ -118,6 +118,8 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         note_saved(full_name(function))
     args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
     answer = function(*_plain(function, args), **_plain(function, kwargs))
+    if answer.__class__ is str:
+        note_text()
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))

@@ -81,7 +81,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         for begin in beginnings:
             begin()
     for target in out or (inputs[:1] if method == "at" else ()):
-        promoted(target)
+        promoted(target, inputs)
     if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):
         out = None
     if ufunc is ops.CLIP and method == "__call__":

@@ -64,7 +64,7 @@ class Route(NamedTuple):
 ROUTES: dict[str, tuple[Route, ...]] = {
     "Python's conversions": (
         Route("float(x[0])", "noticed", "warns", "the node itself; float(loss) where the number alone is meant"),
-        Route("int(x[0] * 11)", "constant", "warns"),
+        Route("int(x[0] * 11)", "constant", "constant"),
         Route("complex(x[0])", "noticed", "warns", "the node itself; float(loss) where the number alone is meant"),
         Route("bool(x[0])", "constant", "constant"),
         Route("round(x[0], 2)", "constant", "constant"),
@@ -553,7 +553,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("in_thread(lambda: np.asarray(x))", "hole", "used", "cg.asarray"),
         Route("in_thread(lambda: np.asarray(x[0]))", "hole", "used", "cg.asarray"),
         Route("in_thread(lambda: np.asarray(x * x[0]))", "hole", "used", "cg.asarray"),
-        Route("in_thread(lambda: attempt(lambda: math.sin(x[0])))", "hole", "warns", "np.sin"),
+        Route("in_thread(lambda: attempt(lambda: math.sin(x[0])))", "hole", "recorded", "np.sin", strict="warns"),
         Route("in_thread(lambda: np.asarray([x[0], x[1]]))", "recorded", "recorded"),
         Route("in_thread(lambda: float(x[0]))", "hole", "warns", "the node itself"),
     ),

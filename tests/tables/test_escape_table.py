@@ -312,7 +312,7 @@ def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
     f = function_of(route)
     assert route.within == "text" or OLD
     assert not is_right(ad.grad(f)(POINT), route)
-    with pytest.raises(ad.DetachedGradientError, match="No conversion was noticed"):
+    with pytest.raises(ad.DetachedGradientError, match=r"No conversion was noticed|(str|format)\(\) at File"):
         ad.grad(f, verify="first")(POINT)
     assert not check_gradient(f, [POINT])
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, record, require_single, root_of, walk
 from compgraph.graph.context import is_recording, recording_on
+from compgraph.graph.hollow import Hollowing
+from compgraph.interception import intercepted
 
 from ...reverse import collect, sweep
 from ..call import Opaque, has_node, require_same
@@ -153,7 +155,8 @@ class Functional:
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
-        found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
+        with Hollowing(), intercepted(self.f):  # as where the function was called first
+            found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:
             part = np.reshape(found[start : start + node.size], node.shape)

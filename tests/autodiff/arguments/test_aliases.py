@@ -118,7 +118,7 @@ def test_write_into_the_element_of_a_list_that_shares_memory_raises():
         others[0] *= 2
         return np.sum(a * others[0])
 
-    with pytest.raises(ValueError, match="shares memory with an argument"):
+    with pytest.raises(ValueError, match=r"shares? memory"):
         ad.grad(f)(x := X.copy(), [x])
 
 

@@ -201,4 +201,4 @@ def test_what_holds_no_array() -> None:
     with pytest.raises(TypeError, match="returned None"):
         vjp(lambda x: None, 1.0)
     with pytest.raises(TypeError, match="lost"):
-        vjp(lambda x: [x, 1.0], 1.0)
+        vjp(lambda x: [x, x.value], 1.0)

@@ -603,7 +603,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "has no derivatives"),
     "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums asks for argument 1"),
     "None": (lambda: jacobian(lambda x: None)(POINT), TypeError, "jacobian: the function returned None"),
-    "lost": (lambda: jacrev(lambda x: np.ones(3))(POINT), TypeError, "graph was lost"),
+    "lost": (lambda: jacrev(lambda x: x.value)(POINT), TypeError, "graph was lost"),
     "no scalar": (lambda: hessian(np.sin)(POINT), ValueError, "hessian: the function returned shape"),
     "no scalar to hvp": (lambda: hvp(np.sin)(POINT, POINT), ValueError, "hvp: the function returned shape"),
 }

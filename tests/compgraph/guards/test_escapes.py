@@ -119,11 +119,11 @@ def test_the_ways_that_are_advised_work() -> None:
 
 NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "float": (lambda v: float(v[0]), ["float()"]),
-    "int": (lambda v: int(v[0]), ["int()"]),
+    "int": (lambda v: int(v[0]), []),
     "complex": (lambda v: complex(v[0]), ["complex()"]),
-    "bool": (lambda v: bool(v[0]), ["bool()"]),
+    "bool": (lambda v: bool(v[0]), []),
     "math of a number": (lambda v: math.sin(float(v[0])), ["float()"]),
-    "deciding": (lambda v: (math.isnan(v[0]), math.floor(v[0]), cmath.isfinite(v[0])), ["float()", "float()", "complex()"]),
+    "deciding": (lambda v: (math.isnan(v[0]), math.floor(v[0]), cmath.isfinite(v[0])), []),
     "float64": (lambda v: np.float64(v[0]), ["float()"]),
     "drawn": (lambda v: np.random.default_rng(0).normal(v[0], 0.0), ["float()"]),
     "setitem called": (lambda v: operator.setitem(np.zeros(2), 0, v[0]), ["float()"]),

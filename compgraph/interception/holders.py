@@ -1,0 +1,224 @@
+"""Arrays of the caller in attributes, lists and dictionaries: a differentiated function sees them as `lent` values."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Iterable, Iterator
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..graph.interpreter import is_internal
+from .libraries import is_users_module
+
+_HEAP = 1 << 9  # the flag of classes that Python code defines
+_OF_PYTHON = frozenset({"types", "argparse", "collections"})  # modules of Python's whose objects hold attributes of the user's
+
+# Values that hold no other value, by far the commonest.
+_PLAIN = frozenset({
+    np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
+    ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
+})  # fmt: skip
+_SEQUENCES = (list, tuple, collections.deque)
+_DEPTH, _MOST = 5, 1000  # how many steps from a name values are visited, and how many items of each container
+_ALL = 4000  # how many values are visited, the nearest first
+_ABSENT = object()
+
+
+class Place:
+    """An attribute, or an item of a container, whose value can be replaced.
+
+    Parameters
+    ----------
+    holder : object
+        A list, a dictionary (of a container, or of an object's attributes), a class, or an object with slots.
+    name : object
+        The index, the key, or the name of the attribute.
+    """
+
+    __slots__ = ("_holder", "_name")
+
+    def __init__(self, holder: Any, name: Any) -> None:
+        self._holder, self._name = holder, name
+
+    def read(self) -> Any:
+        """The present value, or a private marker if the place is gone."""
+        holder, name = self._holder, self._name
+        if isinstance(holder, dict):
+            return dict.get(holder, name, _ABSENT)
+        if isinstance(holder, (list, collections.deque)):
+            return holder[name] if name < len(holder) else _ABSENT
+        if isinstance(holder, type):
+            return vars(holder).get(name, _ABSENT)
+        try:
+            return object.__getattribute__(holder, name)
+        except AttributeError:
+            return _ABSENT
+
+    def write(self, value: Any) -> None:
+        """Replace the value, past all that a class of the user's does when it is set."""
+        holder, name = self._holder, self._name
+        if isinstance(holder, dict):
+            dict.__setitem__(holder, name, value)
+        elif isinstance(holder, (list, collections.deque)):
+            holder[name] = value
+        elif isinstance(holder, type):
+            type.__setattr__(holder, name, value)
+        else:
+            object.__setattr__(holder, name, value)
+
+    @property
+    def key(self) -> tuple[int, Any]:
+        """The identity of the place."""
+        return id(self._holder), self._name
+
+    def siblings(self) -> list[Place]:
+        """The places of the same holder."""
+        holder = self._holder
+        if isinstance(holder, dict):
+            return [Place(holder, name) for name in list(holder)]
+        if isinstance(holder, (list, collections.deque)):
+            return [Place(holder, k) for k in range(len(holder))]
+        return [Place(holder, name) for name, _ in _attributes(holder)]
+
+
+class Exchange:
+    """A value of the caller's, and what a function sees in its place.
+
+    Attributes
+    ----------
+    users : int
+        How many open contexts need it.
+    """
+
+    __slots__ = ("before", "place", "seen", "users")
+
+    def __init__(self, place: Place, before: Any, seen: Any) -> None:
+        self.place, self.before, self.seen, self.users = place, before, seen, 1
+
+    def restore(self) -> None:
+        """Put the caller's value back, unless the function has set another."""
+        if self.place.read() is self.seen:
+            self.place.write(self.before)
+
+
+class Search:
+    """A search through attributes, items and methods.
+
+    Attributes
+    ----------
+    places : list of (Place, object)
+        Where arrays, random generators and tuples are held, and which.
+    functions : list of function
+        The functions that are reached, those of the user's classes included.
+    """
+
+    def __init__(self) -> None:
+        self.places: list[tuple[Place, Any]] = []
+        self.functions: list[FunctionType] = []
+        self._queue: list[tuple[Any, int]] = []
+        self._seen, self._begun = set[int](), 0
+
+    def look(self, values: Iterable[Any], depth: int = 0) -> None:
+        """Have values visited, so many steps from a name."""
+        for value in values:
+            kind = type(value)
+            if (kind not in _PLAIN or kind is FunctionType) and id(value) not in self._seen and len(self._queue) < _ALL:
+                self._seen.add(id(value))
+                self._queue.append((value, depth))
+
+    def run(self) -> None:
+        """Visit all values, and those in them."""
+        while self._begun < len(self._queue):  # it grows meanwhile, and keeps alive what ids are of
+            value, depth = self._queue[self._begun]
+            self._begun += 1
+            self._visit(value, depth)
+
+    def _visit(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind is FunctionType:
+            if not is_internal(value.__code__.co_filename):
+                self.functions.append(value)
+                for held in (value.__dict__, value.__kwdefaults__ or {}):
+                    self._hold(held, held.items(), depth)
+            elif hasattr(value, "__wrapped__"):
+                self.look([value.__wrapped__], depth)
+        elif kind is MethodType:
+            self.look([value.__self__, value.__func__], depth)
+        elif kind is functools.partial:
+            self.look([value.func, *value.args, *value.keywords.values()], depth)
+        elif kind is property:
+            self.look([value.fget, value.fset], depth)
+        elif kind is staticmethod or kind is classmethod:
+            self.look([value.__func__], depth)
+        elif depth >= _DEPTH:
+            return
+        elif isinstance(value, _SEQUENCES):
+            if kind is tuple or not isinstance(value, tuple):
+                self._hold(value, enumerate(value), depth)
+            else:
+                self.look(value, depth + 1)
+        elif isinstance(value, dict):
+            self._hold(value, dict.items(value), depth)
+        elif isinstance(value, type):
+            self._class(value, depth)
+        elif _is_users(kind) or kind.__module__ in _OF_PYTHON:
+            self._hold(value, _attributes(value), depth)
+            self.look([kind], depth)
+
+    def _class(self, kind: type, depth: int) -> None:
+        for base in kind.__mro__:
+            if _is_users(base):
+                self._hold(base, vars(base).items(), depth)
+
+    def _hold(self, holder: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
+        """Note the arrays that an object holds, and have its other values visited."""
+        others = []
+        for count, (name, value) in enumerate(items):
+            if count >= _MOST:
+                break
+            kind = type(value)
+            is_kept = isinstance(value, (np.ndarray, tuple, np.random.Generator))
+            if is_kept and not isinstance(holder, tuple):
+                self.places.append((_place(holder, name), value))
+            if kind not in _PLAIN or kind is FunctionType:
+                others.append(value)
+        self.look(others, depth + 1)
+
+
+def _is_users(kind: type) -> bool:
+    """Whether a class is a user's. A class defined in a namespace without ``__name__`` has the module ``builtins``."""
+    return is_users_module(kind.__module__) or (kind.__module__ == "builtins" and bool(kind.__flags__ & _HEAP))
+
+
+def _place(holder: Any, name: Any) -> Place:
+    """Where an object holds a value: of an attribute, its dictionary, if it has one."""
+    held = None if isinstance(holder, (dict, list, collections.deque, type)) else _dictionary(holder)
+    return Place(holder if held is None or name not in held else held, name)
+
+
+def _dictionary(value: Any) -> Any:
+    """The dictionary of an object's attributes, without running code of the user's; None if it has none."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return held if type(held) is dict else None
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an object, and their values, without running code of the user's."""
+    if isinstance(value, type):
+        yield from list(vars(value).items())
+        return
+    yield from list((_dictionary(value) or {}).items())
+    for base in type(value).__mro__:
+        if "__slots__" in vars(base):
+            for name, member in vars(base).items():
+                if type(member) is MemberDescriptorType:
+                    try:
+                        yield name, member.__get__(value)
+                    except AttributeError:  # it is empty
+                        continue

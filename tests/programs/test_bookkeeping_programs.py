@@ -1,0 +1,237 @@
+"""Buffers of every origin, integer bookkeeping, and functions of `math`, as programs use them beside what they differentiate."""
+
+from __future__ import annotations
+
+import cmath
+import itertools
+import math
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+import autodiff as ad
+import compgraph as cg
+
+POINT = np.array([0.7, 1.3, 2.1])
+STEPS = 1e-6 * np.eye(3)
+
+
+def filled(made: Any, p: Any) -> Any:
+    """A function of a buffer and its contents, with nodes written into it."""
+    made[0] = p[0]
+    made[1:3] *= p[1] * p[2]
+    made += p[2]
+    return np.sum(made * made)
+
+
+def with_generator(p: Any) -> Any:
+    rng = np.random.default_rng(0)
+    return filled(rng.normal(size=4), p) + filled(rng.random(4), p) + filled(rng.permutation(4) * 1.0, p)
+
+
+def with_points(p: Any) -> Any:
+    x, y = np.meshgrid(np.arange(3), np.arange(3))
+    return filled((x * 1.0)[0], p) + filled(y[1] / 2, p)
+
+
+BUFFERS: dict[str, Callable[[Any], Any]] = {
+    "arange times a number": lambda p: filled(np.arange(4) * 0.1, p),
+    "integer zeros": lambda p: filled(np.zeros(4, int) * 1.0, p),
+    "mask": lambda p: filled((np.arange(4) > 1) * 0.5, p),
+    "square root of integers": lambda p: filled(np.sqrt(np.arange(1, 5) ** 2), p),
+    "windows": lambda p: filled(np.hanning(5), p) + filled(np.hamming(5), p) + filled(np.kaiser(5, 2.0), p),
+    "frequencies": lambda p: filled(np.fft.fftfreq(5, 0.1), p) + filled(np.fft.rfftfreq(6), p),
+    "mgrid": lambda p: filled(np.mgrid[0:1:4j], p) + filled(np.mgrid[0:3, 0:3][0].ravel() * 1.0, p),
+    "ogrid": lambda p: filled(np.ogrid[0:1:4j], p),
+    "meshgrid": with_points,
+    "indices": lambda p: filled(np.hypot(*np.indices((3, 3)))[2], p),
+    "fromfunction": lambda p: filled(np.fromfunction(lambda i: i / 2, (4,)), p),
+    "Gauss points": lambda p: filled(np.polynomial.legendre.leggauss(4)[1], p),
+    "generator": with_generator,
+    "count of a node": lambda p: filled(np.zeros((p > 0).sum()), p) + filled(np.ones(np.count_nonzero(p > 0)), p),
+    "points of a node": lambda p: filled(np.linspace(0, 1, (p > 0).sum()), p) + filled(np.arange((p > 0).sum()) * 0.5, p),
+    "updated by a list": lambda p: filled(np.zeros(3).__iadd__([p[0], p[1], 2.0]), p) + np.sum(np.ones(2) * [p[0], p[2]]),
+    "list of a length": lambda p: sum([None if k else p[0] for k in range(3)][:1]) * len([None] * np.argmax(p)),
+}
+
+
+def masked(p: Any) -> Any:
+    mask = np.zeros(3, bool)
+    mask |= p < 1
+    mask ^= p > 2
+    return np.sum(p**2 * mask) + np.sum(p[mask])
+
+
+def counted(p: Any) -> Any:
+    count, cells = np.zeros(3, int), np.zeros(4, int)
+    count += p > 1
+    count[p > 2] += 3
+    np.add.at(cells, np.floor(p).astype(int), 1)
+    return np.sum(p * count) + np.sum(p * cells[:3])
+
+
+def visited(p: Any) -> Any:
+    seen, total = np.zeros(3, bool), 0.0
+    for _ in range(3):
+        k = np.argmax(np.where(seen, -np.inf, p))
+        seen[k] = True
+        total = 2 * total + p[k] ** 2
+    return total
+
+
+def labelled(p: Any) -> Any:
+    labels, order = np.zeros(3, int), np.zeros(3, int)
+    labels[p > 1] = 2
+    order[:] = np.argsort(-p)
+    cells = np.empty(3, int)
+    for k in range(3):
+        cells[k] = np.floor(p[k])
+    np.putmask(labels, p > 2, 1)
+    return np.sum(labels * p) + np.sum(p[order] * np.arange(3)) + np.sum(cells * p**2)
+
+
+def histogram(p: Any) -> Any:
+    sums, counts = np.zeros(3), [1] * 3
+    for v in p:
+        sums[int(v)] += v
+        counts[int(v)] += 1
+    return np.sum(sums**2 / counts)
+
+
+def union_find(p: Any) -> Any:
+    parent, total = np.arange(3), 0.0
+    order = np.argsort(p)
+    for a, b in itertools.pairwise(order):
+        if parent[a] != parent[b]:
+            parent[parent == parent[a]] = parent[b]
+            total += (p[b] - p[a]) ** 2
+    return total
+
+
+def _added_at(made: Any, p: Any) -> Any:
+    np.add.at(made, [0, 2, 2], [p[0], p[1], p[2] ** 2])
+    cells = np.floor(p / 2).astype(int)
+    np.add.at(square := np.zeros((3, 3)), (cells, cells), p**2)
+    made *= np.sum(square**2)
+    return np.sum(made**2)
+
+
+def in_threads(p: Any) -> Any:
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(math.sin, p)) + sum(pool.map(lambda v: math.exp(v) * math.hypot(v, 1.0), p))
+
+
+def integrand(p: Any) -> Any:
+    def f(t: float) -> Any:
+        parts = np.zeros(2)
+        parts[0], parts[1] = p[0] * t, math.cos(p[1] * t)
+        return np.sum(parts**2)
+
+    return quad(f, 0, p[2])[0]
+
+
+def scalars(p: Any) -> Any:
+    fraction, whole = math.modf(p[2])
+    mantissa, exponent = math.frexp(p[1])
+    return fraction**2 * whole + mantissa * exponent + math.ldexp(p[0], 2)
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    **{f.__name__: f for f in (masked, counted, visited, labelled, histogram, union_find, in_threads, scalars)},
+    "hypot": lambda p: math.hypot(*p) + math.hypot(p[0]) + math.hypot(*p, 1.0),
+    "trunc": lambda p: math.trunc(p[2]) * p[0] + math.floor(p[1]) * p[1] + math.ceil(p[0]) * p[2],
+    "remainder": lambda p: math.remainder(p[2], p[0] + 0.1) + math.fmod(p[2], p[1]) + math.copysign(p[0], -p[1]),
+    "isclose": lambda p: p[1] ** 2 if math.isclose(p[0], 0.7, rel_tol=0.2) and not math.isnan(p[1]) else p[2],
+    "several": lambda p: math.dist(p[:2], p[1:]) + math.prod(p) + math.fsum([p[0], p[1] ** 2]) + math.log(p[2], p[1]),
+    "cmath": lambda p: abs(cmath.exp(1j * p[0]) * cmath.sqrt(-p[1])) + cmath.phase(p[0] + 1j * p[2]),
+    "reduce": lambda p: (
+        np.sum(np.maximum.reduce([p, p**2, 2 - p])) + np.logaddexp.reduce([p[0], p[1]]) + np.add.accumulate([p, p])[1, 0]
+    ),
+    "at": lambda p: _added_at(np.zeros(3), p),
+    "quad": lambda p: quad(lambda t: math.exp(-p[0] * t), 0, 1)[0] * p[1],
+    "quad of a buffer": integrand,
+    "dblquad": lambda p: dblquad(lambda y, x: math.exp(-p[0] * x * y) + math.hypot(p[1], x), 0, 1, 0, 1)[0],
+}
+
+
+@pytest.mark.parametrize("name", [*BUFFERS, *PROGRAMS])
+def test_programs_have_derivatives(name: str) -> None:
+    f = (BUFFERS | PROGRAMS)[name]
+    expected = np.array([(f(POINT + e) - f(POINT - e)) / 2e-6 for e in STEPS])
+    compiled = cg.jit(ad.grad(f))
+    for found in (ad.grad(f)(POINT), ad.jacfwd(f)(POINT), *[compiled(POINT) for _ in range(3)]):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    hessian = np.array([(ad.grad(f)(POINT + e) - ad.grad(f)(POINT - e)) / 2e-6 for e in STEPS])
+    np.testing.assert_allclose(ad.hessian(f)(POINT), hessian, rtol=1e-4, atol=1e-5)
+    other = POINT + np.array([0.9, 0.1, -0.6])
+    expected = np.array([(f(other + e) - f(other - e)) / 2e-6 for e in STEPS])
+    np.testing.assert_allclose(compiled(other), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "name", ["mask", "generator", "windows", "counted", "visited", "labelled", "hypot", "remainder", "scalars"]
+)
+def test_programs_in_vmap(name: str) -> None:
+    f = (BUFFERS | PROGRAMS)[name]
+    rows = np.stack([POINT, POINT + 0.05])
+    if name in ("counted", "labelled", "scalars"):  # a number of each example decides
+        with pytest.raises((cg.DiffersError, cg.EscapeError)):
+            ad.vmap(ad.grad(f))(rows)
+        return
+    np.testing.assert_allclose(ad.vmap(ad.grad(f))(rows), [ad.grad(f)(row) for row in rows])
+
+
+def test_a_floating_value_written_into_integers_raises() -> None:
+    for write in (lambda a, p: a.__setitem__(0, p[0]), lambda a, p: a.__setitem__(slice(2), [p[0], p[1]])):
+        with pytest.raises(cg.EscapeError, match=r"takes the numbers of the result of getitem"):
+            ad.grad(lambda p, write=write: write(np.zeros(3, int), p))(POINT)
+
+
+def cubes(x: Any, k: float = 2.0) -> Any:
+    """A function that is pickled by its name."""
+    return k * np.sum(x**3)
+
+
+@ad.grad
+def decorated(x: Any) -> Any:
+    """A function whose name means its gradient."""
+    return np.sum(x**2)
+
+
+OPERATORS: dict[str, tuple[Any, Any]] = {
+    **{operator.__name__: (operator(cubes), POINT) for operator in (ad.grad, ad.jacobian, ad.hessian, ad.laplacian, ad.jacfwd)},
+    "vmap": (ad.vmap(ad.grad(cubes)), np.stack([POINT, POINT])),
+    "argnums": (ad.grad(cubes, argnums=(0,)), POINT),
+    "jit": (cg.jit(ad.grad(cubes)), POINT),
+    "decorator": (decorated, POINT),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle])
+def test_derivatives_are_pickled(name: str, pickler: Any) -> None:
+    function, x = OPERATORS[name]
+    assert np.array_equal(pickler.loads(pickler.dumps(function))(x), function(x))
+
+
+def test_derivatives_are_sent_to_other_processes() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.map(ad.grad(cubes), [POINT, 2 * POINT])
+    assert np.allclose(found, [6 * POINT**2, 24 * POINT**2])
+
+
+def test_derivatives_are_methods() -> None:
+    class Model:
+        slope = ad.grad(lambda self, x: self.k * np.sum(x**2), argnums=1)
+        k = 3.0
+
+    assert np.array_equal(Model().slope(POINT), 6 * POINT)
+    assert ad.grad(cubes).__name__ == "cubes"
+    assert np.array_equal(cg.jit(ad.grad(cubes))(POINT), ad.grad(cubes)(POINT))
