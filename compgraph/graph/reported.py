@@ -7,6 +7,7 @@ its dtype there. Code of the two packages gets the class of the node; ``type(v)`
 
 from __future__ import annotations
 
+import abc
 import os
 import weakref
 from typing import Any
@@ -28,6 +29,7 @@ class _ReadsNodes(dict[str, bool]):
 
 
 _reads_nodes = _ReadsNodes()
+_INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
 _of_python: dict[int, weakref.ref[Any]] = {}  # by their ids: the nodes that represent numbers of Python's
 
 
@@ -60,7 +62,10 @@ def class_of(node: Any) -> type:
 
 
 def _read(self: Any) -> type:
-    if _reads_nodes[frame_up(1).f_code.co_filename] or not hasattr(self, "plain") or not is_number(self):
+    frame = frame_up(1)
+    if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
+        frame = frame.f_back
+    if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "plain") or not is_number(self):
         return type(self)
     return class_of(self)
 

@@ -100,6 +100,8 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     own = ops.implementation(function)
     if function in ops.STACKING_FUNCTIONS and args:
         return own([gathered(a) for a in args[0]], *args[1:], **kwargs)
+    if function is np.unstack:  # NumPy takes no lists
+        return own(*args, **kwargs)
     return own(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
 
 

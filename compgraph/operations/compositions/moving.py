@@ -113,13 +113,15 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
 def block(arrays: Any) -> Any:
     """``numpy.block``: nested lists of blocks as one array."""
     depth, inner = 0, arrays
-    while isinstance(inner, (list, tuple)):
-        if not len(inner):
+    while isinstance(inner, list):
+        if not inner:
             raise ValueError("List at arrays cannot be empty")
         depth, inner = depth + 1, inner[0]
 
     def blocks(part: Any, level: int) -> list[Any]:
-        if isinstance(part, (list, tuple)) != (level < depth):
+        if isinstance(part, tuple):
+            raise TypeError("np.block takes lists, not tuples. Write the blocks as nested lists.")
+        if isinstance(part, list) != (level < depth):
             raise ValueError("List depths are mismatched in np.block")
         return [leaf for p in part for leaf in blocks(p, level + 1)] if level < depth else [part]
 
