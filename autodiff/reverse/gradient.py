@@ -192,7 +192,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
     if wrt is None:
         return [n for n in reversed(nodes) if n.__class__ is VariableNode]
     asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
-    present = set(nodes)
+    present = set(map(id, nodes))
     called: dict[str, list[Any]] | None = None
     found: list[Any] = []
     for key in asked:
@@ -207,7 +207,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
             found += named
         elif not isinstance(key, Node):
             raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
-        elif key not in present and unused == "raise":
+        elif id(key) not in present and unused == "raise":
             raise ValueError(
                 f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
                 f"meant.{told(concerning(escaped(), key))}"

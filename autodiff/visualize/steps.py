@@ -143,7 +143,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     needed = depending_on(nodes, node, {start})
     steps: list[Step] = []
     for event in reversed(nodes):
-        if event in needed and event is not start and event.args:
+        if id(event) in needed and event is not start and event.args:
             found = _forward_steps(event, tangents)
             if found:
                 steps += found

@@ -31,6 +31,8 @@ from .node import (
 )
 from .saved import plain_views, saved_operands
 
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+
 
 def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """Compute ``function(*args, **options)`` and remember it: the one door into the graph.
@@ -189,10 +191,10 @@ def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
     hollow = bodies()
     if type(value) in SAME_BITS:
-        node: Any = new_view(np.asarray(value) if hollow is None else OF_SCALARS[type(value)], kind)
+        node: Any = new_view(_asarray(value) if hollow is None else OF_SCALARS[type(value)], kind)
         node.plain = value
         return node
-    array = np.asarray(value)
+    array = _asarray(value)
     node = new_view(array if hollow is None else hollow_body(array), kind)
     node.plain = array
     return node

@@ -124,7 +124,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if bodies() is None or not opened:
+        if not opened or bodies() is None:
             if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
             return _at_top_level(frame_up(1), make, ours, args, kwargs)
