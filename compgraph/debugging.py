@@ -62,7 +62,7 @@ class Debug(Strict):
 
 
 class Checks:
-    """What `watcher` is under `debug`. It is not the context, which nothing that the context sets may keep alive."""
+    """The `watcher` under `debug`. It is not the context itself, which must not be kept alive by its own settings."""
 
     __slots__ = ("_sums",)
 

@@ -1,4 +1,4 @@
-"""Arguments that share memory: a write into one changes the other, so that neither has a derivative of its own.
+"""Arguments that share memory: a write into one changes the other, so their derivatives cannot be separated.
 
 Operators replace each differentiated array by a copy. Where arrays share memory (one array given twice, overlapping views), the
 copies are read-only, as are the views of other arguments and captured arrays that share it, so a write raises.
@@ -16,7 +16,7 @@ from compgraph.inplace import memory_behind
 
 from .labels import is_labelled
 
-_EXACT = 10_000  # how long `numpy.shares_memory` may search
+_EXACT = 10_000  # the most work of `numpy.shares_memory`
 
 
 def memory_of(value: Any) -> Any:
@@ -38,7 +38,7 @@ def overlap(one: Any, other: Any) -> bool:
         return True
 
 
-def sharing(leaves: Sequence[Any], others: Iterable[Any] = ()) -> frozenset[int]:
+def find_shared(leaves: Sequence[Any], others: Iterable[Any] = ()) -> frozenset[int]:
     """The positions of the arguments that share memory with another one, or with an array among `others`."""
     arrays = [(position, memory) for position, leaf in enumerate(leaves) if (memory := memory_of(leaf)) is not None]
     arrays += [(-1, memory) for value in others if (memory := memory_of(value)) is not None]
@@ -62,7 +62,7 @@ def _are_apart(arrays: list[Any]) -> bool:
 
 
 def lock(tracer: Any) -> None:
-    """Let nothing be written into an argument tracer."""
+    """Make an argument tracer read-only."""
     memory = memory_of(tracer)
     if memory is not None:
         memory.flags.writeable = False
@@ -71,7 +71,7 @@ def lock(tracer: Any) -> None:
 
 
 def is_locked(value: Any) -> bool:
-    """Whether a value is an argument tracer, of an outer operator, into which nothing can be written."""
+    """Whether a value is a read-only argument tracer of an outer operator."""
     if not isinstance(value, Node) or not (value.level or value.__class__ in INPUTS):
         return False
     memory = memory_of(value)
@@ -79,7 +79,7 @@ def is_locked(value: Any) -> bool:
 
 
 def lock_views(views: Iterable[Any], leaves: Iterable[Any]) -> None:
-    """Let nothing be written into the views, of the caller's arrays, that share memory with one of the leaves."""
+    """Make the views of the caller's arrays that share memory with a leaf read-only."""
     memories = [memory for leaf in leaves if (memory := memory_of(leaf)) is not None]
     for view in views:
         if any(overlap(view, memory) for memory in memories):
@@ -94,11 +94,11 @@ def run_locked(
     captured: Sequence[Any],
     call: Callable[[], Any],
 ) -> Any:
-    """Call a function on argument tracers, of which those at the positions `shared` are locked.
+    """Call a function on argument tracers; those at the positions `shared` are locked.
 
     Arguments that share memory with arrays among `captured` are locked as well, with these.
     """
-    if captured and (met := sharing(leaves, captured)):
+    if captured and (met := find_shared(leaves, captured)):
         for position in met:
             lock(tracers[position])
         lock_views([view for view in captured if not isinstance(view, Node)], [leaves[position] for position in met])
@@ -116,7 +116,7 @@ def run_locked(
 
 
 def _explain(error: ValueError, operator: str) -> None:
-    """Say in an error about a read-only array that arguments share memory."""
+    """Add to an error about a read-only array that arguments share memory."""
     if len(error.args) == 1 and "read-only" in str(error) and "memory" not in str(error):
         error.args = (
             f"{error}: {operator} was given arrays that share memory (one array twice, overlapping views, or one that the "
@@ -126,7 +126,7 @@ def _explain(error: ValueError, operator: str) -> None:
 
 
 def _require_untouched(operator: str, leaf: Any, tracer: Any) -> None:
-    """Raise if an array of the caller's changed while the function ran on a read-only copy of it."""
+    """Raise if an array of the caller changed while the function ran on a read-only copy of it."""
     memory, copy = memory_of(leaf), memory_of(tracer)
     if memory is not None and memory.shape == copy.shape and not np.array_equal(memory, copy, equal_nan=True):
         raise ValueError(

@@ -12,9 +12,9 @@ import numpy as np
 from compgraph.graph import Node, describe
 from compgraph.interception import lent
 
-from .aliases import lock_views, sharing
+from .aliases import find_shared, lock_views
 from .checks import as_argument
-from .derived import pickled_as_call
+from .derived import pickle_as_call
 from .labels import is_labelled, labelled, named_labels, require_aligned
 from .pytrees import flatten, unflatten
 
@@ -36,7 +36,7 @@ def of_functions(operator: Operator) -> Operator:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same argument; give one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
-        return pickled_as_call(applied, operator(*args, **kwargs), args, kwargs)
+        return pickle_as_call(applied, operator(*args, **kwargs), args, kwargs)
 
     return applied  # type: ignore[return-value]
 
@@ -86,7 +86,7 @@ class Arguments:
         self.labelled = any(map(is_labelled, self.leaves))
         self.shared: frozenset[int] = frozenset()
         if len(self.leaves) > 1 or len(self.args) + len(self.kwargs) > 1:
-            self.shared = sharing(self.leaves, flatten(self._others())[0])
+            self.shared = find_shared(self.leaves, flatten(self._others())[0])
         if self.labelled:
             require_aligned(operator, [*_leaves_of(self.args), *_leaves_of(self.kwargs)])
 
@@ -112,7 +112,7 @@ class Arguments:
         return int(argument) % len(self.args)
 
     def _others(self) -> list[Any]:
-        """The arguments that are not differentiated by."""
+        """The arguments that are not differentiated."""
         by_position = [value for place, value in enumerate(self.args) if place not in self.places]
         return by_position + [value for name, value in self.kwargs.items() if name not in self.places]
 
@@ -149,7 +149,7 @@ class Arguments:
         yield from self.kwargs.values()
 
     def kept(self) -> Iterator[Any]:
-        """The arguments that the function is handed as they are."""
+        """The arguments that are passed to the function unchanged."""
         yield from [value for place, value in enumerate(self.args) if place not in self.places]
         yield from [value for place, value in self.kwargs.items() if place not in self.places]
 

@@ -1,4 +1,4 @@
-"""Functions that ask for the class of a value where the answer is that of a node.
+"""Functions that check the class of a value where a node gives another result than its number.
 
 Scalar nodes report the class of the number that they represent (`compgraph.graph.reported`), and in the user's modules
 ``isinstance``, ``type`` and ``hasattr`` answer for the value that a node represents (`compgraph.interception.questions`). What
@@ -50,11 +50,11 @@ _BOUND = frozenset({MethodType, staticmethod, classmethod})
 _DEPTH = 4  # how far calls are followed
 _TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[attr-defined]
 _KEPT = 4096
-_looked: dict[Any, tuple[str, bool, Any]] = {}  # what a function asks, or ""; whether each call is compared
+_looked: dict[Any, tuple[str, bool, Any]] = {}  # the check of a function, or ""; whether each call is compared
 
 
 def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any], call: Any, found: Sequence[Any]) -> None:
-    """Raise if a function gives another value for nodes than for numbers, and asks for the classes of values.
+    """Raise if a function that checks classes of values returns different values for nodes and for numbers.
 
     A function of the user's is compared each time, one that calls code of an installed package the first time.
 
@@ -94,7 +94,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
 
 
 def questions_of(f: Callable[..., Any]) -> tuple[str, bool]:
-    """The question of a function about classes of values, or ``""``; and whether each of its calls is compared."""
+    """The check of classes in a function, or ``""``; and whether each of its calls is compared."""
     key, kept = _key_of(f)
     if key is None:
         return "", False
@@ -107,7 +107,7 @@ def questions_of(f: Callable[..., Any]) -> tuple[str, bool]:
 
 
 def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found: Sequence[Any]) -> None:
-    """Raise if a function gives another value for labelled arguments than for their numbers as plain arrays.
+    """Raise if a function returns different values for labelled arguments and for their numbers as plain arrays.
 
     The values are compared where the function was called, and at numbers nearby: different functions may agree at one point.
 
@@ -138,7 +138,7 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found
         raise
     except Exception:  # the function works on arrays alone
         return
-    if not _agree(labelled_values, again):  # it draws random numbers, or keeps a state
+    if not _agree(labelled_values, again):  # it draws random numbers, or has state
         return
     for one, other in ((labelled_values, values), (nearby, nearby_plain)):
         if not _agree(one, other):
@@ -150,7 +150,7 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found
 
 
 def _moved(value: Any) -> Any:
-    """Numbers near those of a value, as a plain array or a number; what holds no numbers stays as it is."""
+    """Numbers near those of a value, as a plain array or a number; other values unchanged."""
     array = np.asarray(value)
     if array.dtype.kind not in "fc":
         return value
@@ -159,7 +159,7 @@ def _moved(value: Any) -> Any:
 
 
 def _agree(one: list[Any], other: list[Any]) -> bool:
-    """Whether values have the same shapes and, but for rounding, the same numbers."""
+    """Whether values have the same shapes and, up to rounding, the same numbers."""
     if [x.shape for x in one] != [x.shape for x in other]:
         return False
     return all(a.dtype.kind not in "biufc" or _same([a], [b]) for a, b in zip(one, other, strict=True))
@@ -184,7 +184,7 @@ def _shown(values: list[Any]) -> str:
 
 
 def function_of(f: Any) -> Any:
-    """The Python function behind a callable; another value as it is. No code of the user's runs, as `__getattr__` would."""
+    """The Python function behind a callable; other values unchanged. No user code runs, such as `__getattr__`."""
     while True:
         kind = type(f)
         if issubclass(kind, functools.partial):
@@ -201,7 +201,7 @@ def function_of(f: Any) -> Any:
 
 
 def _wrapped(f: Any, kind: type) -> Any:
-    """The function that `functools.wraps` says is behind a callable; None if there is none, or if the callable is one of ours."""
+    """The function that a callable wraps according to `functools.wraps`; None without one, and for our own callables."""
     if kind is FunctionType and source_lines.is_ours(f.__code__.co_filename):
         return None
     try:
@@ -216,7 +216,7 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def _key_of(f: Any) -> tuple[Any, Any]:
-    """The ids of the code of a function, its object and the functions it holds; and these. None unless it is the user's."""
+    """The ids of the code of a user's function, its object and the functions it holds; and these. None for other functions."""
     function = function_of(f)
     code = _code_of(function)
     if code is None or source_lines.is_ours(code.co_filename):
@@ -235,7 +235,7 @@ def _held(function: Any) -> dict[str, Any]:
 
 
 def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
-    """The questions about classes in the code of a function, and of those of the same program that it calls by name."""
+    """The checks of classes in the code of a function, and of functions of the same program that it calls by name."""
     function = function_of(f)
     code = _code_of(function)
     if code is None or code in seen or not depth or source_lines.is_ours(code.co_filename) or _is_library(function):

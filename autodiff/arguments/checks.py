@@ -52,7 +52,7 @@ def as_result(value: Any) -> Any:
 
 
 def as_constant(value: Any, escapes: Any) -> Any:
-    """A plain result as a constant node, whose derivative is zero; unchanged if values left the graph, or it is no number."""
+    """A plain result as a constant node with zero derivative; unchanged if values left the graph, or if it is not a number."""
     if escapes or isinstance(value, Node) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return value
     array = of_numbers(np.asarray(value), value)

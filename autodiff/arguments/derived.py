@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Derived:
-    """A function made by an operator. It is called as the function it holds, also as a method, and pickled as its making.
+    """A function made by an operator. It calls the function it holds, also as a method, and is pickled as the operator call.
 
     Parameters
     ----------
@@ -52,6 +52,6 @@ def _made(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return operator(*args, **kwargs)
 
 
-def pickled_as_call(operator: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def pickle_as_call(operator: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of an operator as a `Derived`, if it is a function."""
     return Derived(function, operator, args, kwargs) if callable(function) else function

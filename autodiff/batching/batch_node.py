@@ -47,7 +47,7 @@ from .values import base_of, copied, depth_of, filled_rows, form, forms, plain_b
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
-_STAYING = frozenset({operations.copy, operations.astype, operations.input_of})  # of an array without axes they give one
+_STAYING = frozenset({operations.copy, operations.astype, operations.input_of})  # they return an array for a 0-d array
 _ARRAYS = frozenset(
     {np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.where, np.broadcast_to}
 )  # of a scalar too
@@ -121,7 +121,7 @@ class BatchNode(TangentLayout, Node):
         if root is not None and root._values is not self._seen:  # its buffer became another: a copy, or one of a graph
             if self.is_lent:
                 raise TypeError(
-                    f"vmap: the {describe(self)} is a view that was made within no_graph, and what it is a view of was written "
+                    f"vmap: the {describe(self)} is a view that was made within no_graph, and its base has been written "
                     "into since; copy it there (np.copy)"
                 )
             self._values = record(window, (root._values,), self._place(self._seen))
@@ -225,7 +225,7 @@ class BatchNode(TangentLayout, Node):
         return f"BatchNode({self.count} examples of shape {self.shape}, dtype={self.dtype})"
 
     def __str__(self) -> str:
-        if callee(frame_up(1)) is str:  # a key or a comparison, rather than a text that is printed
+        if callee(frame_up(1)) is str:  # the string may be a key or be compared
             raise self.refuse("str()")
         return repr(self)
 

@@ -30,16 +30,16 @@ from compgraph.scipy import enter_imported
 
 from ..arguments import (
     as_result,
+    find_shared,
     flatten,
     is_labelled,
     lock,
-    pickled_as_call,
+    pickle_as_call,
     questions_of,
     require_aligned,
     require_array,
     require_same_by_label,
     require_same_value,
-    sharing,
     unflatten,
 )
 from .active import Alive, next_level, setting
@@ -120,7 +120,7 @@ def vmap(
         arrays = [_checked(x, axis) for x, axis in zip(leaves, axes, strict=True)]
         count = _count(arrays, axes, axis_size)
         level = next_level()
-        shared = sharing(arrays)
+        shared = find_shared(arrays)
         given = [_given(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with Alive((level,)):
             results = apart(_run, f, unflatten(structure, given), level, count, randomness)
@@ -137,11 +137,11 @@ def vmap(
                     require_same_value("vmap", f, first, call, [out[0] for out in found])
         return unflatten(nesting, found)
 
-    return pickled_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})  # type: ignore[no-any-return]
+    return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})  # type: ignore[no-any-return]
 
 
 def _first_of(value: Any, axis: int) -> Any:
-    """The first example of an array, which may be labelled."""
+    """The first batch element of an array, which may be labelled."""
     if hasattr(value, "iloc"):
         return value.iloc[:, 0] if axis % value.ndim else value.iloc[0]
     return value[(slice(None),) * (axis % np.ndim(value)) + (0,)]
@@ -303,7 +303,7 @@ def _count(arrays: list[Any], axes: list[int | None], axis_size: int | None) -> 
 
 
 def _given(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
-    """An argument as the function is given it. One for all, or one that shares memory with another, is read-only."""
+    """An argument as passed to the function. It is read-only if it is not batched, or shares memory with another one."""
     if axis is None:
         if value.__class__ not in ARRAYS:
             return value

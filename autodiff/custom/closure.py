@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.graph import ACTIVE, Joint, Node, next_tick, root_of, walk
 from compgraph.graph.context import sealed_up_to, wrappers
 
-from ..arguments import sharing
+from ..arguments import find_shared
 from ..operators import Trace
 
 
@@ -49,7 +49,7 @@ class Closure:
     ) -> None:
         self.operator, self.f, self.positions = operator, f, positions
         self.leaves = [elements[i] for i in positions]
-        self.shared = sharing(self.leaves)
+        self.shared = find_shared(self.leaves)
         self._elements = [_read_only(x) for x in elements]
         self._wrapped = wrappers.get() if wrapped is None else wrapped
         trace = Trace(self)  # it refers to this: kept, it would hold what the run has left until cycles are collected
@@ -67,7 +67,7 @@ class Closure:
         return self._elements
 
     def kept(self) -> Sequence[Any]:
-        """Nothing that the operator around has not seen already."""
+        """Empty: the outer operator has seen these values already."""
         return ()
 
     def __call__(self, *inputs: Any) -> Any:

@@ -116,7 +116,7 @@ class Compiled:
         return {**self.__dict__, "_given": None}
 
     def by_program(self) -> Any:
-        """What a program gives, in a list, or None if there is none; and what computes it instead. See `Jitted.by_program`."""
+        """The result of a program in a list, or None, and the fallback. See `Jitted.by_program`."""
         args, kwargs = self._arguments(self._given)
         self._given = ()
         with NoGraph():

@@ -32,6 +32,7 @@ from ..arguments import (
     as_constant,
     as_direction,
     as_result,
+    find_shared,
     flatten,
     is_labelled,
     is_locked,
@@ -41,7 +42,6 @@ from ..arguments import (
     require_same_by_label,
     require_same_value,
     run_locked,
-    sharing,
     unflatten,
     warn_of_zeros,
     with_aux,
@@ -107,7 +107,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
         if is_python:
             mark_python_number(inputs[-1])
-    shared = sharing(points)
+    shared = find_shared(points)
     for position, (point, made) in enumerate(zip(points, inputs, strict=True)):
         if position in shared or is_locked(point):
             lock(made)
@@ -226,7 +226,7 @@ def _settled(value: Any, since: int) -> Any:
 
 
 def _operands_and_writes(node: Any) -> list[Any]:
-    """What a node was computed from, and the writes into its memory."""
+    """The operands of a node, and the writes into its memory."""
     operands = [node.args[position] for position in node.edges]
     memory = memory_of(node) if isinstance(node, Node) else None
     return operands + memory.log if memory else operands

@@ -22,6 +22,7 @@ from compgraph.graph import (
     OperationalNode,
     TangentLayout,
     describe,
+    detach_result,
     inert,
     interrupted,
     is_computed_by_python,
@@ -34,7 +35,6 @@ from compgraph.graph import (
     place_in,
     record,
     reported_class,
-    unrecorded,
     window,
 )
 from compgraph.graph.context import is_cut, is_recording, watched
@@ -155,7 +155,7 @@ class TangentNode(TangentLayout, Node):
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = record(function, primals, options)
         if is_cut(level):
-            return out if isinstance(out, Node) else unrecorded(out, primals, range(len(primals)))
+            return out if isinstance(out, Node) else detach_result(out, primals, range(len(primals)))
         if function is operations.stop_gradient:
             return out if isinstance(out, Node) else inert(out)
         if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):

@@ -11,7 +11,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Node, Origin, VariableNode, describe, next_tick, require_computed, require_history, to_plain
 from compgraph.graph.context import apart, recording_on
-from compgraph.guards import concerning, derived_again, escaped, note_lengths, told, warn_of_leaks
+from compgraph.guards import derived_again, escaped, escapes_about, note_lengths, told, warn_of_leaks
 
 from ..batching import is_batch
 from ..numeric import require_differentiable
@@ -203,14 +203,16 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
             if len(named) > 1:
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
             if not named:
-                raise ValueError(f"the {describe(node)} depends on no variable called {key!r}.{told(concerning(escaped(), key))}")
+                raise ValueError(
+                    f"the {describe(node)} depends on no variable called {key!r}.{told(escapes_about(escaped(), key))}"
+                )
             found += named
         elif not isinstance(key, Node):
             raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
         elif id(key) not in present and unused == "raise":
             raise ValueError(
                 f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
-                f"meant.{told(concerning(escaped(), key))}"
+                f"meant.{told(escapes_about(escaped(), key))}"
             )
         else:
             found.append(key)

@@ -66,7 +66,7 @@ class Linearization:
 
     @functools.cached_property
     def needed(self) -> set[int]:
-        """The ids of the nodes that adjoints pass on their way to the inputs."""
+        """The ids of the nodes that adjoints pass on the way to the inputs."""
         return depending_on(self.nodes, self.out, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:

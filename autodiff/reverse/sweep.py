@@ -134,7 +134,7 @@ def _over_nodes(
     errors: RuleErrors,
 ) -> dict[Any, Any]:  # fmt: skip
     """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
-    found, sums = dict[Any, Any](), set[int]()  # sums: the operands whose adjoints are arrays that were made here
+    found, sums = dict[Any, Any](), set[int]()  # sums: the operands whose adjoints are arrays allocated here
     asked, last = set(map(id, wanted)), set(map(id, ends))
     take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
     for key, node in zip(map(id, nodes), nodes, strict=True):
@@ -187,9 +187,9 @@ def _over_nodes(
 
 
 def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
-    """The ids of the nodes that an adjoint of an output has to pass on its way to a wanted one.
+    """The ids of the nodes on paths from an output to a wanted node.
 
-    Ids, as in all of a sweep: the hash of a scalar node is that of its value (see `compgraph.guards.hashes`).
+    Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.hashes`).
     """
     if type(nodes) is Events:
         return reached_by_writes(nodes, output, wanted)

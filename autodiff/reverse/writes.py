@@ -112,7 +112,7 @@ class Past:
         self.values: dict[Any, Twin] = {}
         self.shadows: dict[Any, Shadow] = {}
         self.adjoints: dict[int, Any] = {}  # by the ids of the nodes
-        self.sums: set[int] = set()  # the nodes whose adjoints are arrays that were made here
+        self.sums: set[int] = set()  # the nodes whose adjoints are arrays allocated here
         self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
         self.watch = watched()
 
@@ -298,7 +298,7 @@ def _swept(
                 adjoint = past.settled(adjoint, event)
         else:
             is_view = root is not event
-            if is_view and key not in asked:  # its adjoint lies in the shadow, and stays there
+            if is_view and key not in asked:  # its adjoint is in the shadow, and remains there
                 continue
             adjoint = past.adjoint_at(root, event.plain)
         if adjoint is not None:
@@ -312,7 +312,7 @@ def _swept(
 
 
 def reached_by_writes(events: Events, output: Any, wanted: set[Any]) -> set[int]:
-    """The ids of the nodes that an adjoint of an output has to pass on its way to a wanted one; by writes, too."""
+    """The ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
     asked = set(map(id, wanted))
     written: set[Any] = set()  # memories that hold something needed

@@ -138,10 +138,10 @@ PLAIN = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  #
 def added(earlier: Any, contribution: Any, adjoint: Any, key: int, sums: set[int]) -> Any:
     """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
 
-    `adjoint` is what the formula was given, if one was called; `key` is the id of the operand, and `sums` has those of the
-    operands whose adjoints are sums made here. A formula of plain arrays returns a new array, its adjoint argument, or a view.
+    `adjoint` is the argument of the formula, if one was called; `key` is the id of the operand, and `sums` has the ids of
+    operands whose adjoints are sums allocated here. A formula of plain arrays returns a new array, its adjoint, or a view.
     """
-    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:  # one takes longer in place
+    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:  # one element takes longer in place
         if contribution.base is None and contribution is not adjoint and type(adjoint) in PLAIN:
             contribution += earlier
             return contribution

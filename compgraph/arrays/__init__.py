@@ -5,10 +5,10 @@ from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .joining import asmatrix, bmat, c_, r_
 from .layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
 from .leaves import constant, placeholder, variable
-from .patched_numpy import patched_numpy, restored, unpatched
+from .patched_numpy import patched_numpy, restored, without_patches
 
 __all__ = [
     "MADE_LIKE", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "asmatrix", "bmat", "c_", "constant", "empty", "full", "ones", "patched_numpy", "placeholder", "r_", "require", "restored",
-    "unpatched", "variable", "zeros",
+    "variable", "without_patches", "zeros",
 ]  # fmt: skip

@@ -66,7 +66,7 @@ def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: 
     """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
     copied = operations.copies(copy)
     require_history(node)
-    if node.is_scalar:  # of a number NumPy makes an array of no dimensions, which can be written into
+    if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
     elif copied and node is given:
         node = record(operations.copy, (node,), {"order": order})

@@ -39,7 +39,7 @@ restored: list[Callable[[], None]] = []  # functions to be called when NumPy's n
 _open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since an interrupt may keep one from being left
 
 
-def unpatched(space: dict[str, Any]) -> dict[str, Any]:
+def without_patches(space: dict[str, Any]) -> dict[str, Any]:
     """Return a namespace with NumPy's own functions in place of the patched ones."""
     return {**space, **_originals} if _originals and space is vars(np) else space
 
@@ -53,7 +53,7 @@ def _hands_to_c(filename: str) -> bool:
 
 
 def _dispatching(name: str, original: Any) -> Any:
-    """A function that calls ours if the context is open and the caller is a user's code, else `original`.
+    """A function that calls ours if the context is open and the caller is user code, else `original`.
 
     While a function is differentiated it takes the place of the interception's function for the name, in all threads.
     """
@@ -102,7 +102,7 @@ def _patch() -> _Open:
         _open.add(weakref.ref(opened, _restore))
         for name in OURS:
             now = getattr(np, name)
-            if hasattr(now, "is_dispatching"):  # an interrupt may have left a part of the names out
+            if hasattr(now, "is_dispatching"):  # an interrupt may have left some names out
                 continue
             _originals[name] = now.__wrapped__ if hasattr(now, "is_answering") else now
             setattr(np, name, _dispatching(name, _originals[name]))

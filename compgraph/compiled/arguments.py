@@ -131,7 +131,7 @@ def parts_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames
 
 
 def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]:
-    """The key of a program. Structures that differ in the order of dictionaries are equal, so the orders are added."""
+    """The key of a program. Tree structures compare equal if only the order of dictionaries differs, so the orders are added."""
     key = [structure, *orders_of(arguments)]
     for leaf in leaves:
         kind = leaf.__class__
@@ -239,7 +239,7 @@ DYNAMIC_SCALARS = frozenset({np.float64, np.float32, np.float16, np.longdouble, 
 _BY_VALUE = frozenset({int, bool, str, bytes, type(None), type(Ellipsis)})  # equal ones cannot be told apart
 _MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict})
 _NAMES = {str}
-# Classes whose equal objects are of one kind and have one text; naive ones alone, because equal times of two zones differ.
+# Classes whose equal objects also have equal text. Only naive times, because equal times of two zones differ.
 _BY_TEXT = frozenset(
     {
         ("decimal", "Decimal"),
@@ -267,7 +267,7 @@ def static_key(leaf: Any) -> Any:
     if issubclass(kind, (ndarray, np.generic)) or hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         raise _refused_number(leaf, kind)
     if kind.__hash__ is None:
-        raise RefusedError(f"an argument is a {kind.__name__}, which is no array and cannot be hashed")
+        raise RefusedError(f"an argument is a {kind.__name__}, which is not an array and cannot be hashed")
     if len(_BY_IDENTITY) < 4096:
         _BY_IDENTITY.add(kind)
     return kind, id(leaf)
@@ -295,31 +295,31 @@ def _key_of_part(value: Any) -> Any:
         return kind, *map(_key_of_part, value)
     if kind.__hash__ is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
         return kind, id(value)
-    held = object.__getattribute__(value, "__dict__")  # of an object that is compared by value, as a frozen dataclass is
+    held = object.__getattribute__(value, "__dict__")  # for objects compared by value, such as frozen dataclasses
     return kind, *((name, _key_of_part(part)) for name, part in held.items())
 
 
 def _has_no_state(base: type) -> bool:
-    """Whether instances of a class keep all that they hold in ``__dict__``."""
+    """Whether instances of a class keep all their state in ``__dict__``."""
     return base is object or (bool(base.__flags__ & _OF_PYTHON) and not vars(base).get("__slots__"))
 
 
-_OF_PYTHON = 1 << 9  # the flag of classes that are defined in Python
+_OF_PYTHON = 1 << 9  # the flag of classes defined in Python
 
 
 def _key_of_value(value: Any) -> Any:
-    """The key of a value of a known immutable class; None of others."""
+    """The key of a value of a known immutable class, or None."""
     kind = value.__class__
     if kind in _BY_VALUE:
         return kind, value
     if kind is float:
-        return kind, value.hex()  # which tells -0.0 from 0.0, and knows nan again
+        return kind, value.hex()  # differs for -0.0 and 0.0, and is equal for nan
     if kind is complex:
         return kind, value.real.hex(), value.imag.hex()
     if kind in _INTEGERS:
         return kind, value.item()
     if kind is frozenset:
-        return kind, *map(_key_of_part, value)  # in the order in which it is iterated
+        return kind, *map(_key_of_part, value)  # in iteration order
     if kind is range or kind is slice:
         return kind, *map(_key_of_part, (value.start, value.stop, value.step))
     if (kind.__module__, kind.__name__) in _BY_TEXT and getattr(value, "tzinfo", None) is None:

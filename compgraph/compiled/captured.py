@@ -51,14 +51,14 @@ _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerato
 _ARRAYS = frozenset({np.ndarray, np.memmap, np.matrix, np.recarray, *PROMOTABLE})
 _BUFFERS = frozenset({array.array, bytearray, memoryview})
 _DATES = frozenset({datetime.date, datetime.datetime, datetime.time, datetime.timedelta})
-# Classes of libraries whose objects keep all that they are in attributes.
+# Library classes whose objects keep all their state in attributes.
 _WHOLE = frozenset({np.poly1d, np.vectorize, SimpleNamespace, collections.UserDict, collections.UserList, collections.ChainMap})
 _MAKING = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__del__", "__set_name__"})
 _TEXTS = frozenset({"__repr__", "__str__", "__format__"})
 _COPYING = frozenset(
     {"__getstate__", "__setstate__", "__reduce__", "__reduce_ex__", "__getnewargs__", "__sizeof__", "__copy__", "__deepcopy__"}
 )
-# What Python itself keeps in the body of a class.
+# Names that Python itself adds to the body of a class.
 _KEPT = frozenset(
     {
         *("__module__", "__dict__", "__weakref__", "__doc__", "__slots__", "__qualname__", "__firstlineno__", "__dir__"),
@@ -69,7 +69,7 @@ _KEPT = frozenset(
     }
 )
 _OF_SLOTS = frozenset({MemberDescriptorType, GetSetDescriptorType, type(vars(collections.namedtuple("Pair", "a b"))["a"])})
-# By these a generator tells its state, without a draw.
+# Attributes that return the state of a generator without a draw.
 _STATES = frozenset({"bit_generator", "get_state", "getstate", "spawn", "seed_seq", "set_state", "setstate", "seed"})
 MOST = 2000  # values that are compared before each run
 
@@ -97,7 +97,7 @@ class Captured:
         self.is_by_name = self.asks = self.makes = self.writes_texts = False
         roots = list(roots)
         before: Any = None
-        while before != (before := self._reading()):  # until no function is found that may read further attributes
+        while before != (before := self._reading()):  # until no function adds attributes that may be read
             self.refusal: str | None = None
             self.derives, self.number = False, None  # type: bool, Any
             self._places: dict[Any, _Place] = {}
@@ -150,7 +150,7 @@ class Captured:
         return next((contents.label for contents in self._contents if not contents.is_same()), None)
 
     def drawn(self) -> str | None:
-        """A generator of random numbers that was drawn from, in words; None if there is none."""
+        """The label of a random generator that was drawn from, or None."""
         return next((label for generator, state, label in self._states if state_of(generator) != state), None)
 
     # ------------------------------------------------------------------------------------------ found
@@ -160,7 +160,7 @@ class Captured:
             self.refusal = why
 
     def _unknown(self, value: Any, label: str) -> None:
-        """Refuse a value of which it is not known that it stays as it is, and does nothing."""
+        """Refuse a value that is not known to be constant and free of effects."""
         if (why := impure(value)) is not None:
             self._refuse(f"{label}: it {why}")
         elif callable(value):
@@ -172,14 +172,14 @@ class Captured:
             self._refuse(f"{label} is a {type(value).__qualname__}, which is not known to stay unchanged; make it an argument")
 
     def _place(self, place: _Place) -> bool:
-        """Have what stands at a place compared; whether that is new."""
+        """Compare the value at a place before each run; return whether the place is new."""
         if place.key in self._places:
             return False
         self._places[place.key] = place
         return True
 
     def _name(self, space: Any, name: Any, label: str) -> Any:
-        """Have what stands under a name in a mapping compared, and look into it."""
+        """Compare the value of a name in a mapping, and visit it."""
         value = self._under(space, name, label)
         if value is not MISSING and not issubclass(type(value), ModuleType):
             self._queue.append((value, label))
@@ -191,7 +191,7 @@ class Captured:
         return place.value
 
     def _attribute(self, owner: Any, name: str, label: str) -> None:
-        """Have an attribute that functions, cells and other objects of Python's have compared."""
+        """Compare an attribute of a function, a cell or another object of Python."""
         self._place(_Place.attribute(owner, name, label))
 
     def _open(self, value: Any, label: str) -> None:
@@ -213,7 +213,7 @@ class Captured:
         elif issubclass(kind, type):
             if issubclass(value, BaseException) and _is_of_library(value):
                 return
-            if vars(value).get("_is_runtime_protocol"):  # asked about objects, it looks at their attributes
+            if vars(value).get("_is_runtime_protocol"):  # isinstance() of a protocol reads attributes of the object
                 self._unknown(value, label)
             if kind is abc.ABCMeta:
                 self._contents.append(Answer(abc.get_cache_token, "the classes registered with abstract ones"))
@@ -227,7 +227,7 @@ class Captured:
             self._object(value, kind, label)
 
     def _known(self, name: str, label: str) -> None:
-        """A callable of a library that is known to be pure: what it reads nevertheless."""
+        """Compare the settings that a pure library function reads."""
         if name in BY_NAME:
             self.is_by_name = self.asks = self.makes = True
         elif name.endswith(".as_strided"):
@@ -268,7 +268,7 @@ class Captured:
             self._queue += [(part, label) for part in (value.func, *value.args, *value.keywords.values())]
             self._members(vars(value), label, False)
         elif kind is MethodType:
-            if issubclass(type(value.__self__), _GENERATORS):  # whose state tells that it was drawn from
+            if issubclass(type(value.__self__), _GENERATORS):  # a draw changes its state
                 if value.__name__ in _STATES:
                     self._refuse(f"{label} asks for the state of a generator of random numbers, or sets it")
                 self._queue.append((value.__self__, f"{label}.__self__"))
@@ -337,7 +337,7 @@ class Captured:
             self._of_user(value, kind, label)
 
     def _own(self, value: Any, kind: type, label: str) -> None:
-        """An object of one of the packages here: what it holds."""
+        """Visit the contents of an object of the two packages."""
         self._ours(kind.__module__)
         if kind.__name__ == "Jitted":
             self._name(vars(value), "__wrapped__", label)
@@ -353,7 +353,7 @@ class Captured:
                     self._name(held, name, f"{label}.{name}")
 
     def _of_user(self, value: Any, kind: type, label: str) -> None:
-        """An object of a user's class: the attributes that the functions may read."""
+        """Visit an object of a user's class: the attributes that the functions may read."""
         self._place(_Place(("class", id(value)), functools.partial(type, value), "type({0})", value, f"the class of {label}"))
         self._class(kind, self.makes, label)
         try:
@@ -364,7 +364,7 @@ class Captured:
         if held.__class__ is dict:
             self._attribute_dict(value, label)
             self._members(held, label, True)
-            for name in sorted(self.attributes.difference(held)):  # that an attribute may come to hide
+            for name in sorted(self.attributes.difference(held)):  # an attribute added later would hide these
                 if any(name in vars(base) for base in users):
                     self._name(held, name, f"{label}.{name}")
             if self.asks or any("__getattr__" in vars(base) for base in users):
@@ -385,16 +385,16 @@ class Captured:
         self._place(_Place(("dict", id(value)), read, "attribute({0}, '__dict__')", value, f"the attributes of {label}"))
 
     def _members(self, space: dict[str, Any], label: str, is_object: bool) -> None:
-        """The attributes of an object, a module or a function that the functions may read."""
+        """Visit the attributes of an object, a module or a function that the functions may read."""
         names = set(space) if self.is_by_name and is_object else self.attributes.intersection(space)
-        names |= self.stored  # one that is set may not be there yet
+        names |= self.stored  # an attribute that is set may not exist yet
         for name in sorted(map(str, names)):
             value = self._name(space, name, f"{label}.{name}")
             if issubclass(type(value), ModuleType):
                 self._queue.append((value, f"{label}.{name}"))
 
     def _module(self, module: ModuleType, label: str) -> None:
-        """A module that is passed on as a value: all of it that the functions may read."""
+        """Visit a module that is used as a value: all its names that the functions may read."""
         if (why := impure(module)) is not None and module.__name__ != "numpy.random":
             self._refuse(f"{label}: it {why}")
         self._ours(module.__name__)
@@ -418,7 +418,7 @@ class Captured:
                     self._unknown(base, label)
                 continue
             space: MappingProxyType[str, Any] = vars(base)
-            size = functools.partial(len, space)  # a name that is added may hide another
+            size = functools.partial(len, space)  # an added name may hide another
             self._place(_Place((base, "size"), size, "len({0})", space, f"the attributes of {base.__name__}"))
             for name, part in list(space.items()):
                 if name.startswith("__") and name.endswith("__"):
@@ -427,7 +427,7 @@ class Captured:
                     is_read = self.is_by_name or name in self.attributes
                 if is_read and type(part) not in _OF_SLOTS:
                     self._name(space, name, f"{base.__name__}.{name}")
-        for name in sorted(self.attributes):  # of a base, that a class nearer may come to hide
+        for name in sorted(self.attributes):  # a name added to a class would hide that of its base
             found = next((place for place, base in enumerate(value.__mro__) if name in vars(base)), 0)
             for base in filter(_is_users_class, value.__mro__[:found]):
                 self._under(vars(base), name, f"{base.__name__}.{name}")
@@ -437,7 +437,7 @@ class Captured:
             self._attribute(value, "__name__", f"the name of {value.__name__}")
 
     def _special(self, is_called: bool) -> frozenset[str]:
-        """The special methods of a class that nothing calls."""
+        """Special methods of a class that are never called."""
         hidden = _KEPT if self.is_by_name else _KEPT | _COPYING
         hidden = hidden if self.writes_texts else hidden | _TEXTS
         return hidden if is_called else hidden | _MAKING
@@ -491,7 +491,7 @@ class Captured:
                 self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
 
     def _chain(self, chain: Chain, function: FunctionType, cells: dict[str, CellType]) -> None:
-        """What a name in the code of a function means, and the attributes read of it: exactly so, as long as they are modules."""
+        """Resolve a name in the code of a function and the attributes read from it, exactly while these are modules."""
         if chain.kind == "free":
             label = f"the variable {chain.name!r} of an enclosing function"
             place = _Place.attribute(cells[chain.name], "cell_contents", label)
@@ -515,7 +515,7 @@ class Captured:
             self._queue.append((value, label))
 
     def _member(self, module: ModuleType, name: str, label: str) -> Any:
-        """What stands under a name in a module, whose `__getattr__` may have to import it first."""
+        """The value of a name in a module, whose `__getattr__` may import it first."""
         space = vars(module)
         if name not in space and "__getattr__" in space:
             if is_library(space.get("__file__") or ""):
@@ -544,20 +544,20 @@ _OF_FUNCTIONS = frozenset(dir(FunctionType))
 
 
 class _Place:
-    """Where a value stands that is compared: under a name, in a cell, in an attribute.
+    """A location whose value is compared: a name in a mapping, a cell, an attribute.
 
     Parameters
     ----------
     key : tuple
-        What tells it from other places.
+        The identity of the place.
     read : callable
-        What gives the value that stands there now; `MISSING` if there is none.
+        Returns the present value, or `MISSING`.
     expression : str
-        How a line of Python reads it; ``{0}`` is the owner.
+        Python source that reads it; ``{0}`` is the owner.
     owner : object
-        The mapping or object that it is a place of.
+        The mapping or object that holds it.
     label : str
-        What to call it in messages.
+        Its name in messages.
     """
 
     __slots__ = ("expression", "key", "label", "owner", "read", "value")
@@ -568,22 +568,22 @@ class _Place:
 
     @classmethod
     def under(cls, space: Any, name: Any, label: str) -> _Place:
-        """Under a name in a mapping."""
+        """A name in a mapping."""
         return cls((id(space), name), functools.partial(space.get, name, MISSING), f"{{0}}[{name!r}]", space, label)
 
     @classmethod
     def attribute(cls, owner: Any, name: str, label: str) -> _Place:
-        """In an attribute that is read without running the user's code."""
+        """An attribute that is read without running user code."""
         return cls((id(owner), name, "attribute"), functools.partial(_attribute_of, owner, name), f"{{0}}.{name}", owner, label)
 
     @classmethod
     def slot(cls, owner: Any, member: Any, label: str) -> _Place:
-        """In a slot of an object."""
+        """A slot of an object."""
         read = functools.partial(_slot_of, member, owner)
         return cls((id(owner), id(member), "slot"), read, "{0}()", functools.partial(member.__get__, owner), label)
 
     def is_still(self) -> bool:
-        """Whether what stands there is what stood there, or an equal number."""
+        """Whether the value is the recorded one, or an equal number."""
         found = self.read()
         return found is self.value or is_still(found, self.value)
 
@@ -603,7 +603,7 @@ def _slot_of(member: Any, owner: Any) -> Any:
 
 
 def _compared(places: list[_Place]) -> Callable[[], bool]:
-    """What compares the values at some places by identity: one line of Python, which takes a third of what a loop takes."""
+    """A function that compares the values at some places by identity: one expression, three times as fast as a loop."""
     space: dict[str, Any] = {"attribute": object.__getattribute__}
     owners: dict[int, str] = {}
     terms = []
@@ -620,19 +620,19 @@ def _compared(places: list[_Place]) -> Callable[[], bool]:
 
 @functools.lru_cache(maxsize=4096)
 def _is_of_user(kind: type) -> bool:
-    """Whether a class is a user's, all bases of which can be looked into."""
+    """Whether a class is a user's and the state of all its bases is known."""
     return _is_users_class(kind) and all(_is_users_class(base) or base in BASES or base is np.ndarray for base in kind.__mro__)
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_users_class(kind: type) -> bool:
-    """Whether a class was defined in Python, by a user or a package of others."""
+    """Whether a class was defined in Python, by a user or a third-party package."""
     is_of_python = bool(kind.__flags__ & _HEAP) and not any(_is_of_c(part, kind) for part in vars(kind).values())
     return is_of_python and not is_ours(kind) and not _is_of_library(kind)
 
 
 def _is_of_c(part: Any, kind: type) -> bool:
-    """Whether what stands in the body of a class was made by code in C."""
+    """Whether a member of a class was defined in C."""
     if type(part) is BuiltinFunctionType:
         return part.__self__ is kind
     is_of_kind = type(part) in _OF_C and part.__objclass__ is kind
@@ -640,7 +640,7 @@ def _is_of_c(part: Any, kind: type) -> bool:
 
 
 def is_ours(kind: type) -> bool:
-    """Whether a class belongs to the two packages here."""
+    """Whether a class belongs to the two packages."""
     module = str(kind.__module__)
     return module.partition(".")[0] in ("compgraph", "autodiff") and _stands_in(module, kind)
 
@@ -653,7 +653,7 @@ def _is_of_library(kind: type) -> bool:
 
 
 def _stands_in(module: str, kind: type) -> bool:
-    """Whether a class stands where it says: anybody may give a class the name of a module."""
+    """Whether a class is found in the module that it names, since ``__module__`` can be set freely."""
     value: Any = sys.modules.get(module)
     for name in kind.__qualname__.split("."):
         value = getattr(value, "__dict__", {}).get(name)

@@ -43,7 +43,7 @@ def jit(
         Whether results have the bits that NumPy gives, which takes longer.
     static_argnames : str or tuple of str
         Parameters whose values are part of a program: they are compared, not computed with. Arguments that are no arrays and no
-        NumPy floats are so anyway. Values share a program only if nothing tells them apart: 0.0 and -0.0, 1 and True, and
+        NumPy floats are so anyway. Values share a program only if they cannot be told apart: 0.0 and -0.0, 1 and True, and
         dictionaries in another order do not. Objects of classes whose state is not known are compared by identity.
     cache : bool
         Whether compiled programs are stored on disk, in a folder that only the user may write into (``COMPGRAPH_CACHE``).
@@ -67,8 +67,8 @@ def jit(
     asked again in each run; another answer calls for another program, and both are kept. So it is with globals, closures and
     attributes that the function reaches by name, which are compared before each run: numbers, arrays, containers, functions and
     objects of Python classes. A function that reaches other state (files, iterators, caches, objects of other libraries), calls
-    what is not known to be pure (the list holds the numerical functions of Python, NumPy and SciPy), draws random numbers, writes
-    into its arguments or changes what it reaches runs as NumPy.
+    functions not known to be pure (the list holds the numerical functions of Python, NumPy and SciPy), draws random numbers,
+    writes into its arguments or changes the state that it reaches runs as NumPy.
 
     Results are plain arrays that share memory with nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each
     of its operations is recorded at first; once there is a program the call is one operation, whose derivative is compiled as

@@ -44,7 +44,7 @@ class Jitted:
         self._notes: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
-    orders_of = staticmethod(orders_of)  # for who records calls on nodes, and tells them apart as keys do
+    orders_of = staticmethod(orders_of)  # calls on nodes are keyed in the same way
 
     @property
     def backend(self) -> str:
@@ -108,9 +108,9 @@ class Jitted:
         return programs.missed(call, args, kwargs)
 
     def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
-        """Run a program for plain arrays: its result in a list, or None if no program holds; and a fallback.
+        """Run a program for plain arrays; return its result in a list (None if no program holds) and a fallback.
 
-        The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and has a program made
+        The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and requests a program
         if it is time for that.
         """
         try:

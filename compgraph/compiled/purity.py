@@ -1,4 +1,4 @@
-"""Callables and classes of Python, NumPy and SciPy that are known to be pure: no state, no effect, no answer from outside.
+"""Callables and classes of Python, NumPy and SciPy that are known to be pure: no state, no effect, no external input.
 
 This is an allow list. A function that reaches another callable of a library, or an object of another class, is not compiled.
 """
@@ -53,7 +53,7 @@ _NUMPY = """
     unravel_index unsignedinteger unstack unwrap ushort vander var vdot vectorize vsplit vstack where zeros zeros_like ix_
     c_ r_ s_ index_exp mgrid ogrid
 """
-# By module, the names of what is pure; None stands for all that the module defines.
+# The pure names of each module; None means all that the module defines.
 _PURE: dict[str, str | None] = {
     "builtins": _BUILTINS,
     **dict.fromkeys(("math", "cmath", "operator", "_operator", "itertools", "numbers", "typing", "collections.abc", "bisect")),
@@ -74,9 +74,9 @@ _PURE: dict[str, str | None] = {
     "numpy.random": "default_rng Generator RandomState SeedSequence PCG64 PCG64DXSM MT19937 Philox SFC64",
     **{f"scipy.{name}": None for name in ("special", "linalg", "fft", "signal", "constants")},
 }  # fmt: skip
-# Of the modules above that are taken whole, what is not pure.
+# Exceptions among the modules that are listed as a whole.
 _EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
-# Functions that read or set attributes of their arguments by names that stand nowhere in the code.
+# Functions that read or set attributes of their arguments by names that are not in the code.
 BY_NAME = frozenset({"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))})
 # Classes whose objects never change.
 CONSTANTS = frozenset(
@@ -89,7 +89,7 @@ CONSTANTS = frozenset(
 )
 CONSTANTS |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
 METACLASSES = frozenset({type, abc.ABCMeta, enum.EnumType, type(typing.Protocol)})
-# Classes of Python of which users derive theirs, and whose objects hold nothing but what is looked at.
+# Python classes that users subclass; their objects have no state that is not compared.
 BASES = frozenset(
     {
         *(object, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, BaseException, Exception),
@@ -99,21 +99,21 @@ BASES = frozenset(
         *(value for value in vars(collections.abc).values() if isinstance(value, type)),
     }
 )
-# Modules of Python whose functions return functions, or give them to classes; these are trusted where they are met.
+# Python modules whose functions return functions or add them to classes; these functions are trusted.
 _MAKERS = frozenset({"contextlib", "functools", "dataclasses", "reprlib", "collections", "enum", "abc", "typing", "types"})
 # Functions of ours that are called for their effects.
 _OURS = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
 
 
 class _Known:
-    """What is pure, by identity; modules are entered once they have been imported."""
+    """Pure callables, by identity; those of a module are added once it has been imported."""
 
     def __init__(self) -> None:
         self._values: dict[int, tuple[Any, str]] = {}
         self._missing = dict(_PURE)
 
     def name_of(self, value: Any) -> str | None:
-        """The name by which a value is known to be pure; None if it is not."""
+        """The name of a value that is known to be pure, or None."""
         found = self._values.get(id(value))
         if found is None and any(name in sys.modules for name in self._missing):
             self._enter()
@@ -121,7 +121,7 @@ class _Known:
         return None if found is None else found[1]
 
     def has_module(self, name: str) -> bool:
-        """Whether a module is one of those that were looked through."""
+        """Whether the names of a module were added."""
         return name in _PURE or any(known.startswith(f"{name}.") for known in _PURE)
 
     def _enter(self) -> None:
@@ -133,7 +133,7 @@ class _Known:
                 value: Any = space.get(part)
                 if part in _EXCEPTIONS or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
                     continue
-                if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and kin are objects
+                if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
                     continue
                 original = value.__wrapped__ if is_exchanged(value) else value
                 self._values[id(original)] = original, f"{name}.{part}"
@@ -147,7 +147,7 @@ class _Known:
 
 
 def is_exchanged(value: Any) -> bool:
-    """Whether a function is one of ours that stands in for one of NumPy or Python just now."""
+    """Whether a function currently replaces one of NumPy or Python."""
     return (
         type(value) is types.FunctionType
         and "__wrapped__" in value.__dict__

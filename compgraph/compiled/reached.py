@@ -24,11 +24,11 @@ _HARMFUL = {"raise", "call", "error"}
 _HARMLESS = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
 # Functions of NumPy that give plain answers about values, which no guard asks again.
 _UNASKED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
-# Methods of arrays and of functions that write elsewhere, or by which something is reached that no name tells.
+# Methods of arrays and functions that write elsewhere, or reach objects without a name in the code.
 _OUTSIDE = frozenset(
     {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}
 )
-# Names between double underscores that code may read: those of numbers, containers and arrays, and of what classes define.
+# Special names that code may read: those of numbers, containers, arrays and classes.
 _SPECIAL = frozenset(
     {
         *(name for kind in (int, complex, str, list, dict, set, frozenset) for name in dir(kind)),
@@ -56,16 +56,16 @@ _TEXTS = frozenset({"str", "repr", "format", "ascii", "format_map", "__str__", "
 
 
 class Chain(NamedTuple):
-    """Attributes of attributes of a name, as they stand in code: ``np.linalg.norm``.
+    """A chain of attributes of a name in code: ``np.linalg.norm``.
 
     Attributes
     ----------
     kind : str
-        What the name is: ``"global"``, ``"free"`` (a variable of an enclosing function), or ``"import"``.
+        The kind of the name: ``"global"``, ``"free"`` (a variable of an enclosing function), or ``"import"``.
     name : str
-        The name; of an import that of the module.
+        The name; for an import, that of the module.
     level : int
-        Of a relative import how many dots it has; else 0.
+        The number of dots of a relative import; else 0.
     attributes : tuple of str
         The names after it.
     """
@@ -86,17 +86,17 @@ class Code(NamedTuple):
     attributes : frozenset of str
         Names of attributes that it reads or sets of other values.
     stored : frozenset of str
-        Those of them that it sets or deletes, of any value.
+        Names of attributes that it sets or deletes, of any value.
     texts : frozenset of str
         The texts in it that may be names of attributes.
     is_by_name : bool
         Whether it may read attributes by names that it computes.
     asks : bool
-        Whether it may notice that there is no such attribute.
+        Whether it may detect a missing attribute.
     makes : bool
-        Whether it may make objects of the class of an object.
+        Whether it may create instances of the class of an object.
     writes_texts : bool
-        Whether it may make a text of an object.
+        Whether it may convert an object to text.
     effects : tuple of str
         What it does that a program would not do again, and where.
     """
@@ -155,7 +155,7 @@ class _Reader:
         imports, others = _imports(steps)
         self.chains |= others
         raised = entered = 0
-        chain: Chain | None = None  # what stands on top of the stack
+        chain: Chain | None = None  # the top of the stack
         line = code.co_firstlineno
         for step in steps:
             line = _line(step, line)
@@ -217,7 +217,7 @@ class _Reader:
         return None
 
     def _effects(self, name: str, code: CodeType, place: str) -> None:
-        """Note what a name tells that is read."""
+        """Note the effects that reading a name implies."""
         if name in _UNASKED:
             self.effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
         elif name in _SETTINGS and _may_raise(code):
@@ -233,12 +233,12 @@ class _Reader:
 
 
 def _is_format(constant: Any) -> bool:
-    """Whether a constant is a text by which others are formatted."""
+    """Whether a constant is a format string."""
     return isinstance(constant, str) and "%" in constant
 
 
 def _imports(steps: list[Any]) -> tuple[dict[str, Chain], set[Chain]]:
-    """What local names stand for that one import assigns and nothing else; and the imports that are assigned otherwise."""
+    """The imports behind local names that nothing else assigns, and the imports that are assigned otherwise."""
     stored = [name for step in steps for name in _stored(step)]
     found, others = dict[str, Chain](), set[Chain]()
     whole = chain = None
@@ -294,7 +294,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def impure(value: Any) -> str | None:
-    """What a module, or what is defined in one, does that a program would not do again; None if nothing is known of it."""
+    """The effect of a module or its members that a program would not repeat, in words; None if there is no known one."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         home = value.__name__
@@ -311,7 +311,7 @@ def impure(value: Any) -> str | None:
 
 @functools.cache
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python, to NumPy or SciPy, or to the two packages here."""
+    """Whether a file belongs to Python, to NumPy or SciPy, or to the two packages."""
     if filename.startswith(_PACKAGES):
         return is_internal(filename) or f"{os.sep}scipy{os.sep}" in filename
     return is_internal(filename) or filename.startswith((*_STDLIB, "<frozen")) or filename in sys.builtin_module_names

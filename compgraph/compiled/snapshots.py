@@ -21,19 +21,19 @@ VALUES = frozenset({int, float, complex, bool, str, bytes})
 
 
 class Contents:
-    """What an array, a buffer or a container held at one moment.
+    """The contents of an array, a buffer or a container at one moment.
 
     Parameters
     ----------
     value : ndarray, list, dict, set, deque, bytearray ...
-        It is referred to. Of a subclass the methods of the class that `base_of` gives are called, so no code of a user runs.
+        Held by reference. It is read by methods of the class that `base_of` returns, so no user code runs.
     label : str
         What to call it in messages.
 
     Attributes
     ----------
     parts : list
-        Of a container its elements; of a mapping its keys, and then its values.
+        The elements of a container; the keys, then the values of a mapping.
     """
 
     __slots__ = ("_held", "_read", "is_same", "label", "parts", "value")
@@ -84,7 +84,7 @@ class Contents:
 
 
 class Keys(Contents):
-    """The names of the attributes of an object at one moment, which functions may look for."""
+    """The names of the attributes of an object at one moment."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class Keys(Contents):
 
 
 class Answer(Contents):
-    """What a function without arguments gave at one moment, which tells of a setting."""
+    """The result of a function without arguments at one moment, such as a setting."""
 
     __slots__ = ()
 
@@ -110,7 +110,7 @@ class Answer(Contents):
 
 
 def decimal_context() -> Any:
-    """What the context of `decimal` decides, without the signals that were noted."""
+    """The settings of the `decimal` context, without its flags."""
     context = decimal.getcontext()
     return context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps
 
@@ -120,7 +120,7 @@ _CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
 
 
 def base_of(value: Any) -> Any:
-    """The class of Python's by whose methods a container is read; None if a value is no container."""
+    """The builtin class whose methods read a container, or None."""
     kind = type(value)
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
@@ -154,13 +154,13 @@ def is_still(found: Any, before: Any) -> bool:
 
 
 def lookup(value: Any) -> Any:
-    """A generator as its bits, since one that is lent to a trace is another over the same; others as `original` gives them."""
+    """The bit generator of a generator, because a trace wraps it in another generator; other values by `original`."""
     value = original(value)
     return value.bit_generator if issubclass(type(value), np.random.Generator) else value
 
 
 def original(value: Any) -> Any:
-    """A function of a library, where one of ours stands in for it just now; `MISSING` for a builtin; others as they are."""
+    """The library function that a value currently replaces (`MISSING` for a builtin), or the value itself."""
     if is_exchanged(value):
         return value.__wrapped__
     return MISSING if is_bound_here(value) else value

@@ -126,7 +126,7 @@ class Programs:
         return [np.asarray(leaves[place]) for place in self._dynamic]
 
     def missed(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function because no program holds; a program is made, now or in the background, if it is time for it.
+        """Call the function because no program holds; compile a program, now or in the background, if one is due.
 
         The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with these values.
         """
@@ -336,6 +336,6 @@ def _title(call: Call) -> str:
         else:
             value = leaf.value if type(leaf) is Static else leaf
             kind = type(value)
-            text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # no code of the user's runs
+            text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # no user code runs
             told.append(text if len(text) <= 40 else f"{text[:37]}...")
     return ", ".join(told) or "no arguments"

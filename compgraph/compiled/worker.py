@@ -1,7 +1,7 @@
-"""The thread that compiles while calls go on as NumPy: one for the process, one job after the other.
+"""The compiler thread, which runs while calls use NumPy: one per process, one job after the other.
 
 A child process does not have this thread. So a fork waits a little until no thread compiles. If one still does, the compiler of
-the child is in an unknown state and is never called: programs that were there run, everything else runs as NumPy.
+the child is in an unknown state and is never called: existing programs run, everything else runs as NumPy.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.Simp
 _thread: threading.Thread | None = None
 _starting = renewed(threading.Lock())
 tracing = renewed(threading.RLock())  # one function is traced and compiled at a time
-importing = renewed(threading.RLock())  # held while the back end is imported: a child would wait for the import for ever
+importing = renewed(threading.RLock())  # held while the back end is imported: a child would wait for the import forever
 compiling: list[Any] = [tracing]  # locks that are held while code is compiled, in the order in which they are taken
 was_interrupted = False  # whether a thread compiled when this process, or one it descends from, was forked
-PATIENCE, IMPORT_PATIENCE = 1.0, 20.0  # seconds that a fork waits for the end of a compilation, or of an import
+PATIENCE, IMPORT_PATIENCE = 1.0, 20.0  # seconds that a fork waits for a compilation, or for an import
 _held: dict[int, list[Any]] = {}  # locks that a thread holds while it forks
 _gave_up = -PATIENCE  # when a fork last waited in vain
 _is_paused = False  # whether the collector of garbage waits for a trace

@@ -319,7 +319,7 @@ def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
 
 
 def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
-    """The nodes that have a name, by it; not the arguments of operators, which have the names of what was given for them."""
+    """The nodes by name, without the argument tracers of operators, which have the names of their arguments."""
     named: dict[str, list[Any]] = {}
     for node in nodes:
         if node._name is not None and node.function is not operations.input_of:

@@ -356,7 +356,7 @@ def input_over(argument: Any) -> Any:
 
 
 def is_computed_by_python(value: Any) -> bool:
-    """Whether Python computes a value with floats of its own: by operators, from arguments that are Python's numbers."""
+    """Whether Python would compute a value with its own floats: by operators, from arguments that are Python numbers."""
     pending, seen = [value], set[int]()
     while pending:
         part = pending.pop()

@@ -150,16 +150,16 @@ _FRESH: dict[type, type] = {
     Promotable: Promotable, Given: Promotable, TangentPromotable: TangentPromotable, TangentGiven: TangentPromotable,
 }  # fmt: skip
 PROMOTABLE = frozenset(_FRESH)
-NUMERIC = "biufc"  # the kinds of arrays that are promotable; of integers and booleans, because arrays computed of them are
+NUMERIC = "biufc"  # the dtype kinds of promotable arrays; integers and booleans, because floating arrays are computed from them
 ARRAYS = PROMOTABLE | {ndarray}  # the classes of plain arrays
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_, *_FRESH})
 _PRUNED = 16  # views that are remembered before the dead ones are dropped
 
 
 def promotable(array: Any, is_owner: bool = False) -> Any:
-    """A new plain array, as one that becomes a node once a node is written into it.
+    """Make a new plain array promotable: it becomes a node when a node is written into it.
 
-    If it `is_owner`, its memory is its own, as C code expects that resizes an array it has made.
+    If `is_owner`, the array owns its memory, as C code that resizes its own arrays requires.
     """
     kind = TangentPromotable if wrappers.get() else Promotable
     if not is_owner or array.base is not None:
@@ -175,7 +175,7 @@ def given(array: Any) -> Any:
 
 
 def _fresh(made: Any) -> Any:
-    """What a NumPy function computed of a promotable array: new arrays as promotable ones, also in lists and tuples."""
+    """The result of a NumPy function of a promotable array: new arrays become promotable, also in lists and tuples."""
     if type(made) is ndarray and made.base is None and made.dtype.kind in NUMERIC:
         return promotable(made)
     return type(made)(map(_fresh, made)) if type(made) in (list, tuple) else made
@@ -199,7 +199,7 @@ def _differs(index: Any) -> bool:
 
 
 def _integers(value: Any, dtype: Any) -> Any:
-    """A value with nodes, to be stored as integers: floating ones have to be piecewise constant, as those of ``np.floor`` are."""
+    """A value with nodes, to be stored as integers: floating values must be piecewise constant, such as those of ``np.floor``."""
     if isinstance(value, (list, tuple)):
         return [_integers(part, dtype) for part in value]
     if not isinstance(value, Node) or value.dtype.kind not in "fc":
@@ -283,9 +283,9 @@ def _become(array: Any, made: Any) -> None:
 
 
 def promoted(value: Any, operands: Any = ()) -> Any:
-    """What a function of some operands is to write nodes into: a promotable array becomes a node; all else stays as it is.
+    """The target of a function that writes nodes: a promotable array becomes a node; others are returned unchanged.
 
-    One of integers or booleans stays as well, unless an operand is another for each example of a vmap: its numbers are written.
+    An array of integers or booleans is unchanged unless an operand is batched by a vmap: values are written into it.
     """
     if isinstance(value, Promotable) and (value.dtype.kind in "fc" or any(map(_holds_batch, operands))):
         promote(value)
@@ -293,7 +293,7 @@ def promoted(value: Any, operands: Any = ()) -> Any:
 
 
 def _holds_batch(value: Any) -> bool:
-    """Whether a value is another for each example of a vmap, or a list or tuple with such a one in it."""
+    """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
     if type(value) is list or type(value) is tuple:
         return any(map(_holds_batch, value))
     return isinstance(value, Node) and value.carries == "batch"
@@ -313,7 +313,7 @@ def _asking(name: str) -> Any:
 
 
 def _operating(name: str) -> Any:
-    """An operator whose other operand may be a list with nodes in it."""
+    """An operator whose other operand may be a list that holds nodes."""
     by_numpy = getattr(ndarray, name)
 
     def method(self: Any, other: Any) -> Any:
@@ -345,7 +345,7 @@ def _part(name: str) -> property:
 
 
 def _copying(name: str) -> Any:
-    """A method of an array of the caller's that copies it.
+    """A copying method of an array of the caller.
 
     The copy is of the kind that the present context needs: several threads may see the array in contexts of different kinds.
     """

@@ -85,7 +85,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     if not edges or not (quick or is_recording()):
         for position in edges:
             take(args[position])
-        return unrecorded(value, args, edges) if edges and bodies() is not None else value
+        return detach_result(value, args, edges) if edges and bodies() is not None else value
     active = active and function not in operations.PIECEWISE
     if raw or options:
         args, options = saved_operands(args, options)
@@ -108,8 +108,8 @@ def _attach_hollow(*operation: Any) -> Any:
         return _attach(*operation)
 
 
-def unrecorded(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
-    """A result that is not recorded. A view of an operand is read-only: a write into it would not be entered into any log."""
+def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
+    """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
     if value.__class__ is ndarray:
         plains = [a.plain if isinstance(a, Node) else a for a in map(args.__getitem__, positions)]
         if any(a.__class__ is ndarray and owner_of(a) is owner_of(value) for a in plains):
@@ -210,7 +210,7 @@ def _attach(
         value, active = _as_view(value, args, edges, active)
     node = fill(_wrapped(value, active), function, args, edges, options)
     if may_share and operations.counts(function, args, edges):
-        _tell_counted((node,))
+        _notify_counted((node,))
     if function in _BLANK and type(node) in _INERT_ARRAYS and bodies() is None:
         if type(node) in READ:
             use(node)
@@ -224,7 +224,7 @@ def _attach(
 counted: list[Callable[[tuple[Any, ...]], None]] = []
 
 
-def _tell_counted(nodes: tuple[Any, ...]) -> None:
+def _notify_counted(nodes: tuple[Any, ...]) -> None:
     for tell in counted:
         tell(nodes)
 
@@ -287,7 +287,7 @@ def _outputs(
     source_lines.made_at(joint)
     nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     if operations.counts(function, args, edges):
-        _tell_counted(tuple(nodes))
+        _notify_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 
 

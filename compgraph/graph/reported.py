@@ -21,7 +21,7 @@ _READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplo
 
 
 class _ReadsNodes(dict[str, bool]):
-    """Whether code of a file gets the class of the node: code of the two packages, and of those that take a number's memory."""
+    """Whether code of a file gets the class of the node: code of the two packages, and of libraries that read memory."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
@@ -30,16 +30,16 @@ class _ReadsNodes(dict[str, bool]):
 
 _reads_nodes = _ReadsNodes()
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
-_of_python: dict[int, weakref.ref[Any]] = {}  # by their ids: the nodes that represent numbers of Python's
+_of_python: dict[int, weakref.ref[Any]] = {}  # by id: the nodes that represent Python numbers
 
 
 def is_number(node: Any) -> bool:
-    """Whether a node represents what NumPy, or the caller of an operator, gives as a scalar and no array."""
+    """Whether a node represents a scalar, not an array, of NumPy or of the caller of an operator."""
     return not node.ndim and bool(node.is_scalar)
 
 
 def is_python_number(value: Any) -> bool:
-    """Whether a value is a number of Python's, or a node that represents one."""
+    """Whether a value is a Python number, or a node that represents one."""
     known = _of_python.get(id(value))
     return type(value) in _NUMBERS or (known is not None and known() is value)
 
@@ -48,7 +48,7 @@ _NUMBERS = frozenset({int, float, bool})
 
 
 def mark_python_number(node: Any) -> Any:
-    """The node, remembered as one that represents a number of Python's: it reports float."""
+    """Mark a node as one that represents a Python number, so that it reports float."""
     key = id(node)
     _of_python[key] = weakref.ref(node, lambda _: _of_python.pop(key, None))
     return node

@@ -22,8 +22,8 @@ _SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations t
 UNREAD = frozenset({np.add, np.subtract})  # whose derivatives need no operand
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
-# By the id of an array, weak references to it and to the copy made of it last; by that of a view of a large array, the view and
-# the fingerprint of what its numbers were.
+# By the id of an array, weak references to it and to its latest copy; by the id of a view of a large array, the view and
+# the fingerprint of its numbers.
 _copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
 _views: dict[int, tuple[weakref.ref[Any], int]] = {}
 

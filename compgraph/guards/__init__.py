@@ -19,7 +19,7 @@ from .guards import (
     remembering,
 )
 from .hashes import hash_scalars_by_value, scalar_hash
-from .leaks import concerning, warn_of_leaks
+from .leaks import escapes_about, warn_of_leaks
 from .lineage import Lineage, gathered_up
 from .logs import Log, copied, enter, enter_lost, is_forgetful, note_loaded, noted, reset
 from .shapes import (
@@ -36,10 +36,10 @@ from .shapes import (
 from .unread import Watch, enter_unread
 
 __all__ = [
-    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes",
-    "concerning", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes",
-    "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value",
-    "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths",
-    "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "note_text", "noted", "raising", "remembering",
-    "reset",    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
+    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied",
+    "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "escapes_about", "freezes_nothing",
+    "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value", "is_about_lengths",
+    "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths", "note_loaded",
+    "note_nothing", "note_points", "note_saved", "note_taken", "note_text", "noted", "raising", "remembering", "reset",
+    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
 ]  # fmt: skip

@@ -77,13 +77,13 @@ class Escape:
     code, instruction : code object, int
         Where in the user's code it was asked for.
     about : weakref or None
-        The node, or its `Lineage`; None if nothing is known of it, and where plain numbers are meant.
+        The node, or its `Lineage`; None if it is unknown, and where plain numbers are intended.
     tick : float
         When that was.
     number : float, array or None
-        What was given.
+        The number that left the graph.
     is_open : bool
-        Whether it may matter to a graph, as far as `leaks` has found out.
+        Whether it may matter to a graph, according to `leaks`.
     """
 
     what: str
@@ -105,7 +105,7 @@ class Escape:
 
 
 def open_escapes() -> list[Escape]:
-    """Those of the latest escapes that may matter to a graph."""
+    """The latest escapes that may matter to a graph."""
     return [escape for escape in _log.get() or () if escape.is_open]
 
 
@@ -141,7 +141,7 @@ def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
 
 
 def told(escapes: Any, before: str = " ") -> str:
-    """The latest distinct escapes as the end of a message, which begins with `before`; empty if there are none.
+    """The latest distinct escapes as the end of a message, which begins with `before`; empty without escapes.
 
     Numbers that the source only shows or compares are left out.
     """
@@ -167,13 +167,13 @@ def note_escape(what: str) -> None:
 
 
 def note_taken(node: Node, what: str, frame: Any) -> None:
-    """Remember that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
+    """Note that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within(node):
         _take(node, what, frame)
 
 
 def note_method(node: Node, frame: Any) -> None:
-    """Remember that user code gave a node to ``plain.dot``, which gives plain numbers where its result is a scalar."""
+    """Note that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
     if (
         type(node) in ACTIVE
         and hasattr(node, "plain")
@@ -189,7 +189,7 @@ def note_saved(name: str) -> None:
 
 
 def note_text() -> None:
-    """Remember, within a function that is differentiated, that NumPy converted a node to text."""
+    """Note, within a function that is differentiated, that NumPy converted a node to text."""
     if bodies() is not None:
         _remember("str()", source_lines.users_frame(2), False)
 
@@ -232,14 +232,14 @@ def _ask(node: Node, what: str, frame: Any) -> Escape | None:
     return _take(node, what, frame)
 
 
-# Functions that make plain arrays of lists, under names that were bound before the first variable was made.
+# Functions that make plain arrays of lists, called by names bound before the first variable was made.
 _MAKING = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange})
-# Modules of NumPy's that compare and show the numbers that they are given.
+# Modules of NumPy that compare and show numbers.
 _COMPARING = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 
 
 def _is_numpys(asked: Any, frame: Any) -> bool:
-    """Whether a callable is a ufunc, a method of a ufunc or of a plain array, or makes arrays: it converts lists unseen."""
+    """Whether a callable (a ufunc, its methods, methods of plain arrays, one that makes arrays) calls no protocol for lists."""
     if asked is unknown:  # make().fill(x)
         name = method_called(frame)
         return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
@@ -252,7 +252,7 @@ def _is_numpys(asked: Any, frame: Any) -> bool:
 
 
 def _is_called_by_user(frame: Any) -> bool:
-    """Whether user code, or code of NumPy's on its behalf, is at work in a frame; not so for NumPy's tests and texts."""
+    """Whether user code, or code of NumPy on its behalf, runs in a frame; not for NumPy's testing and printing."""
     for outer in outwards(frame):
         if str(outer.f_globals.get("__name__")).startswith(_COMPARING):
             return False
@@ -262,7 +262,7 @@ def _is_called_by_user(frame: Any) -> bool:
 
 
 def _is_taking(asked: Any, node: Node) -> bool:
-    """Whether a callable takes a number that it is not known to be given: within an operator, or one of `math`."""
+    """Whether a callable takes the number unknown to the graph: within an operator, or in a function of `math`."""
     return not _is_among(asked, _EXPLICIT) and (is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON)
 
 
@@ -279,7 +279,7 @@ def _take(node: Node, what: str, frame: Any) -> Escape | None:
 
 
 def _complete(escape: Escape | None, guard: Guard | None, number: Any = None) -> None:
-    """Enter into an escape the lineage of its node, which lives as long as the leaves behind it, and the number given."""
+    """Enter the lineage of the node, which lives as long as its leaves, and the number into an escape."""
     if escape is None or escape.about is None:
         return
     if guard is not None and guard.args[0].__class__ is Lineage:
@@ -430,13 +430,13 @@ def _value(self: Node) -> np.ndarray[Any, Any]:
         note_escape(".value")
     if is_recording():
         _note_number(self, ".value")
-    if type(self) in BLANK and not self.plain.any():  # who reads .value of a blank array may fill it: that is meant
+    if type(self) in BLANK and not self.plain.any():  # a blank array may be filled through .value, which is intended
         use(self)
     return np.asarray(self.plain)
 
 
 def _asks_for_attribute(frame: Any) -> bool:
-    """Whether code only tries for an attribute, which arrays have not: by ``hasattr``, ``getattr``, or in a ``try``."""
+    """Whether code only probes for an attribute that arrays lack: by ``hasattr``, ``getattr``, or in a ``try``."""
     asked = callee(frame)
     if asked is hasattr or asked is getattr:
         return True
@@ -449,7 +449,7 @@ PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
 def _stored(self: Node, protocol: Any) -> Any:
-    """What sqlite3 stores: a number, or the bytes of an array. Without this it would store those of the body."""
+    """The value that sqlite3 stores: a number, or the bytes of an array. By default it would read the memory of the node."""
     if getattr(protocol, "__name__", "") != "PrepareProtocol":
         return None
     name = "tobytes" if self.ndim else "tolist"
@@ -513,7 +513,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _number_refused(name: str) -> Any:
-    """A method of numbers that gives a text, or integers, in which a derivative would be lost."""
+    """A method of numbers that returns text or integers, which lose the derivative, and so raises."""
 
     def method(self: Node, *args: Any) -> Any:
         if _passes(self):

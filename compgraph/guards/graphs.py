@@ -96,9 +96,9 @@ class _Behind(NamedTuple):
     foreign : bool
         Whether variables or placeholders are among it that the graph does not have.
     replaced : float
-        Guards up to this tick are about values that a variable had before it was updated, and the graph was recorded after that.
+        Guards up to this tick are about values before an update of a variable, and the graph was recorded after the update.
     updated : float
-        When the latest update of a variable was that the graph does not have.
+        The tick of the latest update of a variable that is not in the graph.
     """
 
     given: bool = False
@@ -175,7 +175,7 @@ class _Graph:
         return watch.args[0].node() in self._known
 
     def checks(self, count: Count, since: float, watched: Container[int]) -> bool:
-        """Whether a guard on shapes that depend on values is not needed: these are checked as parts of the graph, or when read.
+        """Whether a guard on value-dependent shapes is redundant: the shapes are checked as parts of the graph, or when read.
 
         While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
         `watched` holds the ids of lineages whose contents a `Watch` compares.

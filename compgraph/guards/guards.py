@@ -238,7 +238,7 @@ def note_points(*line: Any) -> None:
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Note a guard on the shapes of new nodes, which depend on the values of operands."""
     if _forgetting.get() or (not is_traced() and kept(nodes[0].function, "opname") is not None):
-        return  # where a user's operation is not compiled, its shape is checked as long as it lives
+        return  # the shape of a user's operation that is not compiled is checked while it lives
     first, answer = nodes[0], shapes(*[node.plain for node in nodes])
     what, is_within = f"the shape that {first.opname} gave", bodies() is not None
     enter(Count(what, shapes, nodes, answer, first.code, first.instruction, next_tick(), False, is_within))

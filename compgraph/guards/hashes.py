@@ -1,4 +1,4 @@
-"""Hashes of scalar nodes, by which dictionaries and sets find them.
+"""Hashes of scalar nodes, for dictionaries and sets.
 
 ``counts[np.argmax(x)] += 1`` and ``np.round(v) in seen`` look for a number, so a scalar node that carries no derivative hashes
 as its number does, under a guard. One that carries a derivative raises within an operator: a dictionary would use its number
@@ -49,7 +49,7 @@ def scalar_hash(self: Any) -> int:
 
 
 def _has_derivative(node: Any) -> bool:
-    """Whether a derivative is lost with the number of a node: an adjoint can pass it, or it has a tangent that is not zero."""
+    """Whether the number of a node loses a derivative: an adjoint can pass the node, or it has a nonzero tangent."""
     while isinstance(node, Node) and node.level:
         if node.derivative() is not None:  # type: ignore[attr-defined]
             return True
@@ -58,13 +58,13 @@ def _has_derivative(node: Any) -> bool:
 
 
 def key_of(value: Any) -> Any:
-    """The number by which a dictionary finds a scalar; nan, which equals nothing, as a text."""
+    """The number as which a dictionary finds a scalar; text for nan, which equals nothing."""
     number = np.asarray(value).item()
     return "nan" if number != number else number
 
 
 def _is_memo(frame: Any) -> bool:
-    """Whether a frame calls a function of `functools.lru_cache`: it returns for a node only what it computed from that node."""
+    """Whether a frame calls a function of `functools.lru_cache`, which returns for a node only its result for that node."""
     called = callee(frame)
     return (called.__func__ if called.__class__ is MethodType else called).__class__ is _Memo
 

@@ -1,6 +1,6 @@
 """Numbers that left a graph and came back into it as constants, so that a part of a derivative is lost.
 
-The log of escapes holds where numbers were taken, of which node, and when. An escape counts for a graph if the graph has a
+The log of escapes holds the node, the line and the time of each. An escape counts for a graph if the graph has a
 variable behind that node, not written since, and a later operation with a constant that is not written in the source.
 """
 
@@ -22,7 +22,7 @@ _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a writt
 
 
 def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> list[Escape]:
-    """The escapes of some nodes, and of what was computed from them, that may be constants in a graph; oldest first."""
+    """The escapes of some nodes and their descendants that may be constants in a graph, oldest first."""
     found, asked = [], set(map(id, wanted))
     for escape in escapes:
         use = use_of(escape.code, escape.instruction)
@@ -51,13 +51,13 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
         )
 
 
-def concerning(escapes: Any, key: Any) -> list[Escape]:
-    """The escapes of a node, or of the variables of a name, and of what was computed from these."""
+def escapes_about(escapes: Any, key: Any) -> list[Escape]:
+    """The escapes of a node (or of the variables with a name) and of its descendants."""
     return [e for e in escapes if any(n is key or (type(n) is VariableNode and n.name == key) for n in _behind(e))]
 
 
 def _behind(escape: Escape) -> list[Any]:
-    """The nodes behind the one whose numbers left its graph, itself included, as far as they live."""
+    """The live ancestors of the node whose numbers left its graph, itself included."""
     about = None if escape.about is None else escape.about()
     if isinstance(about, Lineage):
         return [node for lineage in in_order([about]) if (node := lineage.node()) is not None]
@@ -65,7 +65,7 @@ def _behind(escape: Escape) -> list[Any]:
 
 
 def _holds(node: Any, escape: Escape, is_exact: bool) -> bool:
-    """Whether an operation has a constant operand that may come of an escape; if `is_exact`, that is its number."""
+    """Whether an operation has a constant operand that may come from an escape; if `is_exact`, one equal to its number."""
     return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Node))
 
 

@@ -70,7 +70,7 @@ class Log:
     lost : list of Lost
         For leaves that are copies, decisions about the originals.
     thread : int
-        Who made it.
+        The thread that created it.
     """
 
     __slots__ = ("__weakref__", "_into", "_limit", "_weight", "forgotten", "guards", "lost", "thread")
@@ -160,7 +160,7 @@ def reset() -> None:
 
 
 def note_loaded() -> None:
-    """Remember that a node was loaded, or deep-copied, just now."""
+    """Note that a node was loaded, or deep-copied, just now."""
     global _loaded_at
     _loaded_at = next_tick()
 

@@ -60,7 +60,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
 
 
 def require_divisible(name: str, a: Any, b: Any) -> None:
-    """Raise what an operator of Python's numbers raises of two operands that stand for such, as ``1 / x`` does at 0."""
+    """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
     numbers = [x.plain if isinstance(x, Node) else x for x in map(innermost, (a, b))]
     if np.ndim(numbers[0]) or np.ndim(numbers[1]) or (name != "pow" and numbers[1]) or any(map(np.iscomplexobj, numbers)):

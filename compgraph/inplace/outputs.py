@@ -94,7 +94,7 @@ def are_integers(targets: tuple[Any, ...]) -> bool:
 
 
 def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: Any, casting: str) -> Any:
-    """Write a recorded result into plain arrays of integers or booleans, as its numbers; a guard says that they stay the same."""
+    """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
     results = result if isinstance(result, tuple) else (result,)
     for target, value in zip(targets, results, strict=True):
         np.copyto(target, frozen(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def refusing(name: str, original: Any) -> Any:
 
 
 def making(name: str, original: Any) -> Any:
-    """A drawing function without parameters that may be nodes."""
+    """Wrap a random function none of whose parameters may be a node."""
 
     @functools.wraps(original)
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -122,7 +122,7 @@ def making(name: str, original: Any) -> Any:
 
 
 def fresh_draw(drawn: Any, frame: Any) -> Any:
-    """Drawn numbers, for users' code within a function that is differentiated as a promotable array."""
+    """Drawn numbers; a promotable array for user code within a function that is differentiated."""
     if type(drawn) is not np.ndarray or bodies() is None or drawn.dtype.kind not in NUMERIC:
         return drawn
     while frame.f_back is not None and frame.f_code.co_filename == __file__:

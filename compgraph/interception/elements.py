@@ -41,7 +41,7 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def _number(element: Any) -> Any:
-    """An element as `np.vectorize` passes it: Python's number, which a node represents."""
+    """An element as `np.vectorize` passes it: a node that represents a Python number."""
     return mark_python_number(element) if isinstance(element, Node) else element
 
 
@@ -87,7 +87,7 @@ def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) ->
 
 
 def gathered_iterable(filename: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``np.fromiter`` at the top level: an iterable with nodes in it is recorded. As many elements are taken as NumPy takes."""
+    """``np.fromiter`` at the top level: an iterable that holds nodes is recorded. It consumes as many elements as NumPy."""
     if not args or not is_users(filename) or not is_recording():
         return original(*args, **kwargs)
     items, count = args[0], kwargs.get("count", args[2] if len(args) > 2 else -1)
@@ -120,7 +120,7 @@ class Joining:
 
 
 def _fresh(made: Any) -> Any:
-    """Arrays that nobody else holds as promotable ones: an array, or a tuple of them."""
+    """Make newly allocated arrays promotable: one array, or a tuple of arrays."""
     if type(made) is tuple:
         return tuple(map(_fresh, made))
     return promotable(made) if type(made) is np.ndarray and made.dtype.kind in NUMERIC else made

@@ -1,4 +1,4 @@
-"""Arrays of the caller in attributes, lists and dictionaries: a differentiated function sees them as `lent` values."""
+"""Arrays of the caller in attributes, lists and dictionaries. `lent` values replace them for a differentiated function."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..graph.interpreter import is_internal
 from .libraries import is_users_module
 
 _HEAP = 1 << 9  # the flag of classes that Python code defines
-_OF_PYTHON = frozenset({"types", "argparse", "collections"})  # modules of Python's whose objects hold attributes of the user's
+_OF_PYTHON = frozenset({"types", "argparse", "collections"})  # Python modules whose objects hold attributes of the user
 
-# Values that hold no other value, by far the commonest.
+# Values that hold no other value, which are the most common.
 _PLAIN = frozenset({
     np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
     ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
 })  # fmt: skip
 _SEQUENCES = (list, tuple, collections.deque)
-_DEPTH, _MOST = 5, 1000  # how many steps from a name values are visited, and how many items of each container
-_ALL = 4000  # how many values are visited, the nearest first
+_DEPTH, _MOST = 5, 1000  # the most steps from a name, and the most items of each container, that are visited
+_ALL = 4000  # the most values that are visited, the nearest first
 _ABSENT = object()
 
 
@@ -58,7 +58,7 @@ class Place:
             return _ABSENT
 
     def write(self, value: Any) -> None:
-        """Replace the value, past all that a class of the user's does when it is set."""
+        """Replace the value without running user code, such as ``__setattr__``."""
         holder, name = self._holder, self._name
         if isinstance(holder, dict):
             dict.__setitem__(holder, name, value)
@@ -85,12 +85,12 @@ class Place:
 
 
 class Exchange:
-    """A value of the caller's, and what a function sees in its place.
+    """A value of the caller, and the value that replaces it for a function.
 
     Attributes
     ----------
     users : int
-        How many open contexts need it.
+        The number of open contexts that use it.
     """
 
     __slots__ = ("before", "place", "seen", "users")
@@ -110,9 +110,9 @@ class Search:
     Attributes
     ----------
     places : list of (Place, object)
-        Where arrays, random generators and tuples are held, and which.
+        The arrays, random generators and tuples that are held, and their places.
     functions : list of function
-        The functions that are reached, those of the user's classes included.
+        The functions that are reached, including those of the user's classes.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Search:
         self._seen, self._begun = set[int](), 0
 
     def look(self, values: Iterable[Any], depth: int = 0) -> None:
-        """Have values visited, so many steps from a name."""
+        """Add values to be visited, `depth` steps from a name."""
         for value in values:
             kind = type(value)
             if (kind not in _PLAIN or kind is FunctionType) and id(value) not in self._seen and len(self._queue) < _ALL:
@@ -131,7 +131,7 @@ class Search:
 
     def run(self) -> None:
         """Visit all values, and those in them."""
-        while self._begun < len(self._queue):  # it grows meanwhile, and keeps alive what ids are of
+        while self._begun < len(self._queue):  # it grows meanwhile, and keeps the visited values alive, so ids stay unique
             value, depth = self._queue[self._begun]
             self._begun += 1
             self._visit(value, depth)
@@ -174,7 +174,7 @@ class Search:
                 self._hold(base, vars(base).items(), depth)
 
     def _hold(self, holder: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
-        """Note the arrays that an object holds, and have its other values visited."""
+        """Note the arrays that an object holds, and add its other values to be visited."""
         others = []
         for count, (name, value) in enumerate(items):
             if count >= _MOST:
@@ -194,13 +194,13 @@ def _is_users(kind: type) -> bool:
 
 
 def _place(holder: Any, name: Any) -> Place:
-    """Where an object holds a value: of an attribute, its dictionary, if it has one."""
+    """The place of a value: an attribute in the object's dictionary, if there is one."""
     held = None if isinstance(holder, (dict, list, collections.deque, type)) else _dictionary(holder)
     return Place(holder if held is None or name not in held else held, name)
 
 
 def _dictionary(value: Any) -> Any:
-    """The dictionary of an object's attributes, without running code of the user's; None if it has none."""
+    """The dictionary of an object's attributes, without running user code; None if it has none."""
     try:
         held = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -209,7 +209,7 @@ def _dictionary(value: Any) -> Any:
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of an object, and their values, without running code of the user's."""
+    """The attributes of an object, and their values, without running user code."""
     if isinstance(value, type):
         yield from list(vars(value).items())
         return

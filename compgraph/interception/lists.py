@@ -1,7 +1,7 @@
 """NumPy functions that are given nodes in a list: ``np.sum([x[0], x[1]])``, ``np.dot([x[0], 1.0], b)``.
 
 NumPy calls the protocol of the arguments that the function's dispatcher returns, and does not look into lists. Dispatchers are
-exchanged, so that they also return the nodes in lists.
+replaced by functions that also return the nodes in lists.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ _MAKING_IN: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-# Functions that convert lists without calling a protocol: at the top level, too, they record a list that holds nodes. For those
-# whose value is True a node by itself is recorded as well; the others make a plain array of it.
+# Functions that convert lists without calling a protocol. At the top level, too, they record a list that holds nodes. If the
+# value is True, they also record a node that is passed by itself; the others make a plain array of it.
 GATHERING = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False
@@ -117,7 +117,7 @@ GATHERING = {
 
 
 def _making(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
-    """What the name of a function that makes arrays means to users' code within a function that is differentiated.
+    """Wrap a function that makes arrays, for user code within a function that is differentiated.
 
     At the top level the original is called, unless the function is one of `GATHERING`, whose value is then `takes_nodes`.
     """
@@ -145,12 +145,12 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is of a class that holds no nodes, or a list of such: the common calls."""
+    """Whether a value has a class that holds no nodes, or is a list of such values: the common calls."""
     return value.__class__ in PLAIN or (value.__class__ is list and PLAIN.issuperset(map(type, value)))
 
 
 def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of `make`, one of `GATHERING`, outside of operators: a list with nodes in it is recorded."""
+    """Call `make`, one of `GATHERING`, outside of operators: a list that holds nodes is recorded."""
     original = make.__wrapped__
     if PLAIN.issuperset(map(type, args)) and PLAIN.issuperset(map(type, kwargs.values())):
         return original(*args, **kwargs)
@@ -175,7 +175,7 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
 
 
 def _objects(made: Any, args: tuple[Any, ...]) -> Any:
-    """An array of objects that NumPy made of a list with nodes in it; where it split nodes, their elements are put in place."""
+    """An array of objects that NumPy made of a list that holds nodes; nodes that it split are replaced by their elements."""
     node = gathered(args[0]) if args and not any(isinstance(v, Node) for v in made.ravel().tolist()) else None
     if isinstance(node, Node) and node.shape == made.shape:
         for index in np.ndindex(made.shape):
@@ -190,7 +190,7 @@ def _is_object(dtype: Any) -> bool:
 def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
     """A result as a promotable array, which becomes a node once a node is written into it; see `promotable` for `is_owner`.
 
-    Lists and tuples of results likewise; structured arrays as `Records`. Views of an argument stay as they are.
+    Lists and tuples of results likewise; structured arrays as `Records`. Views of an argument are returned unchanged.
     """
     if made.__class__ is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
@@ -207,7 +207,7 @@ def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """``math.remainder``: what is left of x by the multiple of y that lies nearest, of two the even one."""
+    """``math.remainder``: the difference of x and the nearest multiple of y; of two equally near, the even one."""
     left, size = np.fmod(x, y), np.abs(y)
     doubled = 2 * np.abs(left)
     is_over = (doubled > size) | ((doubled == size) & (np.fmod(np.abs(x), 2 * size) >= size))
@@ -259,7 +259,7 @@ _COMPLEX: dict[str, Function] = {
 }  # fmt: skip
 
 
-# Functions that read the memory of an array. Before Python 3.12 they get that of a hollow node, which is the same for all nodes.
+# Functions that read the memory of an array. Before Python 3.12 they read that of a hollow node, which is equal for all nodes.
 _READING = {
     np: ("frombuffer",),
     hashlib: (*sorted(hashlib.algorithms_guaranteed & vars(hashlib).keys()), "new"),
@@ -288,7 +288,7 @@ def _special(name: str) -> Function:
 def _mathematical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(map(holds_node, args)):  # also in a thread of its own, which the function that is differentiated has started
+        if any(map(holds_node, args)):  # also in a thread that the differentiated function has started
             raising.require_possible(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
@@ -341,13 +341,13 @@ def _marked(answer: Any) -> Any:
     return answer
 
 
-def gathering() -> list[tuple[dict[str, Any], str, Any]]:
-    """The names that are exchanged from the first variable on, as `answers` has those within an operator."""
+def gathering_names() -> list[tuple[dict[str, Any], str, Any]]:
+    """The names that are exchanged from the first variable on, in the format of `answers`."""
     numpy = vars(np)
     ours: dict[str, Callable[[Any], Any]] = {
         name: functools.partial(_making, ours=MAKING[name], takes_nodes=takes) for name, takes in GATHERING.items()
     }
-    originals = arrays.unpatched(numpy)
+    originals = arrays.without_patches(numpy)
     ours["fromiter"] = _from_iterable
     return [(numpy, name, _marked(answer(originals[name]))) for name, answer in ours.items()]
 
@@ -359,7 +359,7 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
 
     def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
         if name in space:
-            found[id(space), name] = space, name, _marked(answer(arrays.unpatched(space)[name]))
+            found[id(space), name] = space, name, _marked(answer(arrays.without_patches(space)[name]))
 
     for name, ours in MAKING.items():
         if name not in GATHERING:

@@ -72,7 +72,7 @@ def _enter_numba() -> None:
     def typeof_node(value: Any, context: Any) -> Any:
         return traced if is_hollow(value) else by_memory(value, context)
 
-    def represent(manager: Any, traced: Any) -> Any:  # called by containers, which compile functions for their items
+    def represent(manager: Any, traced: Any) -> Any:  # containers call it to compile functions for their items
         raise refused(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +84,7 @@ def _enter_numba() -> None:
 
         def interpreted(*args: Any, **kwargs: Any) -> Any:
             values = [value.value if isinstance(value, core.OmittedArg) else value for value in args]
-            if function.__code__.co_flags & inspect.CO_VARARGS:  # which numba has gathered
+            if function.__code__.co_flags & inspect.CO_VARARGS:  # numba has gathered these
                 values = [*values[:-1], *values[-1]]
             return function(*values, **kwargs)
 
@@ -106,11 +106,11 @@ def _enter_h5py() -> None:
         (h5py.AttributeManager, ("__setitem__", "create", "modify")),
     ):
         for name in names:
-            setattr(owner, name, _storing(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
+            setattr(owner, name, _store_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
     h5py.Dataset.read_direct = _refusing(h5py.Dataset.read_direct)
 
 
-def _storing(method: Any, name: str) -> Any:
+def _store_values(method: Any, name: str) -> Any:
     """Wrap a method so that it stores the values of traced nodes, with a warning."""
 
     @functools.wraps(method)
@@ -134,7 +134,7 @@ def _enter_pyfftw() -> None:
         module = _module(f"pyfftw.interfaces.{name}")
         for function in _functions(module):
             own = getattr(_module(replaces), function.__name__, None) if replaces else None
-            exchange(function, _raise_for_traced if own is None else _calling(own))
+            exchange(function, _raise_for_traced if own is None else _make_answer(own))
     utilities = _module("pyfftw.builders._utils")
     for function in (*_functions(_module("pyfftw.builders.builders")), *_functions(utilities)):
         exchange(function, _raise_for_traced)
@@ -152,7 +152,7 @@ def _raise_for_traced(function: Any, original: Any, args: tuple[Any, ...], kwarg
     return original(*args, **kwargs)
 
 
-def _calling(own: Any) -> Callable[..., Any]:
+def _make_answer(own: Any) -> Callable[..., Any]:
     """Make an answer that calls `own` on traced nodes, with the arguments that both functions have."""
 
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -169,7 +169,7 @@ def _checked(plan: Any) -> Any:
     """Make a class of plans whose instances raise for traced nodes."""
 
     class Kind(type):
-        def __instancecheck__(cls, value: Any) -> bool:  # also of the plans that the builders make
+        def __instancecheck__(cls, value: Any) -> bool:  # also for plans that the builders make
             return isinstance(value, plan) if cls is FFTW else type.__instancecheck__(cls, value)
 
     class FFTW(plan, metaclass=Kind):  # type: ignore[misc]

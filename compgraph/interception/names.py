@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import restored, unpatched
+from ..arrays import restored, without_patches
 from ..graph import Node, Promotable, beginnings, given, plainly
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies, is_traced
@@ -27,8 +27,8 @@ from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
 from .holders import Exchange, Place, Search
 from .lists import look_into_lists
-from .making import answers, gathering
-from .questions import ask_in, contents_of
+from .making import answers, gathering_names
+from .questions import bind_questions, contents_of
 from .questions import restore as restore_questions
 from .reach import Held, Reach, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
 from .toplevel import opened as _open
@@ -38,7 +38,7 @@ from .ufunc_methods import NUMPY, numpy_names
 ndarray = np.ndarray
 _given: list[tuple[Any, str | None, Any, Any]] = []  # variables that are exchanged for `given` arrays: place, name, before, now
 _exchanges: dict[Any, Exchange] = {}  # attributes and items that are exchanged likewise
-_places: dict[weakref.ref[Any], list[Exchange]] = {}  # those of each open context
+_places: dict[weakref.ref[Any], list[Exchange]] = {}  # the exchanges of each open context
 _is_on = True
 _has_asked = _has_variable = False
 
@@ -56,7 +56,7 @@ class _Namespace:
         """Find the names to be exchanged; again if the number of names in the namespace has changed."""
         if self.length != len(self.space) and not self.is_ours:
             self.length = len(self.space)
-            items = list(unpatched(self.space).items())  # at once: another thread may import into this module
+            items = list(without_patches(self.space).items())  # a copy, because another thread may import into this module
             self.theirs = {name: value for name, value in items if _is_among(self.wrapped, value)}
             self.ours = {name: self.wrapped[id(value)][1] for name, value in self.theirs.items()}
             times = 2 if len(self.theirs) == 1 else 1  # of one name it gave no tuple
@@ -120,7 +120,7 @@ class _Exchanged:
             space.mean(False)
 
     def exchange_again(self) -> None:
-        """Exchange the names of NumPy's that `cg.patched_numpy` has given back, if they are exchanged now."""
+        """Exchange the NumPy names again that `cg.patched_numpy` has restored, if they are exchanged now."""
         space = self._spaces.get(id(vars(np)))
         if space is not None and space.is_ours:
             space.is_ours = False
@@ -128,7 +128,7 @@ class _Exchanged:
 
     def _prepare(self) -> None:
         for space, name, ours in self._answers():
-            original = unpatched(space)[name]
+            original = without_patches(space)[name]
             self._wrapped[id(original)] = original, ours
             self._space(space)
         for known in self._spaces.values():
@@ -158,7 +158,7 @@ class _Exchanged:
         self._modules = len(modules)
 
 
-_making, _drawing, _gathering = _Exchanged(answers), _Exchanged(draws), _Exchanged(gathering)
+_making, _drawing, _gathering = _Exchanged(answers), _Exchanged(draws), _Exchanged(gathering_names)
 restored += [_making.exchange_again, _gathering.exchange_again]
 
 
@@ -191,8 +191,8 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
     """A context in which `f` is to be called with `arguments`.
 
     In it nodes can be written into arrays that `f` makes, and arrays that `f` reaches by name (globals, closures, default
-    values), or by attributes and items of what it reaches by name or is handed as it is (`kept`), are seen as `given`. If it
-    asks for draws, so do the functions of NumPy and Python that draw random numbers.
+    values), or by attributes and items of objects that it reaches by name or receives unchanged (`kept`), are seen as `given`.
+    With `asks_for_draws`, random functions of NumPy and Python are replaced as well.
     """
     opened = Interception()
     if not _is_on:
@@ -216,28 +216,28 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
         bound = (f, *bound_with(f))
         arguments = (*arguments, *bound[1:])
         opened.is_closed = is_closed(held, reached, arguments)
-        _ask_questions(held, reached, arguments, opened.is_closed)
+        _bind_questions(held, reached, arguments, opened.is_closed)
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
         search = Search()
         _give_reached(held, reached, search, opened.captured)
-        if not is_traced():  # most likely by a thread of its own, while the caller goes on with these objects
+        if not is_traced():  # probably in another thread, while the caller still uses these objects
             search.look((*bound, *kept))
             own = _places[reference] = []
             _give_held(held, search, own, opened.captured, not asks_for_draws)
-        _views.clear()  # a function within this one may need views of another kind
+        _views.clear()  # an inner function may need views of another kind
     return opened
 
 
 def _give_held(held: Held, search: Search, own: list[Exchange], captured: list[Any], gives_generators: bool) -> None:
-    """Exchange what is found in attributes, lists and dictionaries for `lent` values.
+    """Replace values in attributes, lists and dictionaries by `lent` values.
 
-    Without `gives_generators` random generators stay: whoever asks for draws looks for these afterwards.
+    Without `gives_generators` random generators are left: they are replaced afterwards, if the caller records draws.
     """
     begun = 0
     search.run()
-    while begun < len(search.functions):  # it grows by what these functions hold
+    while begun < len(search.functions):  # it grows by the functions that these hold
         known = search.functions[begun]
         begun += 1
         if all(known is not other for other in held.functions):
@@ -251,7 +251,7 @@ def _give_held(held: Held, search: Search, own: list[Exchange], captured: list[A
 
 
 def _give_reached(held: Held, reached: list[Reach], search: Search, captured: list[Any], gives_generators: bool = True) -> None:
-    """Exchange what some functions reach by name, and hold, for `lent` values; have `search` visit it."""
+    """Replace the values that some functions reach by name, and hold, by `lent` values; add them to `search`."""
     for known, reach in zip(held.functions, reached, strict=True):
         for function in (
             known,
@@ -275,8 +275,8 @@ def _give_reached(held: Held, reached: list[Reach], search: Search, captured: li
         _give_cell(cell, captured)
 
 
-def _ask_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is_closed: bool) -> None:
-    """Bind ``isinstance`` and kin (see `questions`) for the functions that are reached, and the classes of objects."""
+def _bind_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is_closed: bool) -> None:
+    """Bind the functions of `questions` for the functions that are reached and for the classes of objects."""
     if is_closed and not any(reach.questions for reach in reached):
         return
     functions, values = list(held.functions), [*arguments, *contents_of(held.cells)]
@@ -287,7 +287,7 @@ def _ask_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is_
                 functions.append(found)
         values += [namespace_of(home, known.__globals__).get(name) for home, name in reach.variables]
         values += [*(known.__defaults__ or ()), *(known.__kwdefaults__ or {}).values()]
-    ask_in(functions, values)
+    bind_questions(functions, values)
 
 
 def ask_functions() -> None:
@@ -343,7 +343,7 @@ def _close(reference: weakref.ref[Any]) -> None:
 
 
 def _restore_places(exchanged: list[Exchange]) -> None:
-    """Let attributes and items hold the caller's values again, also those to which the function has copied a view of one."""
+    """Restore the caller's values in attributes and items, including places into which the function copied a view."""
     ended = []
     for one in exchanged:
         one.users -= 1
@@ -367,7 +367,7 @@ def lent(value: Any) -> Any:
     """
     kind = type(value)
     is_named = kind not in _LENT and issubclass(kind, tuple) and hasattr(kind, "_make")
-    if is_named and any(isinstance(part, np.random.Generator) for part in value):  # which is looked for afterwards
+    if is_named and any(isinstance(part, np.random.Generator) for part in value):  # generators are replaced afterwards
         return value
     if (kind not in _LENT and not is_named) or not _is_on or bodies() is None:
         return value
@@ -384,11 +384,11 @@ def lent(value: Any) -> Any:
 _LENT = frozenset({ndarray, np.random.Generator, tuple})
 
 
-_views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view as which the function sees it
+_views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view that replaces it for the function
 
 
 def _seen(value: Any) -> Any:
-    """A value as it is seen in all places where one function reaches it."""
+    """The value that replaces another one in all places where a function reaches it."""
     if type(value) is not ndarray:
         return lent(value)
     if id(value) not in _views:
@@ -397,7 +397,7 @@ def _seen(value: Any) -> Any:
 
 
 def _capture(value: Any, captured: list[Any]) -> Any:
-    """A value that a function captures, as it sees it; an array or node is entered into a list."""
+    """The replacement of a value that a function captures; an array or node is added to a list."""
     seen = _seen(value)
     if isinstance(seen, Node) or (isinstance(seen, Promotable) and seen.is_given):
         captured.append(seen)
@@ -430,7 +430,7 @@ def _give_cell(cell: CellType, captured: list[Any]) -> None:
 
 def _give_place(place: Place, value: Any, own: list[Exchange], captured: list[Any]) -> None:
     known = _exchanges.get(place.key)
-    if known is not None and known.seen is value:  # for another thread, which may end first
+    if known is not None and known.seen is value:  # exchanged by another thread, which may return first
         known.users += 1
         own.append(known)
         return

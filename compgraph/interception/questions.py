@@ -1,8 +1,8 @@
 """``isinstance``, ``type``, ``hasattr``, ``getattr`` and ``dir`` in the user's modules while a function is differentiated.
 
-A node is an ndarray with attributes of its own. Functions of the user that ask for a class or an attribute get the answer for the
-value that the node represents: a number of NumPy's or Python's, or an array. The functions here are bound in the namespaces of
-the modules whose code uses these names, and removed when the last operator returns.
+A node is an ndarray with attributes of its own. User functions that check a class or an attribute get the result for the value
+that the node represents: a NumPy or Python number, or an array. The functions here are bound in the namespaces of the modules
+whose code uses these names, and removed when the last operator returns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .libraries import is_library
 from .reach import codes, content_of
 
 _missing = object()
-_DEPTH = 4  # how deep objects in containers and attributes are followed to the modules of their classes
-_MOST = 64  # so many elements of a container are visited
-_VISITED = 256  # so many objects are visited
+_DEPTH = 4  # the depth to which objects in containers and attributes are visited
+_MOST = 64  # the most elements of a container that are visited
+_VISITED = 256  # the most objects that are visited
 
 
 def _value_of(node: Any) -> Any:
-    """A plain value of the class that a node represents."""
+    """A plain value of the class of the value that a node represents."""
     if isinstance(node, Node) and hasattr(node, "plain"):
         if is_number(node):
             return class_of(node)(0)
@@ -36,7 +36,7 @@ def _value_of(node: Any) -> Any:
 
 
 def _of_nodes(kinds: Any) -> bool:
-    """Whether a class of nodes is among classes."""
+    """Whether some classes include a class of nodes."""
     if isinstance(kinds, tuple):
         return any(map(_of_nodes, kinds))
     return isinstance(kinds, builtins.type) and issubclass(kinds, Layout)
@@ -105,7 +105,7 @@ _asked: dict[int, tuple[int, frozenset[str]]] = {}  # by the id of a namespace: 
 _bound: list[tuple[dict[str, Any], str]] = []
 
 
-def ask_in(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
+def bind_questions(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
     """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
     spaces: dict[int, dict[str, Any]] = {}
     for function in (*functions, *_functions_in(values, spaces)):
@@ -118,7 +118,7 @@ def ask_in(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
 
 
 def restore() -> None:
-    """Remove what `ask_in` has bound."""
+    """Remove what `bind_questions` has bound."""
     while _bound:
         space, name = _bound[-1]
         if space.get(name, _missing) is OURS[name]:
@@ -225,7 +225,7 @@ def _homes(kind: type) -> tuple[dict[str, Any], ...]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes of an object that are stored in it; none of its own code runs."""
+    """The attributes stored in an object; no user code runs."""
     try:
         return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
     except (AttributeError, TypeError):

@@ -34,7 +34,7 @@ class Reach:
     is_closed : bool
         Whether the code calls nothing but NumPy, builtins and these functions, and no NumPy function that makes an array.
     questions : bool
-        Whether the code asks for classes or attributes; see `questions`.
+        Whether the code checks classes or attributes; see `questions`.
     values : list of (dict, str)
         Namespaces, and names that mean no function there, so that through their values nothing else can be called.
     """
@@ -190,7 +190,7 @@ def function_of(f: Any) -> Any:
 
 
 def _behind(f: Any) -> Any:
-    """What a partial, a method or a wrapper of ours calls; None for other callables. No code of the user's runs."""
+    """The callable behind a partial, a method or a wrapper of ours; None for other callables. No user code runs."""
     kind = type(f)
     if kind is FunctionType:
         return f.__dict__.get("__wrapped__") if is_internal(f.__code__.co_filename) else None

@@ -19,7 +19,7 @@ from ..graph.interpreter import is_internal
 from .exchanged import PLAIN
 from .libraries import is_library
 
-opened: set[Any] = set()  # the interceptions that are open, in all threads: while there is one, a function is differentiated
+opened: set[Any] = set()  # the open interceptions of all threads: not empty while a function is differentiated
 _DEPTH = 64  # of nested lists, as deep as arrays have axes
 _SEQUENCES = (list, tuple)
 _POLYNOMIALS = os.path.dirname(np.polynomial.__file__)

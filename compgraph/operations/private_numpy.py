@@ -45,7 +45,7 @@ def dispatchers() -> list[FunctionType]:
 
 
 def _dispatchers_in_c() -> list[FunctionType]:
-    """The dispatchers of functions defined in C, ``np.dot`` and ``np.concatenate`` among them. No module has a name for them."""
+    """The dispatchers of functions defined in C, ``np.dot`` and ``np.concatenate`` among them. They are in no module."""
     home = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
     wanted = {name for name, value in vars(home).items() if isinstance(value, DISPATCHING)}
     return [
@@ -56,4 +56,4 @@ def _dispatchers_in_c() -> list[FunctionType]:
 
 
 DISPATCHING = type(np.dot)  # the class of functions that call ``__array_function__``
-_IN_C = _dispatchers_in_c()  # at once: objects that a program has frozen (`gc.freeze`) are not found
+_IN_C = _dispatchers_in_c()  # on import: objects are not found after `gc.freeze`

@@ -292,7 +292,7 @@ OPNAMES: dict[Any, str] = {
     stop_gradient: "stop_gradient",
 }
 
-# Functions whose results' lengths depend on the values of their operands; of `_CHOOSING` on those of integers and booleans alone.
+# Functions whose result's length depends on values of operands; for `_CHOOSING`, on integers and booleans alone.
 COUNTING: frozenset[Any] = frozenset(
     {np.nonzero, np.flatnonzero, np.argwhere, np.bincount, np.histogram, np.histogram_bin_edges, np.linalg.lstsq, np.polymul,
      np.polydiv, np.roots, selection.unique}

@@ -112,7 +112,7 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
 
-_STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # lists among the arguments are no arrays
+_STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
 
 
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -317,7 +317,7 @@ class UnsizedError(TypeError, AttributeError):
 
 
 def _of_arrays(name: str, message: str) -> property:
-    """A special method that an array has and a number has not."""
+    """A special method that arrays have and numbers lack."""
 
     def read(self: Node) -> Any:
         if is_number(self):

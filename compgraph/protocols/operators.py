@@ -97,7 +97,7 @@ def _is_asked_first(other: Any) -> bool:
 
 
 def _is_repeated(node: Node, other: Any) -> bool:
-    """Whether Python repeats a sequence, as in ``[0] * n``: NumPy's integers, unlike its arrays, leave it to the sequence."""
+    """Whether Python repeats a sequence, as in ``[0] * n``: NumPy integers, unlike arrays, leave it to the sequence."""
     return isinstance(other, _SEQUENCES) and node.is_scalar and node.dtype.kind in "iu"
 
 

@@ -45,9 +45,9 @@ _seen = 0
 
 
 def enter_imported() -> None:
-    """Enter the families whose modules of SciPy have been imported since the last call, and others as they are imported.
+    """Enter the families whose SciPy modules have been imported since the last call; others are entered on import.
 
-    So are the libraries that read the memory of arrays; see `interception.memory_readers`.
+    The same holds for libraries that read the memory of arrays; see `interception.memory_readers`.
     """
     global _seen
     if len(sys.modules) == _seen:

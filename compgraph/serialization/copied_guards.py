@@ -44,7 +44,7 @@ class CopiedGuards:
         return next(((lost.words, lost.tick) for lost in copied(log) if lost.lineage is lineage), None)
 
     def _is_known(self, guard: Guard) -> bool:
-        """Whether a guard watches what is read, or copied, or is on shapes of what is copied."""
+        """Whether a guard watches a value that is read or copied, or the shapes of a value that is copied."""
         if isinstance(guard, Count):
             return all(a.node() in self._met for a in guard.args)
         return isinstance(guard, Watch) and (guard.is_read or guard.args[0].node() in self._met)

@@ -155,7 +155,7 @@ class Functional:
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
-        with Hollowing(), intercepted(self.f):  # as where the function was called first
+        with Hollowing(), intercepted(self.f):  # as in the first call of the function
             found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:

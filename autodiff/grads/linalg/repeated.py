@@ -61,8 +61,8 @@ def _among_zeros(w: Any) -> Any:
 
 
 def check_independent(opname: str, v: Any) -> None:
-    """Warn where eigenvectors are nearly dependent: the matrix has fewer than its size (is defective), or nearly so."""
-    if decided("whether eigenvectors are nearly dependent", _dependent, v):
+    """Warn if eigenvectors are nearly dependent: the matrix is defective, or nearly so."""
+    if decided("whether eigenvectors are nearly dependent", _are_dependent, v):
         warnings.warn(
             f"a matrix that is nearly defective in the derivative of {opname}: its eigenvectors are nearly dependent, so the "
             "derivatives of eigenvalues and vectors are infinite, and those of functions of them are lost. Use a function that "
@@ -72,8 +72,8 @@ def check_independent(opname: str, v: Any) -> None:
         )
 
 
-def _dependent(v: Any) -> bool:
-    """Whether rounding, in the matrix of eigenvectors, leaves derivatives no correct digit."""
+def _are_dependent(v: Any) -> bool:
+    """Whether the matrix of eigenvectors is so ill-conditioned that derivatives have no correct digit."""
     if not v.size or not np.isfinite(v).all():
         return False
     with np.errstate(all="ignore"):

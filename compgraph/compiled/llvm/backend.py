@@ -325,7 +325,7 @@ def _require_layout() -> None:
 
 
 def _maker(place: Place) -> Callable[[], Any]:
-    """A function that makes an array of NumPy's for a result, whose axes have the order in memory of those of a place."""
+    """A function that allocates the array of a result, with the axis order in memory of a place."""
     dtype = place.buffer.dtype
     if place.is_dense:
         return functools.partial(np.empty, place.shape, dtype)
@@ -334,7 +334,7 @@ def _maker(place: Place) -> Callable[[], Any]:
 
 
 def _is_reported(raised: int) -> bool:
-    """Whether NumPy, as it is set, warns or raises of some flags of the processor."""
+    """Whether NumPy's present settings warn or raise for some flags of the processor."""
     seen = {kind: raised & (UNDERFLOW if kind == "under" else FLAGS) for kind, how in np.geterr().items() if how != "ignore"}
     return any(seen.values())
 

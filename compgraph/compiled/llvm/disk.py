@@ -1,9 +1,9 @@
-"""The cache of compiled programs on disk: object code, by everything that it depends on.
+"""The cache of compiled programs on disk: object code, keyed by everything that it depends on.
 
 Object code is run as it is, so a file is loaded only if this user wrote it. The folder and the files must belong to the user, no
 other user can write them, and symbolic links are not followed. Each file begins with an authentication code of its key and its
-content, made with a secret of the user's, which the folder contains. So a file that is cut off, was renamed, or comes from
-elsewhere is ignored. If the disk is full or read-only, the program is compiled again the next time.
+content, computed with the user's secret, which the folder contains. So a file that is truncated, renamed or foreign
+is ignored. If the disk is full or read-only, the program is compiled again the next time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST = 2000  # files; beyond it, the least recently used ones are removed
 _SECRET, _SECRET_SIZE = "secret", 32
 _CODE_SIZE = hashlib.sha256().digest_size
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-_refused: set[Path] = set()  # folders that a warning was given for
+_refused: set[Path] = set()  # folders with a warning already issued
 
 
 def folder() -> Path:
@@ -70,7 +70,7 @@ def _authentication(secret: bytes, key: str, code: bytes) -> bytes:
 
 def _usable_folder() -> Path | None:
     """The folder, created if it is missing; None, after one warning, where other users could write into it."""
-    if not hasattr(os, "geteuid"):  # the platform does not tell owners
+    if not hasattr(os, "geteuid"):  # the platform has no owners of files
         return None
     try:
         place = folder()
@@ -118,7 +118,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _secret(place: Path) -> bytes | None:
-    """The user's secret, made if it is missing or damaged."""
+    """The user's secret, created if it is missing or damaged."""
     path = place / _SECRET
     found = _read(path)
     if found is None or len(found) != _SECRET_SIZE:

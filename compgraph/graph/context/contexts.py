@@ -28,7 +28,7 @@ T = TypeVar("T")
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
 # Modules that run a generator up to its ``yield``, and for whose callers the contexts it entered shall go on to hold.
 _DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
-_METHODS = 3  # how far out an ``__enter__`` is looked for, that calls a method which enters a context
+_METHODS = 3  # the most frames from an ``__enter__`` to the method of it that enters a context
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
 _QUICK: dict[ContextVar[Any], Any] = {}  # those that must have their defaults for operations to take the shortest way
@@ -72,7 +72,7 @@ class Layer:
     before, was_quick : list of (ContextVar, object) or None, bool
         What the variables, and `is_quick`, were when it was entered; `before` is None once a layer around is gone.
     entry : Entry or None
-        The context object. None: the layer holds until it is taken off, or until the task ends that it holds in.
+        The context object. None: the layer holds until it is removed, or until its task ends.
     statement : int or None
         The id of the frame that entered it: if one context is entered several times, a frame leaves its own layer.
     owner : FrameType or None
@@ -125,7 +125,7 @@ class Entry(weakref.ref[Any]):
         self.is_kept = self.place == (id(frame), frame.f_lasti)
 
     def is_dropped(self) -> bool:
-        """Whether the object is gone without a call of its ``__exit__``."""
+        """Whether the object was deleted without a call of its ``__exit__``."""
         return self() is None and not self.is_kept
 
 
@@ -230,7 +230,7 @@ def _drop(layer: Layer) -> None:
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
         _told.set(layer.around)
-        layer.entry = None  # for a task that was begun inside, it holds until that ends
+        layer.entry = None  # it holds until the end of a task that was started inside
         return
     is_kept = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True

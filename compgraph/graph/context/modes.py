@@ -168,8 +168,8 @@ class NoGraph(Context):
 def no_graph() -> NoGraph:
     """Compute without recording: inside, operations on nodes give plain NumPy results.
 
-    No derivative passes through what is computed or written inside, in reverse and in forward mode: its numbers are constants to
-    what follows. Within a function that is differentiated, views made inside are read-only.
+    No derivative passes through values computed or written inside, in reverse and in forward mode: they are constants to
+    the code that follows. Within a function that is differentiated, views made inside are read-only.
 
     A context manager, and a decorator. It holds for the current thread or asyncio task only. Inside a generator it holds while
     the generator runs; the code that loops over the generator goes on recording.

@@ -23,7 +23,7 @@ _KEYS = 2**21  # as many copies can be told apart
 _QUIET, _MARK, _SHIFT = 0x7FF8 << 48, 1 << 50, 29  # a NaN, our mark, and where the key begins: bits that float32 keeps as well
 _REQUIRING = np.require.__globals__["__name__"]
 _ARRAY, _ASANYARRAY = np.array, np.asanyarray  # NumPy's own: the names may mean wrappers later
-_WRAPPERS = "compgraph.interception.making"  # the module of these wrappers, whose callers make the copies
+_WRAPPERS = "compgraph.interception.making"  # the module of the wrappers, whose callers make the copies
 
 
 class _Copy:

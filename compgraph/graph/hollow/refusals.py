@@ -218,7 +218,7 @@ def raised_at(error: BaseException) -> str | None:
 
 def _holds_body(value: Any) -> bool:
     """Whether a value is a node, a part or copy of a body, or the refusal itself."""
-    if issubclass(type(value), np.ndarray):  # not isinstance, which raises for a weak proxy of what is gone
+    if issubclass(type(value), np.ndarray):  # not isinstance, which raises for a dead weak proxy
         return hasattr(value, "plain") or is_body(value)
     return value is REFUSAL
 

@@ -35,7 +35,7 @@ _LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") a
 _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _ITERATES = frozenset({"FOR_ITER", "LIST_EXTEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
-_ITERATING = (list, tuple, set, dict, sum, min, max, sorted, next)  # what calls functions for ``map`` and the like
+_ITERATING = (list, tuple, set, dict, sum, min, max, sorted, next)  # callables that consume a ``map``
 
 
 class _Unknown:
@@ -112,7 +112,7 @@ def is_calling(frame: FrameType, function: Any) -> bool:
     """Whether a frame is calling `function`, written in Python, and not C code that calls it in turn.
 
     Either by its name, or selected by ``getattr`` or a subscript, or as a `functools.partial`; or the frame iterates over what
-    calls it, as over ``map(np.array, rows)``. False also where that cannot be told.
+    calls it, as over ``map(np.array, rows)``. False also if it is unknown.
     """
     found = _called(frame)
     if found is unknown:
@@ -126,7 +126,7 @@ def is_calling(frame: FrameType, function: Any) -> bool:
 
 
 def _selected(frame: FrameType) -> Any:
-    """The callable that a frame is calling, selected by ``getattr`` or a subscript; `unknown` if that cannot be told."""
+    """The callable that a frame is calling, selected by ``getattr`` or a subscript, or `unknown`."""
     code, at = frame.f_code, frame.f_lasti
     known = _selections.get((id(code), at))
     found = known[1] if known is not None else _selections.put(code, at, _selection(code, at))
@@ -144,7 +144,7 @@ def _selected(frame: FrameType) -> Any:
 
 
 def _selection(code: CodeType, at: int) -> _Selection | None:
-    """How the callable of the call at an instruction is selected; None if it is otherwise."""
+    """How the callable of the call at an instruction is selected, or None if by neither."""
     instructions, call = at_work(code, at)
     selects = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
     if selects is None:
@@ -186,7 +186,7 @@ def _called(frame: FrameType) -> Any:
 
 
 def _reading(frame: FrameType, path: _Path) -> Any:
-    """What a path reaches now; `unknown` if that cannot be told."""
+    """The present value of a path, or `unknown`."""
     found = _named(frame, path)
     for name in path.attributes:
         found = _attribute(found, name)

@@ -1,4 +1,4 @@
-"""What the instruction at work in a frame does, beside calling: it assigns, operates, delegates, or raises.
+"""The effect of the current instruction of a frame, other than a call: it assigns, operates, delegates, or raises.
 
 Specialised and instrumented instructions need no care here: ``co_code`` shows the ordinary ones that they stand for.
 """
@@ -22,7 +22,7 @@ def assigns(frame: FrameType) -> bool:
     Examples
     --------
     >>> import sys
-    >>> class Told:
+    >>> class Probe:
     ...     def __setitem__(self, index, value):
     ...         print(assigns(sys._getframe(1)))
     >>> told = Told()
@@ -58,7 +58,7 @@ _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
 
 
 def formats(frame: FrameType) -> bool:
-    """Whether a frame is at an operator ``%``, which formats a number where a text stands before it.
+    """Whether a frame is at an operator ``%``, which formats a number if its left operand is a string.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def formats(frame: FrameType) -> bool:
 
 
 def delegates(frame: FrameType) -> bool:
-    """Whether a generator's frame is at ``yield from``, so that what another generator does is done for it.
+    """Whether a generator's frame is at ``yield from``, so that another generator runs on its behalf.
 
     Examples
     --------
@@ -91,17 +91,17 @@ def delegates(frame: FrameType) -> bool:
 
 
 def catches(frame: FrameType, error: str) -> bool:
-    """Whether the instruction at work in a frame stands in a ``try`` whose ``except`` clause names a class of errors.
+    """Whether the current instruction of a frame is inside a ``try`` whose ``except`` clause names a class of errors.
 
     Examples
     --------
     >>> import sys
-    >>> class Told:
+    >>> class Probe:
     ...     @property
     ...     def value(self):
     ...         print(catches(sys._getframe(1), "AttributeError"), catches(sys._getframe(1), "KeyError"))
     >>> try:
-    ...     Told().value
+    ...     Probe().value
     ... except AttributeError:
     ...     pass
     True False
@@ -111,7 +111,7 @@ def catches(frame: FrameType, error: str) -> bool:
 
 @functools.lru_cache(KEPT)
 def _caught(code: CodeType, error: str) -> frozenset[int]:
-    """The instructions of a code object from which an error of a class goes to an ``except`` clause that names it."""
+    """The instructions of a code object whose errors of a class are caught by an ``except`` clause that names it."""
     inside: set[int] = set()
     instructions = {i.offset: i for i in dis.get_instructions(code)}
     for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]

@@ -57,7 +57,7 @@ def is_internal(filename: str) -> bool:
 
 
 def is_packaged(filename: str) -> bool:
-    """Whether a file lies in one of the two packages."""
+    """Whether a file is in one of the two packages."""
     return filename.startswith(_HOMES[:2])
 
 
@@ -66,7 +66,7 @@ _STANDING_IN = os.path.join(_OURS, "interception", "")
 
 
 class _Packages(dict[str, bool]):
-    """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
+    """Whether a file belongs to the packages themselves, and does not replace functions of others."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = is_packaged(filename) and not filename.startswith(_STANDING_IN)
@@ -182,7 +182,7 @@ def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
 
 
 def warn_at(frame: Any, message: str | Warning) -> None:
-    """Warn on the running line of a frame, with a RuntimeWarning or the one given, once for each line and text."""
+    """Warn at the current line of a frame, with a RuntimeWarning or the given warning, once per line and text."""
     if frame.f_code is not None:
         registry = frame.f_globals.setdefault("__warningregistry__", {})
         module = frame.f_globals.get("__name__", "<unknown>")

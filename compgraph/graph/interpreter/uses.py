@@ -1,4 +1,4 @@
-"""What a line of source does with the value of a call in it: shows it, compares it, drops it, or computes with it."""
+"""The use of a call's value in the source: shown, compared, dropped, or computed with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILES = 32  # files whose source is kept parsed
 
 
 def use_of(code: CodeType, instruction: int) -> str:
-    """What the statement at an instruction does with the value made there.
+    """Classify how a statement uses the value of the call at an instruction.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def _use(code: CodeType, instruction: int) -> str:
     if line is None or last is None or start is None or end is None:
         return ""
     path = _path(tree, (line, start), (last, end))
-    return _classified(path[-1], _parents(tree), frozenset())
+    return _classify(path[-1], _parents(tree), frozenset())
 
 
-def _classified(node: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str:
-    """What is done with the value of an expression; what is assigned to a name is looked for where the name is read."""
+def _classify(node: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str:
+    """The use of the value of an expression; a value assigned to a name is followed to the uses of the name."""
     is_operand = False
     while (around := parents.get(node)) is not None:
         if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
@@ -77,7 +77,7 @@ def _classified(node: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str
 
 
 def _of_names(statement: Any, parents: dict[Any, Any], seen: frozenset[str]) -> str:
-    """What is done with the names that a statement assigns to, in the function or module around it."""
+    """The use of the names that a statement assigns, in the function or module around it."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     parts = [part for target in targets for part in ast.walk(target)]
     if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts):
@@ -89,12 +89,12 @@ def _of_names(statement: Any, parents: dict[Any, Any], seen: frozenset[str]) -> 
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
     if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_part", False):
         return ""
-    uses = {_classified(read, parents, seen | names) for read in reads}
+    uses = {_classify(read, parents, seen | names) for read in reads}
     return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
 
 
 def _use_without_source(code: CodeType, instruction: int) -> str:
-    """The same by the instructions that follow, for code that is made of a string."""
+    """The use according to the following instructions, for code compiled from a string."""
     for following in dis.get_instructions(code):
         name = following.opname
         if following.offset <= instruction:
@@ -118,7 +118,7 @@ def _path(tree: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> list[A
     while True:
         for child in ast.iter_child_nodes(path[-1]):
             first = getattr(child, "lineno", None)
-            if first is None:  # a comprehension, arguments: without a place of its own
+            if first is None:  # a comprehension, arguments: nodes without a position
                 if any(_encloses(part, start, end) for part in ast.walk(child)):
                     path.append(child)
                     break
@@ -136,7 +136,7 @@ def _encloses(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
 
 
 def numbers_in(code: CodeType) -> frozenset[float]:
-    """The absolute values of the numbers that are written in the file of a code object, or in the code if there is no source."""
+    """The absolute values of the literals in the file of a code object, or in the code if it has no source."""
     return _numbers(code.co_filename, code)
 
 
@@ -159,11 +159,11 @@ def _parents(tree: ast.Module) -> dict[Any, Any]:
 
 
 def _tree(filename: str) -> ast.Module | None:
-    return _parsed(filename, "".join(linecache.getlines(filename)))
+    return _parse(filename, "".join(linecache.getlines(filename)))
 
 
 @functools.lru_cache(_FILES)
-def _parsed(filename: str, source: str) -> ast.Module | None:
+def _parse(filename: str, source: str) -> ast.Module | None:
     try:
         tree = ast.parse(source) if source else None
     except (SyntaxError, ValueError, RecursionError):

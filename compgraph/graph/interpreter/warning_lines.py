@@ -1,4 +1,4 @@
-"""Runtime warnings on the user's line: NumPy warns on the line of ours that calls it, where Python shows each only once.
+"""Runtime warnings on the user's line. NumPy warns at the line of ours that calls it, and Python shows that line only once.
 
 NumPy's C code attributes a warning to the innermost Python frame. `warnings` calls `_showwarnmsg` for what passes the filters;
 it is replaced by a function that issues a warning from our files anew, on the user's line, with that module's filters and

@@ -61,7 +61,7 @@ def nan_to_num(x: Any, **numbers: Any) -> Any:
 
 
 def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """``numpy.nan_to_num``: numbers, which may be nodes, in place of what is not finite."""
+    """``numpy.nan_to_num``: replace values that are not finite by numbers, which may be nodes."""
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
     found = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
     for name, is_met in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
