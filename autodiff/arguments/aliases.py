@@ -23,7 +23,7 @@ def memory_of(value: Any) -> Any:
     """The array that holds the numbers of an argument; None for a scalar or a value of another kind."""
     if isinstance(value, Node):
         value = memory_behind(value) if has_history(value) else None
-    elif is_labelled(value):
+    elif not isinstance(value, np.ndarray) and is_labelled(value):
         value = np.asarray(value)
     return value if isinstance(value, np.ndarray) and value.size else None
 
@@ -72,7 +72,7 @@ def lock(tracer: Any) -> None:
 
 def is_locked(value: Any) -> bool:
     """Whether a value is a read-only argument tracer of an outer operator."""
-    if not isinstance(value, Node) or not (value.level or value.__class__ in INPUTS):
+    if not isinstance(value, Node) or not (value.level or type(value) in INPUTS):
         return False
     memory = memory_of(value)
     return memory is not None and memory.base is None and not memory.flags.writeable

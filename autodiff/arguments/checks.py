@@ -13,6 +13,8 @@ from compgraph.guards import told
 
 from .asked import function_of
 
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+
 
 def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
     """A tangent or an adjoint of a value: an array or node of its shape, and real if that is."""
@@ -29,7 +31,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
     require_history(value)
     require_computed(value, name)
     require_array(value, name)
-    array = value if isinstance(value, Node) else of_numbers(np.asarray(value), value)
+    array = value if isinstance(value, Node) else of_numbers(_asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):

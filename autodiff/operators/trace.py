@@ -103,7 +103,7 @@ class Trace:
         self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
-        self._is_live: dict[Any, bool] = {}
+        self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
         self.levels = levels_around()
         apart(self._run)
         if getattr(arguments, "labelled", False):
@@ -138,7 +138,7 @@ class Trace:
                 if is_computed_by_python(leaf):
                     mark_python_number(self.points[-1])
             with (
-                intercepted(self.arguments.f, self.arguments.given(), kept=self.arguments.kept()) as opened,
+                intercepted(self.arguments.f, self.arguments.given(), kept=[*self.arguments.kept()]) as opened,
                 collecting_escapes() as self.escapes,
             ):
                 leaves, points = self.arguments.leaves, self.points
@@ -245,7 +245,8 @@ class Trace:
         if not isinstance(out, Node):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
-        is_live = self._is_live[out] = self.live(nodes)
+        is_live = self.live(nodes)
+        self._is_live[id(out)] = out, is_live
         if not is_live and not (isinstance(adjoint, Node) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
@@ -277,13 +278,12 @@ class Trace:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
         if is_batch(out):
             return put_back(self.value(out.values), [out.level], is_array=not out.is_scalar)
-        if isinstance(out, TangentNode):
+        if issubclass(type(out), TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Node):
             return plainly(out)
-        is_live = self._is_live.get(out)  # where it was differentiated, its graph was walked already
-        if is_live is None:
-            is_live = self.live(collect(out, stop=self.inputs))
+        known = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
+        is_live = self.live(collect(out, stop=self.inputs)) if known is None else known[1]
         return solid(out) if is_live else out.plain
 
     def values(self, results: Any) -> Any:
@@ -299,7 +299,7 @@ def stand_in(value: Any) -> Any:
         if is_repeated(base, len(levels)):
             return put_back(leaf(base, InputNode, None), levels, is_array=not value.is_scalar, is_lent=True)
         return put_back(stand_in(base), levels, is_array=not value.is_scalar)
-    if isinstance(value, TangentNode):
+    if issubclass(type(value), TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Node):
         return InputNode.of(record(input_of, (value,)))
@@ -316,7 +316,7 @@ def first_of(value: Any) -> Any:
 def bare(value: Any) -> Any:
     """A value without its axes of examples and its tangents."""
     value = base_of(value)
-    while isinstance(value, TangentNode):
+    while issubclass(type(value), TangentNode):
         value = value.primal
     return value
 

@@ -227,7 +227,7 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     apply : callable
         ``apply(out, directions)``, for a result without a tangent, returns a list.
     """
-    level = max((x.level for x in (out, *directions) if x.__class__ is TangentNode), default=0)
+    level = max((x.level for x in (out, *directions) if type(x) is TangentNode), default=0)
     if not level:
         return apply(out, directions)
     value, moved = _parts(out, level)

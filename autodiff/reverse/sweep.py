@@ -194,10 +194,10 @@ def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
     if type(nodes) is Events:
         return reached_by_writes(nodes, output, wanted)
     active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if type(node) not in INERT]
-    if wanted.issuperset([node for node in active if not node.args]):
+    asked = set(map(id, wanted))
+    if asked.issuperset([id(node) for node in active if not node.args]):
         return set(map(id, active))
     needed: set[int] = set()
-    asked = set(map(id, wanted))
     add = needed.add
     for node in reversed(active):
         if id(node) in asked:
@@ -222,9 +222,9 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         The inputs of the function that recorded it, oldest first. That of an outer derivative was made before them; that of
         an inner one after them, and is a constant if it was computed from nothing.
     """
-    given, first = set(inputs), inputs[0].tick
+    given, first = set(map(id, inputs)), inputs[0].tick
     leaves = (n for n in nodes if type(n) in VARYING or type(n) in INPUTS)
-    return any(n.args if n in given else type(n) in VARYING or (n.tick < first and not n.args) for n in leaves)
+    return any(n.args if id(n) in given else type(n) in VARYING or (n.tick < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

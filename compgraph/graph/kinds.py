@@ -46,6 +46,8 @@ from .node import (
 )
 from .reported import is_python_number, reported_class
 
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+
 beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
 
@@ -348,7 +350,7 @@ def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
 def input_over(argument: Any) -> Any:
     """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
     if isinstance(argument, np.generic):
-        node = leaf(np.asarray(argument), InputScalarNode, None)
+        node = leaf(_asarray(argument), InputScalarNode, None)
         if type(argument) in operations.SAME_BITS:
             node.plain = argument
         return node

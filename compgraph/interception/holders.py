@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 from collections.abc import Iterable, Iterator
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
@@ -21,6 +22,9 @@ _PLAIN = frozenset({
     np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
     ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
 })  # fmt: skip
+_DATA = _PLAIN - {np.ndarray, FunctionType}  # those that a search passes over
+_PARTS = frozenset({list, dict})
+_EXCHANGED = (np.ndarray, tuple, np.random.Generator)
 _SEQUENCES = (list, tuple, collections.deque)
 _DEPTH, _MOST = 5, 1000  # the most steps from a name, and the most items of each container, that are visited
 _ALL = 4000  # the most values that are visited, the nearest first
@@ -141,8 +145,9 @@ class Search:
         if kind is FunctionType:
             if not is_internal(value.__code__.co_filename):
                 self.functions.append(value)
-                for held in (value.__dict__, value.__kwdefaults__ or {}):
-                    self._hold(held, held.items(), depth)
+                for held in (value.__dict__, value.__kwdefaults__):
+                    if held:
+                        self._hold(held, held.items(), depth)
             elif hasattr(value, "__wrapped__"):
                 self.look([value.__wrapped__], depth)
         elif kind is MethodType:
@@ -155,14 +160,14 @@ class Search:
             self.look([value.__func__], depth)
         elif depth >= _DEPTH:
             return
-        elif isinstance(value, _SEQUENCES):
-            if kind is tuple or not isinstance(value, tuple):
-                self._hold(value, enumerate(value), depth)
-            else:
+        elif issubclass(kind, _SEQUENCES):
+            if issubclass(kind, tuple) and kind is not tuple:
                 self.look(value, depth + 1)
-        elif isinstance(value, dict):
+            else:
+                self._hold(value, enumerate(value), depth)
+        elif issubclass(kind, dict):
             self._hold(value, dict.items(value), depth)
-        elif isinstance(value, type):
+        elif issubclass(kind, type):
             self._class(value, depth)
         elif _is_users(kind) or kind.__module__ in _OF_PYTHON:
             self._hold(value, _attributes(value), depth)
@@ -176,16 +181,21 @@ class Search:
     def _hold(self, holder: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
         """Note the arrays that an object holds, and add its other values to be visited."""
         others = []
-        for count, (name, value) in enumerate(items):
-            if count >= _MOST:
-                break
+        can_change = not isinstance(holder, tuple)
+        for name, value in itertools.islice(items, _MOST):
             kind = type(value)
-            is_kept = isinstance(value, (np.ndarray, tuple, np.random.Generator))
-            if is_kept and not isinstance(holder, tuple):
+            if kind in _DATA or (kind in _PARTS and _holds_data(value, kind)):
+                continue
+            if can_change and issubclass(kind, _EXCHANGED):
                 self.places.append((_place(holder, name), value))
-            if kind not in _PLAIN or kind is FunctionType:
+            if kind is not np.ndarray:
                 others.append(value)
         self.look(others, depth + 1)
+
+
+def _holds_data(value: Any, kind: type) -> bool:
+    """Whether the items of a list or dictionary, as far as they are visited, are numbers and other values of `_DATA`."""
+    return _DATA.issuperset(map(type, itertools.islice(value if kind is list else value.values(), _MOST)))
 
 
 def _is_users(kind: type) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from types import CellType, FunctionType
 from typing import Any
@@ -102,11 +102,13 @@ class _Exchanged:
         self._spaces: dict[int, _Namespace] = {}
         self._wrapped: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and our function for it
         self._modules = 0
+        self._is_exchanged = False
 
     def exchange(self, namespaces: Iterable[dict[str, Any]]) -> None:
         """Exchange the names in all namespaces that are known, and in those given."""
         if not self._wrapped:
             self._prepare()
+        self._is_exchanged = True  # first: an interrupt may leave a part of the names exchanged
         if len(sys.modules) != self._modules:
             self._scan()
         for namespace in namespaces:
@@ -116,8 +118,10 @@ class _Exchanged:
 
     def restore(self) -> None:
         """Let all names mean what they meant."""
-        for space in self._spaces.values():
-            space.mean(False)
+        if self._is_exchanged:
+            for space in self._spaces.values():
+                space.mean(False)
+            self._is_exchanged = False
 
     def exchange_again(self) -> None:
         """Exchange the NumPy names again that `cg.patched_numpy` has restored, if they are exchanged now."""
@@ -187,7 +191,7 @@ class Interception:
             _close(reference)
 
 
-def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = False, kept: Iterable[Any] = ()) -> Interception:
+def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = False, kept: Sequence[Any] = ()) -> Interception:
     """A context in which `f` is to be called with `arguments`.
 
     In it nodes can be written into arrays that `f` makes, and arrays that `f` reaches by name (globals, closures, default
@@ -220,6 +224,8 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
+        if f is function and not kept and _is_alone(held, reached):
+            return opened
         search = Search()
         _give_reached(held, reached, search, opened.captured)
         if not is_traced():  # probably in another thread, while the caller still uses these objects
@@ -228,6 +234,15 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             _give_held(held, search, own, opened.captured, not asks_for_draws)
         _views.clear()  # an inner function may need views of another kind
     return opened
+
+
+def _is_alone(held: Held, reached: list[Reach]) -> bool:
+    """Whether a function holds nothing, and reaches by name nothing but modules and builtins."""
+    if len(held.functions) > 1 or held.cells:
+        return False
+    function, reach = held.functions[0], reached[0]
+    is_bare = not (function.__defaults__ or function.__kwdefaults__ or function.__dict__)
+    return is_bare and not reach.variables and not reach.functions and not numpy_names(function)
 
 
 def _give_held(held: Held, search: Search, own: list[Exchange], captured: list[Any], gives_generators: bool) -> None:
@@ -344,6 +359,8 @@ def _close(reference: weakref.ref[Any]) -> None:
 
 def _restore_places(exchanged: list[Exchange]) -> None:
     """Restore the caller's values in attributes and items, including places into which the function copied a view."""
+    if not exchanged:
+        return
     ended = []
     for one in exchanged:
         one.users -= 1

@@ -191,6 +191,8 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
     for _ in range(_DEPTH):
         found: list[Any] = []
         for row in rows:
+            if _DATA.issuperset(map(type, row)):
+                continue
             for value in row:
                 kind = type(value)
                 if kind in _DATA or id(value) in seen:
