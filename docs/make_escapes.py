@@ -48,11 +48,11 @@ Where the last column says *patched*, the graph is kept within `with cg.patched_
 A view or copy that NumPy makes of a node without telling the graph (`np.array(x, subok=True)`) is a node without a history,
 and raises at whatever is done with it. So does an array of zeros (`np.zeros_like(x)`, `cg.zeros`) that code in C has filled.
 
-`isinstance(v, float)`, `type(v)`, `hasattr(v, "__len__")`, `match`, `functools.singledispatch` and `np.isscalar(v)` answer
-for the number that a scalar node stands for: an `np.float64` for an element or a sum, a `float` for a Python number. `type`,
+`isinstance(v, float)`, `type(v)`, `hasattr(v, "__len__")`, `match`, `functools.singledispatch` and `np.isscalar(v)` see
+the number that a scalar node represents: an `np.float64` for an element or a sum, a `float` for a Python number. `type`,
 `hasattr`, `getattr` and `isinstance(v, np.ndarray)` do so in the modules of the user's functions, within an operator. Where
 Python reads the class of the node (`x.__class__` of an array, `case np.ndarray():`, installed packages), the function is called
-with the numbers as well, and `DetachedGradientError` names the question if the value differs. At the top level every node is an
+with the numbers as well, and a `DetachedGradientError` names the check if the value differs. At the top level every node is an
 array for `type`, `hasattr` and `isinstance(v, np.ndarray)`.
 
 A scalar node without a derivative (`np.floor(v)`, `np.argmax(x)`, `v > 0`) is found in dictionaries, sets and caches by its
