@@ -137,7 +137,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
-def test_children_of_a_process_that_compiles() -> None:
+def test_fork_during_compilation_does_not_hang() -> None:
     cases = [(0.0, 4), (0.05, 4), (0.0, 25)]  # the back end is imported; a program is made; it takes longer than a fork waits
     program = COMPILING.replace("CASES", repr(cases))
     ignore = ["-W", "ignore::DeprecationWarning"]

@@ -162,7 +162,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", [*BUFFERS, *PROGRAMS])
-def test_programs_have_derivatives(name: str) -> None:
+def test_bookkeeping_programs_have_derivatives(name: str) -> None:
     f = (BUFFERS | PROGRAMS)[name]
     expected = np.array([(f(POINT + e) - f(POINT - e)) / 2e-6 for e in STEPS])
     compiled = cg.jit(ad.grad(f))
@@ -178,7 +178,7 @@ def test_programs_have_derivatives(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["mask", "generator", "windows", "counted", "visited", "labelled", "hypot", "remainder", "scalars"]
 )
-def test_programs_in_vmap(name: str) -> None:
+def test_bookkeeping_programs_have_derivatives_in_vmap(name: str) -> None:
     f = (BUFFERS | PROGRAMS)[name]
     rows = np.stack([POINT, POINT + 0.05])
     if name in ("counted", "labelled", "scalars"):  # a number of each example decides
@@ -188,7 +188,7 @@ def test_programs_in_vmap(name: str) -> None:
     np.testing.assert_allclose(ad.vmap(ad.grad(f))(rows), [ad.grad(f)(row) for row in rows])
 
 
-def test_a_floating_value_written_into_integers_raises() -> None:
+def test_float_node_written_into_integers_raises() -> None:
     for write in (lambda a, p: a.__setitem__(0, p[0]), lambda a, p: a.__setitem__(slice(2), [p[0], p[1]])):
         with pytest.raises(cg.EscapeError, match=r"takes the numbers of the result of getitem"):
             ad.grad(lambda p, write=write: write(np.zeros(3, int), p))(POINT)
@@ -227,7 +227,7 @@ def test_derivatives_are_sent_to_other_processes() -> None:
     assert np.allclose(found, [6 * POINT**2, 24 * POINT**2])
 
 
-def test_derivatives_are_methods() -> None:
+def test_derivative_as_method_is_bound() -> None:
     class Model:
         slope = ad.grad(lambda self, x: self.k * np.sum(x**2), argnums=1)
         k = 3.0

@@ -76,7 +76,7 @@ def test_write_into_argument_given_twice_raises(name, f):
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATORS if name not in ("vmap", "vmap of grad", "grad around")])
-def test_arguments_given_twice_are_read(name):
+def test_argument_given_twice_is_read(name):
     found, apart = OPERATORS[name](reads, X, X), OPERATORS[name](reads, X, X.copy())
     for one, other in zip(flatten(found)[0], flatten(apart)[0], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -85,7 +85,7 @@ def test_arguments_given_twice_are_read(name):
 @pytest.mark.parametrize(("first", "second", "overlap"), [
     (np.s_[:2], np.s_[1:3], True), (np.s_[::-1], np.s_[:], True), (np.s_[::2], np.s_[1::2], False), (np.s_[:2], np.s_[2:], False),
 ])  # fmt: skip
-def test_views_that_overlap_are_not_written_into(first, second, overlap):
+def test_write_into_overlapping_view_raises(first, second, overlap):
     base = np.arange(1.0, 5)
 
     def f(a, b):
@@ -100,7 +100,7 @@ def test_views_that_overlap_are_not_written_into(first, second, overlap):
         np.testing.assert_allclose(ad.grad(f)(a, b)[0], b[0] * b[1])
 
 
-def test_write_into_argument_that_shares_memory_with_a_captured_array_raises():
+def test_write_into_argument_sharing_captured_memory_raises():
     x = X.copy()
 
     def f(a):
@@ -113,7 +113,7 @@ def test_write_into_argument_that_shares_memory_with_a_captured_array_raises():
         ad.jvp(f, (x,), (DIRECTION,))
 
 
-def test_write_into_the_element_of_a_list_that_shares_memory_raises():
+def test_write_into_list_element_sharing_memory_raises():
     def f(a, others):
         others[0] *= 2
         return np.sum(a * others[0])
@@ -122,7 +122,7 @@ def test_write_into_the_element_of_a_list_that_shares_memory_raises():
         ad.grad(f)(x := X.copy(), [x])
 
 
-def test_vmap_write_into_an_argument_for_all_examples_raises():
+def test_vmap_write_into_unbatched_argument_raises():
     def f(x, total):
         total += 1
         return np.sum(x * total)

@@ -164,7 +164,7 @@ AGREEING = {
 
 
 @pytest.mark.parametrize("name", DIFFERING)
-def test_method_that_differs_by_label_raises(name: str) -> None:
+def test_label_dependent_method_raises(name: str) -> None:
     f, x = DIFFERING[name]
     ones = x.copy(data=np.ones(x.shape)) if isinstance(x, xr.DataArray) else x * 0 + 1
     calls = [lambda: ad.grad(f)(x), lambda: ad.jvp(f, (x,), (ones,)), lambda: ad.hessian(f)(x), lambda: ad.jacobian(f)(x)]
@@ -174,12 +174,12 @@ def test_method_that_differs_by_label_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", AGREEING)
-def test_method_that_agrees_is_differentiated(name: str) -> None:
+def test_label_independent_method_is_differentiated(name: str) -> None:
     f, x = AGREEING[name]
     assert np.asarray(ad.grad(f)(x)).tolist() == ad.grad(f)(np.asarray(x)).tolist()
 
 
-def test_vmap_of_a_method_that_differs_raises() -> None:
+def test_vmap_label_dependent_method_raises() -> None:
     with pytest.raises(ad.DetachedGradientError, match="for a Series"):
         ad.vmap(lambda row: row.std())(FRAME)
     assert ad.vmap(lambda row: row.sum())(FRAME).tolist() == [4.0, 6.0]

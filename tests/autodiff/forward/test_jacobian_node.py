@@ -393,7 +393,7 @@ def test_writing_in_place_within_jvp() -> None:
         close(a, e, 1e-6)
 
 
-def test_jvp_within_no_graph_is_a_constant_to_derivatives_around() -> None:
+def test_jvp_within_no_graph_is_constant() -> None:
     """Tangents of its own are pushed, also in buffers; those that come from outside of no_graph are not."""
 
     def filled(x: Any, make: Function) -> Any:

@@ -195,7 +195,7 @@ COMPILED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("outer", [cg.patched_numpy, cg.strict, cg.debug])
-def test_compiled_code_of_plain_data_works(outer: Any) -> None:
+def test_patched_numpy_c_code_with_plain_data_works(outer: Any) -> None:
     for name, f in COMPILED.items():
         expected = np.asarray(f(), float)
         with outer(), cg.patched_numpy():
@@ -203,7 +203,7 @@ def test_compiled_code_of_plain_data_works(outer: Any) -> None:
         assert np.array_equal(found, expected), name
 
 
-def test_compiled_code_of_nodes_raises() -> None:
+def test_patched_numpy_c_code_with_nodes_raises() -> None:
     corners, matrix = np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
     programs: list[Callable[[Any], Any]] = [
         lambda x: scipy.interpolate.LinearNDInterpolator(corners, x)(0.2, 0.3)[()],
@@ -238,7 +238,7 @@ SELECTED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", SELECTED)
-def test_selected_functions_keep_the_graph(name: str) -> None:
+def test_patched_numpy_selected_functions_keep_graph(name: str) -> None:
     f, point = SELECTED[name], np.array([0.7, 1.9])
 
     def patched(x: Any) -> Any:
@@ -270,11 +270,11 @@ assert type(np.zeros(3)) is np.ndarray and np.zeros.__module__ == "numpy"
 """
 
 
-def test_first_gradient_within_it_leaves_interception_on() -> None:
+def test_patched_numpy_first_gradient_keeps_interception() -> None:
     subprocess.run([sys.executable, "-c", FIRST], check=True)
 
 
-def test_left_while_another_thread_differentiates() -> None:
+def test_patched_numpy_exit_during_gradient_in_thread() -> None:
     inside, left = threading.Event(), threading.Event()
 
     def f(x: Any) -> Any:
@@ -295,7 +295,7 @@ def test_left_while_another_thread_differentiates() -> None:
     assert is_restored()
 
 
-def test_entered_while_another_thread_differentiates() -> None:
+def test_patched_numpy_entry_during_gradient_in_thread() -> None:
     inside, entered = threading.Event(), threading.Event()
 
     def f(x: Any) -> Any:

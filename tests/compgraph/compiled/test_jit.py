@@ -490,7 +490,7 @@ def nested_orders(x: Any, p: Any) -> Any:
 
 @pytest.mark.parametrize("make", [dict, collections.OrderedDict])
 @pytest.mark.parametrize("weights", [(0.5, 3.0), (np.float64(0.5), np.float64(3)), (A[0], B[0])])
-def test_orders_of_dictionaries_have_programs_of_their_own(make: Any, weights: Any) -> None:
+def test_dictionary_orders_have_separate_programs(make: Any, weights: Any) -> None:
     p = make([("a", weights[0]), ("b", weights[1])])
     q = make(reversed(p.items()))
     x = A[0]
@@ -551,7 +551,7 @@ EQUAL: list[list[Any]] = [
 
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("values", EQUAL, ids=[text_of(values[0]) for values in EQUAL])
-def test_equal_static_arguments_of_other_kinds_have_programs_of_their_own(values: list[Any], declared: bool) -> None:
+def test_distinguishable_static_arguments_have_separate_programs(values: list[Any], declared: bool) -> None:
     def f(x: Any, value: Any) -> Any:
         return x * sum(map(ord, text_of(value)))
 

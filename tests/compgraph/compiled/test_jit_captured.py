@@ -235,7 +235,7 @@ def test_what_changes_too_often_runs_as_numpy() -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [(np, "sin"), (np, "pi"), (math, "pi"), (math, "sqrt")])
-def test_names_of_libraries_that_are_patched(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patched_library_name_is_noticed(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     jitted = compiled(lambda x: np.sin(x) * np.pi + math.pi * math.sqrt(2.0), X)
     follows(jitted, lambda: monkeypatch.setattr(module, name, 2.0 if name == "pi" else abs))
 
@@ -548,7 +548,7 @@ def test_attributes_of_users_objects_are_not_probed() -> None:
     assert set(probed.asked) == {"k"}
 
 
-def test_a_captured_dictionary_in_another_order_is_another() -> None:
+def test_captured_dictionary_order_is_compared() -> None:
     held: Any = {"a": 0.5, "b": 3.0}
 
     def f(x: Any) -> Any:
@@ -568,7 +568,7 @@ class Settings(dict):  # type: ignore[type-arg]
     __getattr__ = dict.__getitem__
 
 
-def test_attributes_that_are_items_of_a_dict() -> None:
+def test_dict_items_as_attributes_are_compared() -> None:
     settings = Settings(k=1.0)
 
     def f(x: Any) -> Any:

@@ -303,7 +303,7 @@ def test_one_hot() -> None:
         assert same(jitted(labels), f(labels))
 
 
-def test_jit_answers_questions_about_the_class() -> None:
+def test_jit_class_checks_see_values() -> None:
     def f(x: Any) -> Any:
         s = np.sum(x)
         return x * 2 if isinstance(s, float) else x * 3
@@ -397,7 +397,7 @@ EFFECTS: dict[str, Callable[[Log], Any]] = {
 
 @pytest.mark.parametrize("name", EFFECTS)
 @pytest.mark.filterwarnings("ignore:told")
-def test_effects_are_not_lost(name: str) -> None:
+def test_side_effects_are_repeated(name: str) -> None:
     log, plain, effect = Log(), Log(), EFFECTS[name]
 
     def f(x: Any, to: Any = log) -> Any:
@@ -415,7 +415,7 @@ def test_effects_are_not_lost(name: str) -> None:
     assert log.seen == plain.seen  # type: ignore[attr-defined]
 
 
-def test_an_effect_that_was_undone_is_done_again() -> None:
+def test_undone_effect_is_repeated() -> None:
     held = types.SimpleNamespace()
 
     def f(x: Any) -> Any:
@@ -430,7 +430,7 @@ def test_an_effect_that_was_undone_is_done_again() -> None:
         assert held.seen
 
 
-def test_effects_that_are_not_reached_do_not_matter() -> None:
+def test_unreached_effect_does_not_prevent_compilation() -> None:
     settings = {"verbose": False}
     told: list[Any] = []
 

@@ -449,7 +449,7 @@ BESIDE: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", BESIDE)
-def test_decisions_about_variables_that_no_result_reads_are_guarded(name: str, jit: bool) -> None:
+def test_decisions_about_unread_variables_are_guarded(name: str, jit: bool) -> None:
     x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
     executor = cg.Executor(BESIDE[name](x, y), jit=jit)
     for run in (executor.run, pickle.loads(pickle.dumps(executor)).run):
@@ -461,7 +461,7 @@ def test_decisions_about_variables_that_no_result_reads_are_guarded(name: str, j
         executor.run({})
 
 
-def test_decisions_about_unrelated_variables_do_not_matter() -> None:
+def test_decisions_about_unrelated_variables_are_ignored() -> None:
     x = cg.variable(POINT, "x")
     assert np.sum(x) > 0  # before the leaves of the other graph were made
     executor = cg.Executor(cg.variable(POINT, "y") * 2)

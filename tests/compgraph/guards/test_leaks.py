@@ -63,20 +63,20 @@ LOST = [
 
 
 @pytest.mark.parametrize("program", LOST, ids=lambda f: f.__name__)
-def test_gradient_warns_of_numbers_that_come_back(program: Callable[..., Any]) -> None:
+def test_gradient_warns_of_leaks(program: Callable[..., Any]) -> None:
     result = program(*leaves())
     with pytest.warns(RuntimeWarning, match=rf"left their graph.*\n?.*in {program.__name__}") as told:
         gradient(result)
     assert told[0].filename == __file__
 
 
-def test_gradient_warns_of_numbers_in_its_argument() -> None:
+def test_gradient_warns_of_leaks_in_its_argument() -> None:
     a, b, _ = leaves()
     with pytest.warns(RuntimeWarning, match="left their graph"):
         print(gradient(np.array([float(a), b]) @ np.array([1.0, 2.0]) * a)["a"])
 
 
-def test_jacobian_warns() -> None:
+def test_jacobian_warns_of_leaks() -> None:
     a, _, x = leaves()
     result = x * float(a) * a
     with pytest.warns(RuntimeWarning, match="jacobian: numbers of nodes"):
@@ -172,13 +172,13 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)
-def test_gradient_does_not_warn(program: Callable[..., Any]) -> None:
+def test_gradient_without_leaks_does_not_warn(program: Callable[..., Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         program(*leaves())
 
 
-def test_message_names_escapes_of_the_node_asked_for() -> None:
+def test_message_names_escapes_of_requested_node() -> None:
     a, b = cg.variable(2.3, "mass"), cg.variable(3.1, "radius")
     for scale in (0.5, 0.25):
         print(float(a * scale))

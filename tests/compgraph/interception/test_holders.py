@@ -136,7 +136,7 @@ def test_every_copy_of_a_held_array_takes_nodes(name: str) -> None:
     checked(lambda p: _filled(COPIES[name](holder["x"]), p))
 
 
-def test_a_node_written_into_a_held_array_raises() -> None:
+def test_node_written_into_held_array_raises() -> None:
     for write in (lambda u, p: u.__setitem__(0, p[0]), lambda u, p: u.__iadd__(p), lambda u, p: np.add.at(u, 0, p[0])):
         sim = Heat()
         with pytest.raises(TypeError, match="belongs to the caller"):
@@ -145,7 +145,7 @@ def test_a_node_written_into_a_held_array_raises() -> None:
         assert np.array_equal(sim.u0, np.linspace(0, 1, 5))
 
 
-def test_held_arrays_are_the_callers_again_afterwards() -> None:
+def test_held_arrays_are_restored() -> None:
     sim = Heat()
     before = sim.u0
 

@@ -137,7 +137,7 @@ for _ in range(5):
 """
 
 
-def test_numba_imported_before_is_noticed() -> None:
+def test_numba_imported_first_is_patched() -> None:
     pytest.importorskip("numba", reason="needs numba")
     subprocess.run([sys.executable, "-c", EARLY], check=True)
 

@@ -87,13 +87,13 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_list_that_numpy_converts_itself_raises(name: str) -> None:
+def test_list_in_unpatched_call_raises(name: str) -> None:
     a, b = cg.variable(POINT[0], "a"), cg.variable(POINT[1], "b")
     with pytest.raises(cg.EscapeError, match="takes the numbers of the"):
         REFUSED[name](a, b)
 
 
-def test_plain_lists_and_nodes_alone_are_numpys() -> None:
+def test_plain_lists_and_single_nodes_are_not_recorded() -> None:
     a, v = cg.variable(2.0), cg.variable(POINT)
     for made in (np.array(v), np.asarray(v), np.array(a), np.array([1.0, 2.0]), np.array([v.tolist()]), np.asarray([[1], [2]])):
         assert type(made) is np.ndarray

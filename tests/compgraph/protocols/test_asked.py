@@ -196,7 +196,7 @@ def test_vectorize_and_item_give_python_numbers() -> None:
 ALIAS = isinstance
 
 
-def test_class_that_python_reads_from_the_object_raises() -> None:
+def test_class_check_of_node_itself_raises() -> None:
     def matched(v: Any) -> Any:
         match v:
             case np.ndarray():
@@ -219,7 +219,7 @@ def test_class_that_python_reads_from_the_object_raises() -> None:
                 ad.vmap(f)(np.stack([x, x]))
 
 
-def test_attribute_that_python_numbers_lack_raises() -> None:
+def test_missing_attribute_check_raises() -> None:
     def f(x: Any) -> Any:
         try:
             return x * x.size

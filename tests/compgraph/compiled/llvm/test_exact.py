@@ -75,7 +75,7 @@ def test_exact_mode_gives_bits_warnings_and_errors_of_numpy(name: str, dtype: An
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint64])
-def test_clip_by_numbers_beyond_the_range_of_integers(dtype: Any, exact: bool) -> None:
+def test_clip_by_numbers_out_of_integer_range_is_exact(dtype: Any, exact: bool) -> None:
     x = special(dtype, 20, 0)
     for low, high in ((-1, 1), (0, 300), (-300, None), (2, 5), (None, 2**62)):
 
@@ -125,7 +125,7 @@ LAYOUTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_results_have_the_memory_layout_of_numpys(name: str) -> None:
+def test_results_have_memory_layout_of_numpy(name: str) -> None:
     function = LAYOUTS[name]
     for shape, exact in (((2, 3, 4), False), ((3, 2), True)):
         for order in itertools.permutations(range(len(shape))):

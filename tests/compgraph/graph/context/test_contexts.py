@@ -309,7 +309,7 @@ def _ways_of_entering(context: Any) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize(("context", "holds"), [c for n, c in CONTEXTS.items() if n != "default_dtype"])
-def test_recording_before_the_block_begins_keeps_the_context(context: Any, holds: Any) -> None:
+def test_context_holds_if_recording_precedes_block(context: Any, holds: Any) -> None:
     def generator(own: Any) -> Iterator[bool]:
         with own():
             yield holds()
@@ -331,7 +331,7 @@ def test_recording_before_the_block_begins_keeps_the_context(context: Any, holds
 
 
 @MADE_BEFORE
-def test_both_contexts_of_a_statement_that_yields_hold(context: Any, holds: Any) -> None:
+def test_contexts_of_one_statement_hold_across_yield(context: Any, holds: Any) -> None:
     def is_other() -> bool:
         return cg.variable([1.0]).dtype == np.float32
 
@@ -380,11 +380,11 @@ def entered(request: Any) -> Iterator[Any]:
         yield from one()
 
 
-def test_contexts_of_a_fixture_hold_in_the_test(entered: Any) -> None:
+def test_context_of_fixture_holds_in_test(entered: Any) -> None:
     assert not isinstance(X * 2, cg.OperationalNode)
 
 
-def test_entered_by_hand_and_dropped_holds() -> None:
+def test_dropped_context_entered_by_hand_holds() -> None:
     def run() -> bool:
         cg.no_graph().__enter__()
         X * 2

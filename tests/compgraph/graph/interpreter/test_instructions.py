@@ -727,7 +727,7 @@ def test_the_method_that_is_called(run: Any) -> None:
     assert set(seen.answers) == {None}
 
 
-def test_delegates_at_yield_from_alone(run: Any) -> None:
+def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
     answers: list[bool] = []
 
     def ask() -> Any:

@@ -52,7 +52,7 @@ def compiled() -> None:
 
 
 @pytest.mark.parametrize("program", [eager, reverse, operators, executor, compiled], ids=lambda f: f.__name__)
-def test_floating_point_warning_is_on_the_users_line(program: Callable[[], Any]) -> None:
+def test_floating_point_warning_has_users_line(program: Callable[[], Any]) -> None:
     lines, start = inspect.getsourcelines(program)
     expected = {start + k: line.partition("# here: ")[2].strip().split(", ") for k, line in enumerate(lines) if "# here" in line}
     for _ in range(2):  # a second time, as Python has it after its filters were changed
@@ -65,7 +65,7 @@ def test_floating_point_warning_is_on_the_users_line(program: Callable[[], Any])
         assert len(found) <= sum(map(len, expected.values()))
 
 
-def test_filters_of_the_users_module_hold() -> None:
+def test_warning_filters_of_users_module_apply() -> None:
     x = cg.variable(POINT)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
