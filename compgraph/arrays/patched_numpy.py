@@ -2,7 +2,7 @@
 
 ``np.array(node)`` does not ask the node. Inside this context, and only there, ``np.array`` and the like are the functions of
 the same names in ``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls
-the originals, and so does C code that may read or write the memory of what it gets.
+the originals, and so does C code, which may read or write the memory of the arrays.
 """
 
 from __future__ import annotations

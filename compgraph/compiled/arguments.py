@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..graph import Node, root_of
+from ..graph.interpreter import is_heap_type
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
 
@@ -301,10 +302,7 @@ def _key_of_part(value: Any) -> Any:
 
 def _has_no_state(base: type) -> bool:
     """Whether instances of a class keep all their state in ``__dict__``."""
-    return base is object or (bool(base.__flags__ & _OF_PYTHON) and not vars(base).get("__slots__"))
-
-
-_OF_PYTHON = 1 << 9  # the flag of classes defined in Python
+    return base is object or (is_heap_type(base) and not vars(base).get("__slots__"))
 
 
 def _key_of_value(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What a function reaches besides its arguments, as it was when the function was traced.
+"""The state that a function reaches besides its arguments, as of its trace.
 
 A program holds for the values of globals, closures, default values and attributes that its trace saw. Before each run these
-are compared: who stands under each name by identity, and of arrays and containers what they hold. Only what is known to be pure
-(`purity`), objects of users' classes, and containers can be compared; a function that reaches anything else is not compiled.
+are compared: the values of names by identity, arrays and containers by their contents. Only pure callables (`purity`), objects
+of users' classes, and containers can be compared; a function that reaches anything else is not compiled.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ import numpy as np
 
 from ..graph import PROMOTABLE, Node
 from ..graph.context import default_float
+from ..graph.interpreter import is_heap_type
 from ..interception import state_of
 from .purity import BASES, BY_NAME, CONSTANTS, METACLASSES, is_pure_function, known
 from .reached import Chain, Code, code_of, impure, is_library
@@ -627,7 +628,7 @@ def _is_of_user(kind: type) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _is_users_class(kind: type) -> bool:
     """Whether a class was defined in Python, by a user or a third-party package."""
-    is_of_python = bool(kind.__flags__ & _HEAP) and not any(_is_of_c(part, kind) for part in vars(kind).values())
+    is_of_python = is_heap_type(kind) and not any(_is_of_c(part, kind) for part in vars(kind).values())
     return is_of_python and not is_ours(kind) and not _is_of_library(kind)
 
 
@@ -661,7 +662,6 @@ def _stands_in(module: str, kind: type) -> bool:
 
 
 _OF_C = frozenset({GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType})
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def require_unchanged(captured: Captured, when: str) -> None:

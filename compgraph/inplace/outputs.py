@@ -89,7 +89,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
 
 
 def are_integers(targets: tuple[Any, ...]) -> bool:
-    """Whether all targets are plain arrays of integers or booleans, which have no derivative to lose."""
+    """Whether the targets are plain arrays of integers or booleans, which have no derivative to lose."""
     return all(isinstance(t, ndarray) and not isinstance(t, Node) and t.dtype.kind in "biu" for t in targets)
 
 

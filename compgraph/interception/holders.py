@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.interpreter import is_internal
+from ..graph.interpreter import is_heap_type, is_internal
 from .libraries import is_users_module
 
-_HEAP = 1 << 9  # the flag of classes that Python code defines
 _OF_PYTHON = frozenset({"types", "argparse", "collections"})  # Python modules whose objects hold attributes of the user
 
 # Values that hold no other value, which are the most common.
@@ -200,20 +199,20 @@ def _holds_data(value: Any, kind: type) -> bool:
 
 def _is_users(kind: type) -> bool:
     """Whether a class is a user's. A class defined in a namespace without ``__name__`` has the module ``builtins``."""
-    return is_users_module(kind.__module__) or (kind.__module__ == "builtins" and bool(kind.__flags__ & _HEAP))
+    return is_users_module(kind.__module__) or (kind.__module__ == "builtins" and is_heap_type(kind))
 
 
 def _place(holder: Any, name: Any) -> Place:
-    """The place of a value: an attribute in the object's dictionary, if there is one."""
-    held = None if isinstance(holder, (dict, list, collections.deque, type)) else _dictionary(holder)
+    """The place of a value: an attribute in the object's dictionary, if it has one."""
+    held = None if isinstance(holder, (dict, list, collections.deque, type)) else dictionary_of(holder)
     return Place(holder if held is None or name not in held else held, name)
 
 
-def _dictionary(value: Any) -> Any:
+def dictionary_of(value: Any) -> Any:
     """The dictionary of an object's attributes, without running user code; None if it has none."""
     try:
         held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    except (AttributeError, TypeError):
         return None
     return held if type(held) is dict else None
 
@@ -223,7 +222,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, type):
         yield from list(vars(value).items())
         return
-    yield from list((_dictionary(value) or {}).items())
+    yield from list((dictionary_of(value) or {}).items())
     for base in type(value).__mro__:
         if "__slots__" in vars(base):
             for name, member in vars(base).items():

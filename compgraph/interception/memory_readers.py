@@ -2,7 +2,7 @@
 
 A node within an operator is traced: it reports the dtype of its value, and its memory holds references. Most compiled code
 checks the dtype of the memory, and raises. These libraries use the reported dtype, and would read or write references as numbers.
-They are patched as soon as they are imported: numba runs the Python function that it compiled, h5py stores the values, the
+They are patched on import: numba runs the Python function that it compiled, h5py stores the values, the
 interfaces of pyFFTW call NumPy and SciPy, and the rest raises.
 """
 

@@ -28,7 +28,7 @@ from .exchanged import exchange, switch
 from .holders import Exchange, Place, Search
 from .lists import look_into_lists
 from .making import answers, gathering_names
-from .questions import bind_questions, contents_of
+from .questions import bind_questions
 from .questions import restore as restore_questions
 from .reach import Held, Reach, bound_with, content_of, function_of, is_closed, namespace_of, reach_of
 from .toplevel import opened as _open
@@ -294,7 +294,7 @@ def _bind_questions(held: Held, reached: list[Any], arguments: Iterable[Any], is
     """Bind the functions of `questions` for the functions that are reached and for the classes of objects."""
     if is_closed and not any(reach.questions for reach in reached):
         return
-    functions, values = list(held.functions), [*arguments, *contents_of(held.cells)]
+    functions, values = list(held.functions), [*arguments, *map(content_of, held.cells)]
     for known, reach in zip(held.functions, reached, strict=True):
         for _, _, reference in reach.functions:
             found = function_of(reference())

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import Layout, Node, class_of, is_number
+from .holders import dictionary_of
 from .libraries import is_library
-from .reach import codes, content_of
+from .reach import codes
 
 _missing = object()
 _DEPTH = 4  # the depth to which objects in containers and attributes are visited
@@ -212,7 +213,7 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                     kinds.add(value)
                 elif not isinstance(value, Layout):
                     kinds.add(kind)
-                    found.append(list(_attributes(value).values())[:_MOST])
+                    found.append(list((dictionary_of(value) or {}).values())[:_MOST])
         rows = found
     for space in {id(space): space for kind in kinds for space in _homes(kind)}.values():
         spaces[id(space)] = space
@@ -226,38 +227,13 @@ def _homes(kind: type) -> tuple[dict[str, Any], ...]:
     return tuple([vars(module) for module in modules if module is not None and _is_users(module)])
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes stored in an object; no user code runs."""
-    try:
-        return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
-    except (AttributeError, TypeError):
-        return {}
-
-
 def _is_users(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     return module.__name__ == "__main__" or (file is not None and not is_library(file))
 
 
-_DATA = frozenset(
-    {
-        np.ndarray,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        bool,
-        type(None),
-        np.float64,
-        np.int64,
-        ModuleType,
-        np.ufunc,
-        BuiltinFunctionType,
-    }
-)
-
-
-def contents_of(cells: Iterable[Any]) -> list[Any]:
-    """The contents of closure cells."""
-    return list(map(content_of, cells))
+# Classes of values that hold no function and no object of a user's class.
+_DATA = frozenset({
+    np.ndarray, np.float64, np.int64, np.ufunc, int, float, complex, bool, str, bytes, type(None), ModuleType,
+    BuiltinFunctionType,
+})  # fmt: skip

@@ -191,7 +191,7 @@ EFFECTS: dict[str, Callable[..., Any]] = {
     "argument": lambda x, held, rng: np.multiply(x, 2, out=x),
     "none": lambda x, held, rng: None,
 }
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {  # of a function, and of what compiles functions
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {  # of a function and of a compiler of functions
     "jit": lambda f, jit: jit(f),
     "grad of jit": lambda f, jit: ad.grad(jit(f)),
     "value_and_grad of jit": lambda f, jit: ad.value_and_grad(jit(f)),

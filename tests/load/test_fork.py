@@ -108,7 +108,7 @@ def work(jitteds):
     return "right"
 
 def compiling(n):
-    "Functions that are being compiled, most of them for so many iterations."
+    "Functions that are being compiled, with up to n iterations."
     jitteds = []
     for count in (2, n):
         f = function(count)

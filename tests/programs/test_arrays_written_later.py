@@ -224,7 +224,7 @@ HUGE = 2**21 + 3  # elements: 16 MiB and some
 
 @pytest.mark.parametrize("write", [lambda a: a.__setitem__(12345, 1.0), lambda a: a[6:9].sort(), lambda a: np.add.at(a, [77], 1)])
 def test_huge_arrays_are_watched(write: Callable[[Any], Any]) -> None:
-    """By all their numbers, whoever writes."""
+    """All numbers are compared, for every kind of write."""
     a, x = np.random.default_rng(0).normal(size=HUGE), cg.variable(np.ones(HUGE))
     out = np.sum((x * a) ** 2)
     ad.reverse.gradients(out, [x])

@@ -1,4 +1,4 @@
-"""Buffers of every origin, integer bookkeeping, and functions of `math`, as programs use them beside what they differentiate."""
+"""Programs with buffers of every origin, integer bookkeeping, and functions of `math`."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ def assigns(frame: FrameType) -> bool:
     >>> class Probe:
     ...     def __setitem__(self, index, value):
     ...         print(assigns(sys._getframe(1)))
-    >>> told = Told()
-    >>> told[0] = told[1:2] = 1.0
+    >>> probe = Probe()
+    >>> probe[0] = probe[1:2] = 1.0
     True
     True
-    >>> told.__setitem__(0, 1.0)
+    >>> probe.__setitem__(0, 1.0)
     False
     """
     return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS

@@ -1,4 +1,4 @@
-"""Arguments that share memory: reading them is as ever, a write into one raises."""
+"""Arguments that share memory can be read; a write into one raises."""
 
 import dataclasses
 from typing import Any

@@ -394,7 +394,7 @@ def test_writing_in_place_within_jvp() -> None:
 
 
 def test_jvp_within_no_graph_is_constant() -> None:
-    """Tangents of its own are pushed, also in buffers; those that come from outside of no_graph are not."""
+    """Tangents of the inner jvp are pushed, also in buffers; tangents from outside of no_graph are not."""
 
     def filled(x: Any, make: Function) -> Any:
         b = make(x)

@@ -1,4 +1,4 @@
-"""Scalars, arrays without axes and repeated sequences inside operators: what NumPy makes of each, in every mode."""
+"""Scalars, 0-d arrays and repeated sequences inside operators, as in NumPy, in every mode."""
 
 import numpy as np
 import pytest

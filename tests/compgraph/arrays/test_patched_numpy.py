@@ -178,7 +178,7 @@ def test_asyncio_tasks_do_not_share_it() -> None:
     assert is_restored()
 
 
-# Functions of compiled code that call NumPy's names for making arrays, and read or write the memory of what they get.
+# Functions in C that call NumPy's constructors by name, and read or write the memory of the arrays.
 POINTS = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1.5]])
 COMPILED: dict[str, Callable[[], Any]] = {
     "Generator.normal": lambda: np.random.default_rng(0).normal(size=3),

@@ -266,7 +266,7 @@ def test_in_the_background() -> None:
 
 
 class Held(dict):  # type: ignore[type-arg]
-    """Stands for objects of many classes, whose one number is `k`."""
+    """A model of objects of many classes, whose one number is `k`."""
 
 
 class Row(list):  # type: ignore[type-arg]

@@ -344,7 +344,7 @@ def test_numbers_that_become_text() -> None:
 
 
 class Log:
-    """Counts what is done to it, in as many ways as there are effects below."""
+    """Counts the effects below."""
 
     count = 0
 

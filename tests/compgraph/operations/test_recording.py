@@ -1187,7 +1187,7 @@ if not np.array_equal(np.vecmat(np.eye(2, dtype=bool), _matrix, _matrix), np.eye
 # Some of their arguments stay plain, and come back as they are; or the answer is about positions, not numbers.
 PARTLY_PLAIN = {f"np.{name}" for name in ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid")}
 PARTLY_PLAIN |= {"np.modf", "np.divmod"}  # of plain numbers, with out= for one of two results
-PARTLY_PLAIN |= {"np.real_if_close"}  # of which only the tolerance is a node
+PARTLY_PLAIN |= {"np.real_if_close"}  # only its tolerance is a node
 UNUSED = {("np.trapezoid", "plain vectors, then one")}  # dx, which the points in x replace
 
 

@@ -112,7 +112,7 @@ def _(v: float) -> Any:
 
 
 class Flattened:
-    """A method that reads the class of what it is given."""
+    """A method that reads the class of its argument."""
 
     def parts(self, tree: Any) -> list[Any]:
         if isinstance(tree, (list, tuple)):

@@ -27,7 +27,7 @@ def special(dtype: Any, size: int, seed: int) -> Array:
 
 
 def outcome(f: Any, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """What a call gives, and of what it warns: values with their signs, dtype, shape, strides."""
+    """The result and warnings of a call: values with their signs, dtype, shape, strides."""
     with warnings.catch_warnings(record=True) as caught, np.errstate(**settings):
         warnings.simplefilter("always")
         try:
