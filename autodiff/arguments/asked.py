@@ -86,7 +86,7 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
         if _same(plain, again) and not _same(plain, values):
             raise DetachedGradientError(
                 f"{operator}: the function gives {_shown(plain)} for the numbers it was given, and {_shown(values)} for nodes. "
-                f"It asks {asked}, which a node answers for its own class; ask isinstance(x, np.ndarray) or np.ndim(x) == 0"
+                f"It checks {asked}, which sees the class of the node; check isinstance(x, np.ndarray) or np.ndim(x) == 0"
             )
         if not always:
             key, kept = _key_of(f)

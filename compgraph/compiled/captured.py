@@ -115,7 +115,7 @@ class Captured:
             if self.refusal is not None:
                 break
         if self.refusal is None and len(self._places) + len(self._contents) > MOST:
-            self.refusal = f"it reaches more than {MOST} values by name, which would have to be compared before each run"
+            self.refusal = f"it reaches more than {MOST} values by name, too many to compare before each run"
         self._queue.clear()
         self._are_same = _compared([place for place in self._places.values() if self.refusal is None])
 
@@ -168,9 +168,9 @@ class Captured:
             is_named = issubclass(type(value), (type, FunctionType, BuiltinFunctionType))
             name = value.__qualname__ if is_named else None
             what = name or f"object of class {type(value).__qualname__}"
-            self._refuse(f"{label} ({what}) is not known to be without effects and state of its own")
+            self._refuse(f"{label} ({what}) is not known to be pure")
         else:
-            self._refuse(f"{label} is a {type(value).__qualname__}, which is not known to stay unchanged; make it an argument")
+            self._refuse(f"{label} is a {type(value).__qualname__}, which may change; make it an argument")
 
     def _place(self, place: _Place) -> bool:
         """Compare the value at a place before each run; return whether the place is new."""
@@ -245,7 +245,7 @@ class Captured:
     def _container(self, value: Any, base: Any, label: str) -> None:
         contents = Contents(value, label)
         if len(contents.parts) > MOST:
-            self._refuse(f"{label} holds {base.__len__(value)} values, which would have to be compared before each run")
+            self._refuse(f"{label} holds {base.__len__(value)} values, too many to compare before each run")
             return
         if base is not tuple and base is not frozenset:
             self._contents.append(contents)
@@ -271,7 +271,7 @@ class Captured:
         elif kind is MethodType:
             if issubclass(type(value.__self__), _GENERATORS):  # a draw changes its state
                 if value.__name__ in _STATES:
-                    self._refuse(f"{label} asks for the state of a generator of random numbers, or sets it")
+                    self._refuse(f"{label} reads or sets the state of a random generator")
                 self._queue.append((value.__self__, f"{label}.__self__"))
             else:
                 self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
@@ -281,7 +281,7 @@ class Captured:
                 self._unknown(value, label)
             else:
                 if issubclass(type(owner), _GENERATORS) and value.__name__ in _STATES:
-                    self._refuse(f"{label} asks for the state of a generator of random numbers, or sets it")
+                    self._refuse(f"{label} reads or sets the state of a random generator")
                 self._queue.append((owner, f"{label}.__self__"))
         elif kind in (staticmethod, classmethod, functools.cached_property, functools.partialmethod):
             self._queue.append((value.__func__ if kind in (staticmethod, classmethod) else value.func, label))
@@ -293,12 +293,12 @@ class Captured:
             self._known("decimal.Decimal", label)
         elif kind in _DATES:
             if self.attributes & {"now", "today", "utcnow"}:
-                self._refuse(f"{label}: it asks for the time")
+                self._refuse(f"{label}: it reads the clock")
         elif kind is operator.attrgetter:
             self.attributes |= {name for text in value.__reduce__()[1] for name in text.split(".")}
         elif issubclass(kind, _GENERATORS):
             if self.attributes & _STATES:
-                self._refuse(f"{label} is a generator of random numbers, whose state it may read")
+                self._refuse(f"{label} is a random generator, whose state it may read")
             self._states.append((value, state_of(value), label))
         elif issubclass(kind, np.ndarray) and (kind in _ARRAYS or _is_of_user(kind)):
             self._array(value, kind, label)

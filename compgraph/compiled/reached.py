@@ -42,7 +42,7 @@ _SPECIAL = frozenset(
 _CHOOSING = frozenset({"interpolate", "sparse", "integrate", "optimize", "ndimage", "spatial", "stats"})
 # Modules whose functions give another answer each time, or are called for their effects.
 _IMPURE = {
-    **dict.fromkeys(("time", "datetime"), "asks for the time"),
+    **dict.fromkeys(("time", "datetime"), "reads the clock"),
     **dict.fromkeys(("logging", "warnings"), "writes a log, or warns"),
     **dict.fromkeys(("uuid", "secrets"), "asks for unpredictable numbers"),
     **dict.fromkeys(("socket", "subprocess"), "talks to other programs"),
@@ -98,7 +98,7 @@ class Code(NamedTuple):
     writes_texts : bool
         Whether it may convert an object to text.
     effects : tuple of str
-        What it does that a program would not do again, and where.
+        Effects that a program does not repeat, and their lines.
     """
 
     chains: frozenset[Chain]
@@ -177,7 +177,7 @@ class _Reader:
                 if name in _EFFECTS:
                     self.effects.append(f"it {_EFFECTS[name]} ({place})")
                 elif name in _HIDDEN:
-                    self.effects.append(f"it {_HIDDEN[name]}, so that what it reaches is not known ({place})")
+                    self.effects.append(f"it {_HIDDEN[name]}, so the state that it reaches is unknown ({place})")
                 self._effects(name, code, place)
             elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.effects.append(f"it assigns the global {name!r} ({place})")
@@ -219,17 +219,17 @@ class _Reader:
     def _effects(self, name: str, code: CodeType, place: str) -> None:
         """Note the effects that reading a name implies."""
         if name in _UNASKED:
-            self.effects.append(f"it asks np.{name} about values, which would not be asked again ({place})")
+            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({place})")
         elif name in _SETTINGS and _may_raise(code):
-            self.effects.append(f"it has floating-point errors or warnings raise, by {name} ({place})")
+            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({place})")
         elif name == "seterr" or (name in ("simplefilter", "filterwarnings") and "catch_warnings" not in code.co_names):
             self.effects.append(f"it changes how errors or warnings are treated, by {name} ({place})")
         elif name == "no_graph":
-            self.effects.append(f"it computes within no_graph, unseen ({place})")
+            self.effects.append(f"it computes within no_graph, which is not recorded ({place})")
         elif name in _OUTSIDE:
-            self.effects.append(f"it reads .{name}, by which more is reached or written than is known ({place})")
+            self.effects.append(f"it reads .{name}, through which unknown state is reached or written ({place})")
         elif name.startswith("__") and name.endswith("__") and name not in _SPECIAL and name not in _HIDDEN:
-            self.effects.append(f"it reads {name}, by which more is reached than is known ({place})")
+            self.effects.append(f"it reads {name}, through which unknown state is reached ({place})")
 
 
 def _is_format(constant: Any) -> bool:

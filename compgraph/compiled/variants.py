@@ -297,14 +297,14 @@ def _require_unwritten(before: Given, after: Given, own: Call) -> None:
     `own` is the call with copies of its arrays.
     """
     if before.structure != after.structure or before.orders != after.orders:
-        raise RefusedError("it changes a list, a dictionary or an object that is an argument, which a program would not do")
+        raise RefusedError("it changes a list, a dictionary or an object that is an argument, which a program does not repeat")
     for position, (place, copy) in enumerate(zip(own.dynamic, own.values(), strict=True)):
         value = before.leaves[place]
         if after.leaves[place] is not value:
-            raise RefusedError("it puts another value into a list, a dictionary or an object that is an argument")
+            raise RefusedError("it replaces a value in a list, a dictionary or an object that is an argument")
         is_plain = value.__class__ is np.ndarray
         if before.writes[place] != after.writes[place] or (is_plain and value.tobytes() != copy.tobytes()):
-            raise RefusedError(f"it writes into an argument (array {position}), which a program would not do; copy it first")
+            raise RefusedError(f"it writes into an argument (array {position}), which a program does not repeat; copy it first")
 
 
 def _nothing(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -45,9 +45,9 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
     if escapes and bodies() is None and (found := _leaks(escapes, nodes, wanted)):
         source_lines.warn_at(
             source_lines.users_frame(2),
-            f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come of them, which count "
-            f"as constant: {'; '.join(map(str, found[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for np.asarray); "
-            "where constants are meant, write x.value or cg.stop_gradient(x)",
+            f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
+            f"have no derivative: {'; '.join(map(str, found[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
+            "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
         )
 
 

@@ -102,7 +102,9 @@ def _dir(*value: Any) -> list[str]:
 
 
 OURS: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
-_asked: dict[int, tuple[int, frozenset[str]]] = {}  # by the id of a namespace: its length, and the names that its code uses
+_names_by_space: dict[
+    int, tuple[int, frozenset[str]]
+] = {}  # by the id of a namespace: its length, and the names that its code uses
 _bound: list[tuple[dict[str, Any], str]] = []
 
 
@@ -113,9 +115,9 @@ def bind_questions(functions: Iterable[FunctionType], values: Iterable[Any]) -> 
         if not is_library(function.__code__.co_filename):
             space = function.__globals__
             spaces[id(space)] = space
-            _bind(space, _used([function]))
+            _bind(space, _names_used([function]))
     for space in spaces.values():
-        _bind(space, _used_in(space))
+        _bind(space, _names_used_in(space))
 
 
 def restore() -> None:
@@ -134,21 +136,21 @@ def _bind(space: dict[str, Any], names: frozenset[str]) -> None:
             space[name] = OURS[name]
 
 
-def _used(functions: Iterable[Any]) -> frozenset[str]:
+def _names_used(functions: Iterable[Any]) -> frozenset[str]:
     """The names among ours that the code of some functions uses."""
     found = {name for function in functions for code in codes(function.__code__) for name in code.co_names}
     return frozenset(OURS.keys() & found)
 
 
-def _used_in(space: dict[str, Any]) -> frozenset[str]:
+def _names_used_in(space: dict[str, Any]) -> frozenset[str]:
     """The names among ours that functions and classes of a module use."""
-    known = _asked.get(id(space))
+    known = _names_by_space.get(id(space))
     if known is not None and known[0] == len(space):
         return known[1]
     name = space.get("__name__")
     functions = [f for value in list(space.values()) for f in _functions_of(value, name)]
-    found = _used(functions)
-    _asked[id(space)] = len(space), found
+    found = _names_used(functions)
+    _names_by_space[id(space)] = len(space), found
     return found
 
 

@@ -222,7 +222,7 @@ def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_time() -> None:
-    refused(lambda x: x * time.perf_counter(), X, words="asks for the time")
+    refused(lambda x: x * time.perf_counter(), X, words="reads the clock")
 
 
 def test_what_no_name_tells() -> None:
