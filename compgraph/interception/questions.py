@@ -102,9 +102,8 @@ def _dir(*value: Any) -> list[str]:
 
 
 OURS: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
-_names_by_space: dict[
-    int, tuple[int, frozenset[str]]
-] = {}  # by the id of a namespace: its length, and the names that its code uses
+# By the id of a namespace: its length, and the names that its code uses.
+_names_by_space: dict[int, tuple[int, frozenset[str]]] = {}
 _bound: list[tuple[dict[str, Any], str]] = []
 
 
