@@ -76,8 +76,8 @@ def test_a_lost_graph_is_found() -> None:
         check_grads(lambda x: x * (x.value if isinstance(x, cg.Node) else x), [2.0])
     assert not check_gradient(lambda x: x * float(str(x)), [2.0])
     for check in (check_grads, check_gradient):
-        with pytest.raises(cg.EscapeError, match=r"x \* math\.ldexp\(x, 0\)"):
-            check(lambda x: x * math.ldexp(x, 0), [2.0])
+        with pytest.raises(cg.EscapeError, match=r"x \* math\.nextafter\(x, 9\)"):
+            check(lambda x: x * math.nextafter(x, 9), [2.0])
 
 
 def test_bad_requests() -> None:
