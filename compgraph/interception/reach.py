@@ -101,7 +101,7 @@ def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
 QUESTIONS = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `questions`
 _REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
 # Attributes by which no new array is made: those of arrays, and NumPy's functions except the ones in MAKING.
-_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "r_", "c_", "mgrid", "ogrid", "random"}
+_MAKERS = frozenset(MAKING) | {"ndenumerate", "fromiter", "frombuffer", "r_", "c_", "mgrid", "ogrid", "random"}
 _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) | {"linalg"}
 
 

@@ -355,7 +355,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route("np.fromiter(x, float)", "recorded", "recorded"),
         Route("np.fromiter((v for v in x), float)", "recorded", "recorded"),
         Route("np.frombuffer(x)", "hole", "raises", "x"),
-        Route("np.frombuffer(x[0])", "hole", "buffer", "x"),
+        Route("np.frombuffer(x[0])", "hole", "raises", "x", strict="buffer"),
         Route("np.frombuffer(bytearray(x))", "hole", "buffer", "x"),
         Route("np.frombuffer(memoryview(x[:1]).cast('B'))", "hole", "buffer", "x"),
         Route("np.frombuffer(x.data)", "noticed", "warns", "x"),

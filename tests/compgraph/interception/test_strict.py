@@ -57,3 +57,11 @@ def test_cache_keyed_by_the_memory_of_a_node_raises(key):
     cache.clear()
     with pytest.raises((cg.EscapeError, TypeError)):
         ad.jvp(f, (POINT,), (POINT,))
+
+
+def test_frombuffer_in_numpy_only_function_raises():
+    def f(x):
+        return np.frombuffer(x[0])[0] * x[1]
+
+    with pytest.raises(cg.EscapeError, match="frombuffer"):
+        ad.grad(f)(POINT)
