@@ -86,7 +86,7 @@ class Arguments:
         self.labelled = any(map(is_labelled, self.leaves))
         self.shared: frozenset[int] = frozenset()
         if len(self.leaves) > 1 or len(self.args) + len(self.kwargs) > 1:
-            self.shared = find_shared(self.leaves, flatten(self._others())[0])
+            self.shared = find_shared(self.leaves, flatten(self.kept())[0])
         if self.labelled:
             require_aligned(operator, [*_leaves_of(self.args), *_leaves_of(self.kwargs)])
 
@@ -111,8 +111,10 @@ class Arguments:
             )
         return int(argument) % len(self.args)
 
-    def _others(self) -> list[Any]:
-        """The arguments that are not differentiated."""
+    def kept(self) -> list[Any]:
+        """The arguments that are not differentiated and that the function gets unchanged."""
+        if len(self.places) == len(self.args) + len(self.kwargs):
+            return []
         by_position = [value for place, value in enumerate(self.args) if place not in self.places]
         return by_position + [value for name, value in self.kwargs.items() if name not in self.places]
 
@@ -147,11 +149,6 @@ class Arguments:
         """The arguments as the caller gave them."""
         yield from self.args
         yield from self.kwargs.values()
-
-    def kept(self) -> Iterator[Any]:
-        """The arguments that are passed to the function unchanged."""
-        yield from [value for place, value in enumerate(self.args) if place not in self.places]
-        yield from [value for place, value in self.kwargs.items() if place not in self.places]
 
     def __call__(self, *leaves: Any) -> Any:
         """Call the function with other leaves; its other arguments belong to the caller."""

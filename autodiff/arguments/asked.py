@@ -217,7 +217,7 @@ def _code_of(function: Any) -> CodeType | None:
 
 def _key_of(f: Any) -> tuple[Any, Any]:
     """The ids of the code of a user's function, its object and the functions it holds; and these. None for other functions."""
-    function = function_of(f)
+    function = f if type(f) is FunctionType and not f.__dict__ else function_of(f)
     code = _code_of(function)
     if code is None or source_lines.is_ours(code.co_filename):
         return None, None

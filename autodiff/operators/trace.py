@@ -138,7 +138,7 @@ class Trace:
                 if is_computed_by_python(leaf):
                     mark_python_number(self.points[-1])
             with (
-                intercepted(self.arguments.f, self.arguments.given(), kept=[*self.arguments.kept()]) as opened,
+                intercepted(self.arguments.f, self.arguments.given(), kept=self.arguments.kept()) as opened,
                 collecting_escapes() as self.escapes,
             ):
                 leaves, points = self.arguments.leaves, self.points
@@ -264,7 +264,7 @@ class Trace:
 
     def warn_of_zeros(self, reached: Container[Any]) -> None:
         """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
-        if not all(escape.is_text for escape in self.escapes):
+        if self.escapes and not all(escape.is_text for escape in self.escapes):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:

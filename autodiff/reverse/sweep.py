@@ -38,6 +38,13 @@ _by_tick = attrgetter("tick")
 _memory = attrgetter("memory")
 
 
+class Collected(list[Any]):
+    """The nodes of a graph, newest first, and their ids."""
+
+    __slots__ = ("ids",)
+    ids: set[int]
+
+
 def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     """All nodes that `output` was computed from, itself included, youngest first.
 
@@ -55,9 +62,9 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     """
     last = frozenset(map(id, stop))
     ends: list[Any] = []  # found, but not expanded
-    found = [output]
+    found = Collected((output,))
     late = False
-    seen = {id(output)}
+    seen = found.ids = {id(output)}
     add, append = seen.add, found.append
     for node in found if id(output) not in last else ():
         args = node.args
@@ -196,7 +203,7 @@ def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
     active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if type(node) not in INERT]
     asked = set(map(id, wanted))
     if asked.issuperset([id(node) for node in active if not node.args]):
-        return set(map(id, active))
+        return nodes.ids if type(nodes) is Collected and active is nodes else set(map(id, active))
     needed: set[int] = set()
     add = needed.add
     for node in reversed(active):

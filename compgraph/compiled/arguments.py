@@ -147,18 +147,24 @@ def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]
     return tuple(key)
 
 
+_SINGLE = frozenset({ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, complex, bool, str, bytes, type(None)})
+
+
 def orders_of(tree: Any) -> list[Any]:
     """The keys of all dictionaries in a tree, in their order, with their classes."""
     orders: list[Any] = []
     queue = [tree]
     while queue:
         part = queue.pop()
-        kind = part.__class__
+        kind = type(part)
+        if kind in _SINGLE:
+            continue
         if kind in _MAPPINGS:
             orders.append((kind, *map(static_key, part)))
             queue += part.values()
-        elif isinstance(part, (list, tuple, collections.deque)):
-            queue += part
+        elif issubclass(kind, (list, tuple, collections.deque)):
+            if not _SINGLE.issuperset(map(type, part)):
+                queue += part
         elif dataclasses.is_dataclass(kind):
             queue += [getattr(part, field.name, None) for field in dataclasses.fields(kind)]
     return orders

@@ -359,6 +359,8 @@ def input_over(argument: Any) -> Any:
 
 def is_computed_by_python(value: Any) -> bool:
     """Whether Python would compute a value with its own floats: by operators, from arguments that are Python numbers."""
+    if type(value) not in _COMPUTED:
+        return is_python_number(value)
     pending, seen = [value], set[int]()
     while pending:
         part = pending.pop()

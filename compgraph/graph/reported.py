@@ -40,8 +40,10 @@ def is_number(node: Any) -> bool:
 
 def is_python_number(value: Any) -> bool:
     """Whether a value is a Python number, or a node that represents one."""
+    if type(value) in _NUMBERS:
+        return True
     known = _of_python.get(id(value))
-    return type(value) in _NUMBERS or (known is not None and known() is value)
+    return known is not None and known() is value
 
 
 _NUMBERS = frozenset({int, float, bool})

@@ -52,8 +52,12 @@ def make({free}):
         class_of = "class_of"
         original = "original"
         answer = "answer"
+        sequence = "sequence"
+        each = "each"
         for value in args:
-            if class_of(value) not in plain:
+            if (kind := class_of(value)) not in plain:
+                if kind is sequence and plain.issuperset(each(class_of, value)):
+                    continue
                 return answer(args, kwargs)
         if kwargs:
             for value in kwargs.values():
@@ -122,11 +126,11 @@ def original_of(function: Any) -> Any:
 
 def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     """Whether a value is a node, or holds one: a list, tuple or object array, or an object of SciPy's made with nodes."""
-    kind = value.__class__
+    kind = type(value)
     if kind is list or kind is tuple:
         if PLAIN.issuperset(map(type, value)):
             return False
-        return depth > 0 and any(v.__class__ not in PLAIN and holds_node(v, depth - 1) for v in value)
+        return depth > 0 and any(type(v) not in PLAIN and holds_node(v, depth - 1) for v in value)
     if isinstance(value, Node):
         return True
     if kind is np.ndarray:
@@ -158,6 +162,7 @@ def _asking(function: FunctionType, plain: Any, original: FunctionType, answered
     exec(compile(source, old.co_filename, "exec"), space)
     code: CodeType = space["make"](*free).__code__
     objects = {"plain": plain, "class_of": type, "original": original, "answer": answered}
+    objects |= {"sequence": list if plain else None, "each": map}  # where all calls are answered, no list is passed over
     constants = _replaced(code.co_consts, objects)
     return code.replace(co_consts=constants, co_name=old.co_name, co_qualname=old.co_qualname, co_firstlineno=old.co_firstlineno)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import PROMOTABLE
 from ..graph.interpreter import is_heap_type, is_internal
 from .libraries import is_users_module
 
@@ -21,7 +22,8 @@ _PLAIN = frozenset({
     np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
     ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
 })  # fmt: skip
-_DATA = _PLAIN - {np.ndarray, FunctionType}  # those that a search passes over
+SINGLE = _PLAIN - {FunctionType}  # those that a search does not visit
+_DATA = SINGLE - {np.ndarray}  # and that it leaves in their places
 _PARTS = frozenset({list, dict})
 _EXCHANGED = (np.ndarray, tuple, np.random.Generator)
 _SEQUENCES = (list, tuple, collections.deque)
@@ -77,14 +79,17 @@ class Place:
         """The identity of the place."""
         return id(self._holder), self._name
 
-    def siblings(self) -> list[Place]:
-        """The places of the same holder."""
+    def promotable_siblings(self) -> list[tuple[Place, Any]]:
+        """The places of the same holder that hold promotable arrays, `given` ones included, and these arrays."""
         holder = self._holder
+        items: Iterable[tuple[Any, Any]]
         if isinstance(holder, dict):
-            return [Place(holder, name) for name in list(holder)]
-        if isinstance(holder, (list, collections.deque)):
-            return [Place(holder, k) for k in range(len(holder))]
-        return [Place(holder, name) for name, _ in _attributes(holder)]
+            items = dict.items(holder)
+        elif isinstance(holder, (list, collections.deque)):
+            items = enumerate(holder)
+        else:
+            items = _attributes(holder)
+        return [(Place(holder, name), value) for name, value in list(items) if type(value) in PROMOTABLE]
 
 
 class Exchange:

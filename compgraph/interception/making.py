@@ -6,6 +6,7 @@ import cmath
 import functools
 import hashlib
 import importlib
+import itertools
 import math
 import operator
 import os
@@ -124,6 +125,8 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
+        if not opened and len(args) == 1 and not kwargs and (type(args[0]) in PLAIN or _is_plain(args[0])):
+            return original(args[0])
         if not opened or bodies() is None:
             if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
@@ -145,8 +148,18 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value has a class that holds no nodes, or is a list of such values: the common calls."""
-    return value.__class__ in PLAIN or (value.__class__ is list and PLAIN.issuperset(map(type, value)))
+    """Whether a value has a class that holds no nodes, or is a list, or nested list, of such values: the common calls."""
+    kind = type(value)
+    if kind in PLAIN:
+        return True
+    if kind not in _LISTS:
+        return False
+    if PLAIN.issuperset(map(type, value)):
+        return True
+    return _LISTS.issuperset(map(type, value)) and PLAIN.issuperset(map(type, itertools.chain.from_iterable(value)))
+
+
+_LISTS = frozenset({list, tuple})
 
 
 def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

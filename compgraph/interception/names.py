@@ -25,7 +25,7 @@ from ..graph.interpreter import source_lines
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
-from .holders import Exchange, Place, Search
+from .holders import SINGLE, Exchange, Place, Search
 from .lists import look_into_lists
 from .making import answers, gathering_names
 from .questions import bind_questions
@@ -224,7 +224,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
         if not opened.is_closed:
             for group in groups:
                 group.exchange(known.__globals__ for known in held.functions)
-        if f is function and not kept and _is_alone(held, reached):
+        if f is function and SINGLE.issuperset(map(type, kept)) and _is_alone(held, reached):
             return opened
         search = Search()
         _give_reached(held, reached, search, opened.captured)
@@ -370,9 +370,8 @@ def _restore_places(exchanged: list[Exchange]) -> None:
             ended.append(one)
     before = {id(one.seen): one.before for one in ended}
     holders = {one.place.key[0]: one.place for one in ended}
-    for place in [sibling for one in holders.values() for sibling in one.siblings()]:
-        seen = place.read()
-        if isinstance(seen, ndarray) and getattr(seen, "is_given", False) and place.key not in _exchanges:
+    for place, seen in [sibling for one in holders.values() for sibling in one.promotable_siblings()]:
+        if seen.is_given and place.key not in _exchanges:
             place.write(before.get(id(seen), plainly(seen)))
 
 
@@ -383,6 +382,8 @@ def lent(value: Any) -> Any:
     list or another mutable object is passed as it is, since the function may change it for the caller.
     """
     kind = type(value)
+    if kind is ndarray:
+        return given(value) if value.dtype.kind in "biufc" and _is_on and bodies() is not None else value
     is_named = kind not in _LENT and issubclass(kind, tuple) and hasattr(kind, "_make")
     if is_named and any(isinstance(part, np.random.Generator) for part in value):  # generators are replaced afterwards
         return value
@@ -393,12 +394,10 @@ def lent(value: Any) -> Any:
         if all(a is b for a, b in zip(value, parts, strict=True)):
             return value
         return kind._make(parts) if is_named else parts
-    if kind is np.random.Generator:
-        return following(value)
-    return given(value) if value.dtype.kind in "biufc" else value
+    return following(value)
 
 
-_LENT = frozenset({ndarray, np.random.Generator, tuple})
+_LENT = frozenset({np.random.Generator, tuple})
 
 
 _views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view that replaces it for the function
@@ -408,9 +407,10 @@ def _seen(value: Any) -> Any:
     """The value that replaces another one in all places where a function reaches it."""
     if type(value) is not ndarray:
         return lent(value)
-    if id(value) not in _views:
-        _views[id(value)] = value, lent(value)
-    return _views[id(value)][1]
+    known = _views.get(id(value))
+    if known is None:
+        known = _views[id(value)] = value, lent(value)
+    return known[1]
 
 
 def _capture(value: Any, captured: list[Any]) -> Any:
@@ -446,14 +446,15 @@ def _give_cell(cell: CellType, captured: list[Any]) -> None:
 
 
 def _give_place(place: Place, value: Any, own: list[Exchange], captured: list[Any]) -> None:
-    known = _exchanges.get(place.key)
+    key = place.key
+    known = _exchanges.get(key)
     if known is not None and known.seen is value:  # exchanged by another thread, which may return first
         known.users += 1
         own.append(known)
         return
     seen = _capture(value, captured)
     if seen is not value:
-        known = _exchanges[place.key] = Exchange(place, value, seen)
+        known = _exchanges[key] = Exchange(place, value, seen)
         own.append(known)
         place.write(seen)
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..graph import Layout, Node, class_of, is_number
 from .holders import dictionary_of
 from .libraries import is_library
-from .reach import codes
+from .reach import codes, names_in
 
 _missing = object()
 _DEPTH = 4  # the depth to which objects in containers and attributes are visited
@@ -137,7 +137,8 @@ def _bind(space: dict[str, Any], names: frozenset[str]) -> None:
 
 def _names_used(functions: Iterable[Any]) -> frozenset[str]:
     """The names among ours that the code of some functions uses."""
-    found = {name for function in functions for code in codes(function.__code__) for name in code.co_names}
+    asking = [function.__code__ for function in functions if not names_in(function.__code__).isdisjoint(OURS)]
+    found = {name for code in asking for part in codes(code) for name in part.co_names}
     return frozenset(OURS.keys() & found)
 
 
@@ -197,7 +198,7 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                 continue
             for value in row:
                 kind = type(value)
-                if kind in _DATA or id(value) in seen:
+                if kind in _DATA or id(value) in seen or (kind is list and _DATA.issuperset(map(type, value[:_MOST]))):
                     continue
                 if len(seen) >= _VISITED:
                     return functions
