@@ -46,7 +46,7 @@ from .node import (
 )
 from .reported import is_python_number, reported_class
 
-_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+_array, _asarray = np.array, np.asarray  # NumPy's own: the names are exchanged later, see `compgraph.interception`
 
 beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
@@ -73,7 +73,7 @@ class VariableNode(Node):
             raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
         if not copy and isinstance(value, ndarray) and target != array.dtype:
             raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
-        array = np.array(array, dtype=target, copy=True if copy else None)
+        array = _array(array, dtype=target, copy=True if copy else None)
         node: VariableNode = leaf(array, cls, name if name is not None else automatic_name(cls.kind))
         return node
 

@@ -27,6 +27,7 @@ from .lazy import require_computed
 from .write_log import Memory
 
 ndarray = np.ndarray
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 new_view: Callable[..., Any] = ndarray.view
 next_tick = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
@@ -258,7 +259,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
     require_computed(value, "the value of a node")
-    array = of_numbers(np.asarray(value), value)
+    array = of_numbers(_asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
     return array

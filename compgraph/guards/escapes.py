@@ -59,6 +59,7 @@ from .guards import TAKEN, Guard, contents, note
 from .lineage import HEAVY, Lineage
 from .raising import note_error
 
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 KEPT = 100  # escapes that a context remembers: the latest
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
 DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
@@ -316,7 +317,7 @@ def _remember(what: str, frame: Any, warns: bool) -> Escape:
 
 def _solid(node: Any) -> Any:
     """The plain array of a node; the node itself if it has lost its history."""
-    return np.asarray(node.plain) if hasattr(node, "plain") else node
+    return _asarray(node.plain) if hasattr(node, "plain") else node
 
 
 def _conversion(name: str) -> Any:

@@ -59,11 +59,19 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
         raise error
 
 
+_REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
+
+
 def require_divisible(name: str, a: Any, b: Any) -> None:
     """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
     numbers = [x.plain if isinstance(x, Node) else x for x in map(innermost, (a, b))]
-    if np.ndim(numbers[0]) or np.ndim(numbers[1]) or (name != "pow" and numbers[1]) or any(map(np.iscomplexobj, numbers)):
+    divisor = numbers[1]
+    if name != "pow" and type(divisor) in _REAL and divisor:
+        return
+    if not _REAL.issuperset(map(type, numbers)) and (
+        np.ndim(numbers[0]) or np.ndim(divisor) or (name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
+    ):
         return
     function = RAISING[name]
     if _raises(function, numbers) and is_computed_by_python(a) and is_computed_by_python(b):
