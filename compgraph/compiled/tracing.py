@@ -22,6 +22,7 @@ from .loops import STEP, NotAlikeError, Shortening
 from .random_numbers import Drawn, refusing_draws
 from .refusals import RefusedError
 from .results import Results, require_like
+from .unused import Unused, computed
 
 # Conversions whose answers are guards, which a program asks again.
 _ASKED_AGAIN = frozenset({"bool()", "int()", "index()"})
@@ -91,8 +92,8 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     hollowing = Hollowing(integers=True)
     with np.errstate(all="ignore"), recording_on(), hollowing, Setting({calling: shortening}):
         inputs = [_stand_in(value) for value in call.values()]
-        again = partial(_called, f, *call.with_values(inputs).arguments(), careful)
-        returned, escapes = again()
+        again = partial(_called, f, *call.with_values(inputs).arguments(), careful, captured.derives)
+        returned, escapes, unused = again()
         if hollowing._log:  # an error was caught, so that it went another way than by NumPy
             raise RefusedError(f"it catches an error that it gets only while it is traced: {hollowing._log[0]}")
         if shortening is not None and shortening.has_failed:
@@ -101,24 +102,28 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
         del returned
         if shortening is not None and shortening.loops:
             require_unchanged(captured, "while it was traced")
-            schedules = [_with_few_turns(results, escapes, inputs, shortening.tables, since)]
+            schedules = [_with_few_turns(results, escapes, unused, inputs, shortening.tables, since)]
             for turns in shortening.further():
                 shortening.begin_again(turns)
-                returned, escapes = again()
-                schedules.append(_with_few_turns(Results(returned, expected), escapes, inputs, shortening.tables, since))
+                returned, escapes, unused = again()
+                made = Results(returned, expected)
+                schedules.append(_with_few_turns(made, escapes, unused, inputs, shortening.tables, since))
             return _of_many_turns(schedules, shortening, results, _by_numpy(f, call, results))
     require_unchanged(captured, "while it was traced")
     for position, node in enumerate(inputs):
         if node.memory:
             raise RefusedError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
     outputs = results.outputs
-    items = needed([*outputs, *inputs])
+    left_out = unused.found(outputs, inputs)
+    items = needed([*outputs, *inputs, *left_out])
     guards, escaped = guards_of(items)
     escaped += _left(escapes)
     if escaped:
         told = "; ".join(dict.fromkeys(escaped))
         raise RefusedError(f"numbers leave the graph, and what is done with them would not be done again: {told}")
     _settle_revived(guards)
+    if left_out:
+        guards = [*guards, computed(left_out)]
     _require_own(items, inputs, since)
     build = results.builder()
     given, found = [node.plain for node in inputs], build([np.array(node.plain)[()] for node in outputs])
@@ -134,13 +139,18 @@ def _left(escapes: list[Any]) -> list[str]:
     return [str(escape) for escape in escapes if escape.what not in _ASKED_AGAIN]
 
 
-def _with_few_turns(results: Results, escapes: list[Any], inputs: list[Any], tables: list[Any], since: float) -> Schedule:
+def _with_few_turns(
+    results: Results, escapes: list[Any], unused: Unused, inputs: list[Any], tables: list[Any], since: float
+) -> Schedule:
     """The schedule of a trace whose loops were cut: the values of its nodes are others, so nothing may hang on them."""
     items = needed([*results.outputs, *inputs])
     guards, escaped = guards_of(items)
     given = [*inputs, *tables]
     hangs = not all(map(is_about_lengths, guards))
-    if hangs or escaped or _left(escapes) or not results.outputs or any(node.memory for node in given):
+    left_out = unused.found(results.outputs, given)
+    if unused.derives:  # of derivatives of a long loop its warnings are not worth the time of all turns
+        left_out = [node for node in left_out if not isinstance(node.function, np.ufunc)]
+    if hangs or left_out or escaped or _left(escapes) or not results.outputs or any(node.memory for node in given):
         raise NotAlikeError
     _require_own(items, inputs, since)
     return Schedule.of(results.outputs, (), given)
@@ -169,17 +179,18 @@ def _by_numpy(f: Any, call: Call, results: Results) -> Callable[[Sequence[Any]],
     return plain
 
 
-def _called(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], careful: bool) -> tuple[Any, list[Any]]:
-    """What the function gives of stand-ins, and the numbers that were seen to leave the graph."""
+def _called(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], careful: bool, derives: bool) -> tuple[Any, list[Any], Unused]:
+    """What the function gives of stand-ins, the numbers that were seen to leave the graph, and operations that may be unused."""
+    unused = Unused(derives)
     given = (*args, *kwargs.values())
     with intercepted(f, given, True) as opened, collecting_escapes() as escapes:
         watch = None if opened.is_closed else Drawn(f, given)
-        with Setting(refusing_draws()), watch or Setting({}), guarded() if careful else Setting({}):
+        with Setting(refusing_draws()), watch or Setting({}), guarded() if careful else Setting({}), unused.collecting():
             named = {name: lent(value) for name, value in kwargs.items()}
             returned = called(partial(f, **named), [*map(lent, args)])
     if watch is not None:
         watch.require_none()
-    return returned, escapes
+    return returned, escapes, unused
 
 
 def _stand_in(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from ..guards import GuardError
 from .checks import require_shape
 from .codegen import NumPyBackend
-from .cse import simplified
+from .cse import OF_SHAPE_ALONE, simplified
 from .cutting import between, cut, cut_items
 from .executor import Executor, as_fed
 from .interpreted import Interpreted
@@ -12,7 +12,7 @@ from .retrace import replay, replay_watched
 from .schedule import Family, Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed", "between",
-    "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items", "fastest_backend", "needed",
-    "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplified", "sources_of",
+    "OF_SHAPE_ALONE", "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed",
+    "between", "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items", "fastest_backend",
+    "needed", "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplified", "sources_of",
 ]  # fmt: skip

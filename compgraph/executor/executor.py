@@ -121,7 +121,7 @@ class Executor:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
-        self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict))
+        self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict, runs_here=True))
         tell_escaped(self.escapes, strict)
 
     def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
@@ -145,7 +145,7 @@ class Executor:
 
     def __setstate__(self, state: Any) -> None:
         self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state  # none in earlier versions
-        found = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of))
+        found = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of), runs_here=True)
         self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*found)]))
 
     def __copy__(self) -> Executor:

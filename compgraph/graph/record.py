@@ -94,12 +94,14 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     else:
         result = _attach(value, function, args, options, tuple(edges), active)
     if not quick:
-        path, watch, profiler = observers()
+        path, watch, profiler, collect = observers()
         in_scopes(result, path)
         if watch is not None:
             watch.recorded(result)
         if profiler is not None:
             profiler.recorded(result, path)
+        if collect is not None:
+            collect(result)
     return result
 
 

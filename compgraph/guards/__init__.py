@@ -4,6 +4,7 @@ from . import escapes, raising
 from .escapes import collecting_escapes, escaped, note_saved, note_taken, note_text, told
 from .graphs import guards_of, tell_escaped
 from .guards import (
+    Computed,
     Count,
     Guard,
     GuardError,
@@ -33,13 +34,13 @@ from .shapes import (
     note_lengths,
     watch_shapes,
 )
-from .unread import Watch, enter_unread
+from .unread import Unchanged, Watch, enter_unread
 
 __all__ = [
-    "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Watch", "collecting_escapes", "copied",
-    "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes", "escapes_about", "freezes_nothing",
-    "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of", "hash_scalars_by_value", "is_about_lengths",
-    "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout", "note_length", "note_lengths", "note_loaded",
-    "note_nothing", "note_points", "note_saved", "note_taken", "note_text", "noted", "raising", "remembering", "reset",
-    "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
+    "Computed", "Count", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Unchanged", "Watch",
+    "collecting_escapes", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped", "escapes",
+    "escapes_about", "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of",
+    "hash_scalars_by_value", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout",
+    "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "note_text",
+    "noted", "raising", "remembering", "reset", "scalar_hash", "tell_escaped", "told", "warn_of_leaks", "watch_shapes",
 ]  # fmt: skip

@@ -12,10 +12,10 @@ from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, by_tick, 
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
 from .logs import copied, is_forgetful, logs_beside, logs_of, made_at, noted
-from .unread import Watch, enter_unread
+from .unread import Watch, enter_unread, unchanged
 
 
-def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple[list[Guard], list[str]]:
+def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
     """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
 
     A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
@@ -30,6 +30,9 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple
         Only guards of answers given after this tick count. If it is not 0, they are marked as `is_derived`.
     strict : bool
         Whether a `Watch` raises, too.
+    runs_here : bool
+        Whether the graph is run in this process. Then numbers that left other variables matter only once these change, and an
+        `Unchanged` among the guards watches for that.
 
     Returns
     -------
@@ -51,13 +54,18 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False) -> tuple
     escaped: list[str] = []
     reviver = Reviver()
     for guard in guards:
-        if not graph.hangs_on(guard, [behind[id(a)] for a in guard.args if a.__class__ is Lineage]):
+        parts = _Behind.together([behind[id(a)] for a in guard.args if a.__class__ is Lineage])
+        if not graph.hangs_on(guard, parts):
             continue
         if guard.tick > graph.last and not guard.is_used:
             continue
         if guard.__class__ is Count and graph.checks(guard, since, watched):
             continue
         if isinstance(guard, Watch) and (since or guard.is_read or graph.has(guard)):
+            continue
+        if guard.function is None and parts.is_elsewhere and runs_here:
+            if (kept := unchanged(guard, strict)) is not None:
+                found.append(kept)
             continue
         if guard.function is None:
             escaped.append(str(guard))
@@ -106,6 +114,11 @@ class _Behind(NamedTuple):
     foreign: bool = False
     replaced: float = -inf
     updated: float = -inf
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether all that may change is behind other graphs."""
+        return self.foreign and not self.given
 
     @classmethod
     def together(cls, parts: Iterable[_Behind]) -> _Behind:
@@ -161,12 +174,11 @@ class _Graph:
         """The tick after which guards about a leaf matter: of a variable that was updated before it was read, the update's."""
         return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
 
-    def hangs_on(self, guard: Guard, behind: list[_Behind]) -> bool:
-        """Whether the graph hangs on a guard, given what lies behind each of its arguments."""
-        found = _Behind.together(behind)
+    def hangs_on(self, guard: Guard, found: _Behind) -> bool:
+        """Whether the graph hangs on a guard, given what lies behind its arguments."""
         if found.replaced >= guard.tick:
             return False
-        if found.foreign and not found.given:
+        if found.is_elsewhere:
             return self.oldest < guard.tick and (guard.tick < self.last or found.updated < guard.tick)
         return found.given or found.constant
 

@@ -116,6 +116,14 @@ class Count(Guard):
     is_within: bool = False
 
 
+@dataclass(eq=False, slots=True)
+class Computed(Guard):
+    """A guard that compares nothing: operations whose results are not read are computed for their errors and warnings."""
+
+    def check(self, *values: Any) -> None:
+        """Do nothing: the values have been computed."""
+
+
 # ------------------------------------------------------------------------------------------- noted
 
 _forgetting: ContextVar[bool | None] = layered("forgetting", False)

@@ -12,9 +12,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph import READ, freed_unread, unread, value_at
+from ..graph import READ, VariableNode, describe, freed_unread, unread, value_at
 from ..graph.interpreter import source_lines
 from .guards import Guard, GuardError, contents
+from .lineage import in_order
 from .logs import enter, enter_at_once
 
 
@@ -61,6 +62,50 @@ class Watch(Guard):
         if not self.told:
             self.told.append(True)
             source_lines.warn_at(source_lines.users_frame(2), message)
+
+
+@dataclass(eq=False, slots=True)
+class Unchanged(Guard):
+    """A guard, about no node of a graph, that warns, once, where numbers that left other variables are not theirs any more.
+
+    Attributes
+    ----------
+    variables : tuple of weakref
+        Those behind the numbers. One that is gone cannot change.
+    is_strict : bool
+        Whether it raises as well.
+    told : list of bool
+        Holds something once it has warned.
+    """
+
+    variables: tuple[Any, ...] = ()
+    is_strict: bool = False
+    told: list[bool] = field(default_factory=list)
+
+    def check(self, *values: Any) -> None:
+        """Warn or raise if a variable was written since its numbers left the graph."""
+        changed = [node for variable in self.variables if (node := variable()) is not None and node.tick > self.answer]
+        if not changed or (self.told and not self.is_strict):
+            return
+        message = (
+            f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which was changed after "
+            "that. What Python did with them is not done again. Compute with the node itself, or record the graph again"
+        )
+        if self.is_strict:
+            raise GuardError(message)
+        self.told.append(True)
+        source_lines.warn_at(source_lines.users_frame(2), message)
+
+
+def unchanged(guard: Guard, is_strict: bool) -> Unchanged | None:
+    """A guard that the variables behind an escape, which a graph does not have, stay as they were; None if they are gone."""
+    leaves = [lineage.node() for lineage in in_order(guard.args) if not lineage.args]
+    variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
+    if not variables:
+        return None
+    return Unchanged(
+        guard.what, None, (), guard.tick, guard.code, guard.instruction, guard.tick, variables=variables, is_strict=is_strict
+    )
 
 
 def _watch(node: Any) -> Watch:

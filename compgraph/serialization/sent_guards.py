@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph import next_tick
 from ..graph.interpreter import source_lines
-from ..guards import Guard, Watch
+from ..guards import Guard, Unchanged, Watch
 from .graphs import Moment
 
 
@@ -18,7 +18,8 @@ class SentGuards:
     """
 
     def __init__(self, guards: Iterable[Guard]) -> None:
-        self._guards, self._moment = list(guards), Moment.current()
+        self._guards = [guard for guard in guards if not isinstance(guard, Unchanged)]  # whose variables are not sent
+        self._moment = Moment.current()
 
     def __reduce__(self) -> Any:
         return _loaded, ([self._code(guard) for guard in self._guards],)

@@ -18,7 +18,7 @@ from ... import operations
 from ...drawing import Drawing, ProgramOptions
 from ...executor import Family, Interpreted, NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
-from ...guards import Guard, GuardError, OtherProgramError
+from ...guards import Computed, Guard, GuardError, OtherProgramError
 from . import threads
 from .code import DOUBLE, INT, LONG, POINTER, Module, Value
 from .elementwise import in_memory
@@ -135,7 +135,11 @@ class Program:
         self.llvm = module.text
         if any(not isinstance(part, Call) for part in parts):
             self._loaded = Loaded(object_code(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
-        return [part if isinstance(part, Call) else self._callable(f"part{n}", part, parts[n][-1]) for n, part in enumerate(made)]
+        return [
+            part if isinstance(part, Call) else self._callable(f"part{n}", part, parts[n][-1])
+            for n, part in enumerate(made)
+            if not (isinstance(part, Call) and isinstance(part.item, Computed))
+        ]
 
     def _outside(self, units: Sequence[Unit]) -> list[Buffer]:
         """The arrays outside of the work space that units read or write, or that what they read or write lies in."""

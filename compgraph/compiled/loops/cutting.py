@@ -14,6 +14,7 @@ import numpy as np
 
 from ...executor import needed, replay
 from ...graph import InputNode, Joint, Node, Write, leaf, next_tick, record
+from ...graph.context import Setting, collector
 from ...guards import guards_of, is_about_lengths
 from ...operations import getitem
 from ...trees import flatten, unflatten
@@ -119,7 +120,11 @@ def cut_graph(result: Any, args: Sequence[Any], since: float) -> CutGraph | None
     if not cuts:
         return None
     made = CutGraph(rows, cuts, leaves, structure, args)
-    return made if made.is_known else None
+    if not made.is_known:
+        return None
+    if (collected := collector.get()) is not None:
+        collected.forget(since)
+    return made
 
 
 def _tick(item: Any) -> float:
@@ -131,6 +136,9 @@ def _hangs_on_values(items: list[Any], given: Collection[Any], since: float) -> 
     if any(item.tick < since and item.args and item not in given for item in items):
         return True
     if any(getattr(item, "origin", None) is not None for item in items):  # derivatives, which would be derived again
+        return True
+    collected = collector.get()
+    if collected is not None and not collected.all_among(items, since):  # all turns warn or raise of what nobody uses
         return True
     guards, escaped = guards_of(items)
     return bool(escaped) or not all(map(is_about_lengths, guards))  # a program is of one shape
@@ -223,7 +231,8 @@ class CutGraph:
             return None if found is None else record(getitem, found)
 
         instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Node)}
-        made = replay([items[row] for row in kept], {}, instead, reading)
+        with Setting({collector: None}):  # `cut_graph` has looked at all turns
+            made = replay([items[row] for row in kept], {}, instead, reading)
         leaves = [made[lying(value)] if isinstance(value, Node) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 

@@ -8,6 +8,7 @@ from .modes import (
     buffers_wrapped,
     called,
     calling,
+    collector,
     computed,
     default_dtype,
     default_float,
@@ -43,8 +44,9 @@ from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock", "called",
-    "calling", "computed", "default_dtype", "default_float", "derived", "following", "guarded", "guarding", "held", "holding",
-    "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered", "may_be_quick",
-    "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler", "recording_again", "recording_on",
-    "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle", "watched", "watcher", "wrappers",
+    "calling", "collector", "computed", "default_dtype", "default_float", "derived", "following", "guarded", "guarding",
+    "held", "holding", "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered",
+    "may_be_quick", "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler",
+    "recording_again", "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle",
+    "watched", "watcher", "wrappers",
 ]  # fmt: skip

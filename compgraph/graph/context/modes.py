@@ -23,6 +23,8 @@ recording: ContextVar[bool] = layered("recording", True, is_quick=True)
 watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
 # The object that is told of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered("profiler", None, is_quick=True)
+# An object that is called with each result recorded, a node or several; see `compiled.unused`.
+collector: ContextVar[Any] = layered("collector", None, is_quick=True)
 # Levels of vmaps and of derivatives: inner ones have the higher. Within `no_graph` no tangent of a level up to `cut` is computed.
 next_level = itertools.count(1).__next__
 cut: ContextVar[int] = layered("cut", 0, is_quick=True)
@@ -74,10 +76,10 @@ def may_be_quick() -> bool:
     return recording.get() and watcher.get() is None
 
 
-def observers() -> tuple[tuple[str, ...], Any, Any]:
-    """The names of the scopes around, and what `watched` and `profiled` give, where `is_recording` was just asked."""
+def observers() -> tuple[tuple[str, ...], Any, Any, Any]:
+    """The scopes around, what `watched` and `profiled` give, and the collector, where `is_recording` was just asked."""
     found = profiler.get()
-    return scopes.get(), watcher.get(), found if found is None or found.thread == get_ident() else None
+    return scopes.get(), watcher.get(), found if found is None or found.thread == get_ident() else None, collector.get()
 
 
 def in_scope(name: str) -> dict[ContextVar[Any], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -216,3 +217,68 @@ def test_widths_of_padding_are_guarded_in_gradients() -> None:
     jitted = cg.jit(gradient).compile(X, np.array([2, 2]))
     for widths in ([2, 2], [3, 1], [1, 3]):
         assert same(jitted(X, np.array(widths)), gradient(X, np.array(widths))), widths
+
+
+# What users compute only for its error or warning: a call for which there is none, and one for which there is.
+UNUSED: dict[str, tuple[Any, Any, Any]] = {
+    "log": (lambda x: np.log(x), [1.5, 2.0], [-1.0, 2.0]),
+    "scalar": (lambda x: [np.sqrt(x[i]) for i in range(2)], [1.5, 2.0], [1.0, -2.0]),
+    "chain": (lambda x: np.sum(np.arcsin(x) * 2), [0.5, 0.2], [0.5, 2.0]),
+    "divide": (lambda x: x / x[::-1], [1.5, 2.0], [0.0, 2.0]),
+    "exp": (lambda x: np.exp(x), [1.5, 2.0], [1000.0, 2.0]),
+    "power": (lambda x: x**0.5, [1.5, 2.0], [-1.0, 2.0]),
+    "of shape alone": (lambda x: np.ones_like(np.log(x)), [1.5, 2.0], [-1.0, 2.0]),
+    "astype": (lambda x: x.astype(np.int64), [1.5, 2.0], [np.nan, 2.0]),
+    "integer division": (lambda x: 7 // x.astype(np.int64), [1.5, 2.0], [0.5, 2.0]),
+    "index": (lambda x: x[x.astype(np.int64) % 5], [0.5, 1.0], [0.5, 4.0]),
+    "take": (lambda x: np.take(x, x.astype(np.int64)), [0.5, 1.0], [0.5, 4.0]),
+    "cholesky": (lambda x: np.linalg.cholesky(np.diag(x)), [1.5, 2.0], [-1.0, 2.0]),
+    "inv": (lambda x: np.linalg.inv(np.diag(x)), [1.5, 2.0], [0.0, 2.0]),
+    "several results": (lambda x: np.linalg.eig(np.diag(x)), [1.5, 2.0], [np.inf, 2.0]),
+}
+
+
+def outcome(f: Any, x: Any) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            f(x)
+        except Exception as error:
+            return type(error)
+    return {str(warning.message) for warning in caught}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_errors_and_warnings_of_unused_results_are_kept(name: str) -> None:
+    unused, good, bad = UNUSED[name]
+
+    def f(x: Any) -> Any:
+        unused(x)
+        return np.sum(x * 2)
+
+    for g in (f, ad.grad(f)):
+        jitted = compiled(g, np.array(good))
+        assert is_compiled(jitted)
+        for x in map(np.array, (good, bad, good)):
+            assert outcome(jitted, x) == outcome(g, x)
+        assert not outcome(g, np.array(good))
+        assert outcome(g, np.array(bad))
+
+
+def test_overflow_of_unused_arithmetic_warns() -> None:
+    def f(x: Any) -> Any:
+        x * 1e300
+        return x + 1
+
+    jitted = compiled(f, X)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in multiply"):
+        jitted(X * 1e300)
+
+
+def test_results_that_cannot_warn_are_not_computed() -> None:
+    def f(x: Any) -> Any:
+        np.argsort(x), x.reshape(2, 3), x > 0, np.maximum(x, 1)
+        return x * 2
+
+    assert "argsort" not in compiled(f, X).report()
+    assert "1 operations" in compiled(f, X).report() or "2 operations" in compiled(f, X).report()

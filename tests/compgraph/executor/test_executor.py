@@ -638,3 +638,26 @@ def test_what_an_executor_refuses() -> None:
         cg.Executor([])
     with pytest.raises(TypeError, match="a mapping of nodes or names to values, not a list"):
         executor.run([1.0])  # type: ignore[arg-type]
+
+
+def test_numbers_of_other_variables_warn_once_these_change() -> None:
+    x, w, k = cg.placeholder((2,), name="x"), cg.variable([1.0, 2.0], "w"), cg.variable(2.0, "k")
+    assert float(w[0]) == 1
+    out = x * float(k)
+    executor, strict = cg.Executor(out), cg.Executor(out, strict=True)
+    again = pickle.loads(pickle.dumps(executor))
+    assert executor.escapes == []
+    for made in (executor, strict):
+        np.testing.assert_array_equal(made.run({x: [1.0, 2.0]}), [2, 4])
+    k += 1
+    with pytest.warns(
+        RuntimeWarning, match=r"float\(\) at .*test_numbers_of_other_var.* gave numbers of the variable 'k'"
+    ) as caught:
+        executor.run({x: [1.0, 2.0]})
+    assert len(caught) == 1
+    executor.run({x: [1.0, 2.0]})
+    again.run({"x": [1.0, 2.0]})
+    with pytest.raises(cg.GuardError, match="variable 'k'"):
+        strict.run({x: [1.0, 2.0]})
+    del k
+    strict.run({x: [1.0, 2.0]})

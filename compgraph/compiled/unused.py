@@ -1,0 +1,140 @@
+"""Unused results of a trace: a program computes them if the operation may warn or raise, as NumPy does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..executor import OF_SHAPE_ALONE, needed, sources_of
+from ..graph import Joint, Node, next_tick, window
+from ..graph.context import Setting, collector, is_deriving
+from ..guards import Computed
+
+
+def _functions(names: str) -> frozenset[Any]:
+    """The functions of NumPy's, or of ours, that are recorded under some names."""
+    found = [(getattr(np, n, None), getattr(operations.NUMPY, n, None), operations.function_named(n)) for n in names.split()]
+    return frozenset(function for functions in found for function in functions if function is not None)
+
+
+# Given the operands' shapes, these functions neither warn nor raise.
+_QUIET = _functions(
+    """
+    absolute all amax amin any argmax argmin argsort array_equal atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or
+    bitwise_xor broadcast_to ceil clip concatenate conjugate copy copysign count_nonzero diag diagonal equal expand_dims
+    fabs flatnonzero flatten flip fliplr flipud floor fmax fmin full_like greater greater_equal hstack imag invert
+    isfinite isinf isnan isneginf isposinf less less_equal logical_and logical_not logical_or logical_xor max maximum
+    min minimum moveaxis nan_to_num negative nonzero not_equal ones_like positive ravel real reshape rint roll rollaxis
+    rot90 searchsorted sign signbit sort squeeze stack swapaxes tile transpose tril triu trunc vstack where zeros_like
+    """
+) | {operations.copy_as_laid, operations.input_of, operations.stop_gradient, operations.flatten, operations.copy, window}
+# These are quiet for integers. For floating-point numbers they warn if a result overflows or an operand is infinite.
+_ARITHMETIC = _functions(
+    """
+    add arctan cos cumsum degrees deg2rad diff dot einsum hypot inner kron matmul mean multiply outer prod rad2deg radians
+    sin square std subtract sum tanh tensordot trace var vdot
+    """
+) | {operations.stacked_matmul, operations.einsum}
+_INTEGERS = "biu"
+
+
+class Unused:
+    """Collects the operations of a trace that may warn or raise.
+
+    Parameters
+    ----------
+    derives : bool
+        True if the function computes derivatives, which need few values of the differentiated function. Then overflows of plain
+        arithmetic are not checked: computing all these values would cost too much.
+    """
+
+    def __init__(self, derives: bool) -> None:
+        self.derives = derives
+        self._collected: list[Any] = []
+
+    def collecting(self) -> Setting:
+        """A context whose recorded operations are collected, but not those of derivatives."""
+        return Setting({collector: self})
+
+    def __call__(self, result: Any) -> None:
+        """Collect the nodes of an operation."""
+        node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
+        if isinstance(node, Node) and not is_deriving() and not self._is_quiet(node):
+            self._collected.append(node)
+
+    def _is_quiet(self, node: Any) -> bool:
+        item = _item_of(node)
+        function = item.function
+        while isinstance(function, (operations.Configured, operations.Keyworded)):
+            function = function.function
+        if isinstance(function, operations.UfuncMethod):
+            if function.method not in ("reduce", "accumulate", "outer"):
+                return False
+            function = function.ufunc
+        if function in _QUIET:
+            return True
+        kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Node, np.ndarray, np.generic))]
+        if function is operations.astype:
+            return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
+        if function is operations.getitem:
+            return bool(item.edges == (0,))
+        if function in _ARITHMETIC:
+            return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
+        return self.derives and self._overflows_alone(function, item)
+
+    @staticmethod
+    def _overflows_alone(function: Any, item: Any) -> bool:
+        """Whether a function warns of overflows and infinite operands alone, for its plain operand."""
+        if function in (np.true_divide, operations.power, np.power) and item.edges == (0,) and len(item.args) > 1:
+            plain = np.asarray(item.args[1])
+            if function is np.true_divide:
+                return bool(plain.all())
+            return bool((plain >= 0).all() and (plain == np.floor(plain)).all())
+        is_foreign = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
+        return is_foreign and "O" not in "".join(function.types)  # SciPy's ufuncs warn of nothing
+
+    def all_among(self, items: Iterable[Any], since: float) -> bool:
+        """True if each node collected from a tick on is part of a graph."""
+        known = frozenset(items)
+        return all(_item_of(node) in known for node in self._collected if node.tick >= since)
+
+    def forget(self, since: float) -> None:
+        """Drop the nodes collected from a tick on."""
+        self._collected = [node for node in self._collected if node.tick < since]
+
+    def found(self, ends: Iterable[Any], stop: Iterable[Any]) -> list[Any]:
+        """The collected nodes that are computed for none of `ends`."""
+        if not self._collected:
+            return []
+        read = frozenset(needed(ends, _sources, stop))
+        collected, self._collected = self._collected, []
+        left_out = [node for node in collected if _item_of(node) not in read]
+        if self.derives and left_out:
+            scatters = [item for item in read if isinstance(item, Node) and item.opname == "scatter"]
+            used = frozenset(item.args[position] for item in scatters for position in item.edges)
+            left_out = [node for node in left_out if not _is_indexed_again(node, used)]
+        return left_out
+
+
+def _is_indexed_again(node: Any, used: frozenset[Any]) -> bool:
+    """Whether indices are checked elsewhere: a derivative writes where an operation has read."""
+    return node.function is operations.getitem and all(node.args[position] in used for position in node.edges if position)
+
+
+def _item_of(node: Any) -> Any:
+    """The operation that a node is, or is an output of."""
+    return node.args[0] if node.args and isinstance(node.args[0], Joint) else node
+
+
+def _sources(item: Any) -> tuple[Any, ...]:
+    """The items that an item reads; none if it depends on a shape alone."""
+    is_constant = isinstance(item, Node) and item.function in OF_SHAPE_ALONE and not item.memory
+    return () if is_constant else sources_of(item)
+
+
+def computed(nodes: list[Any]) -> Computed:
+    """A guard by which some nodes are computed."""
+    return Computed("the errors of unused results", type(None), tuple(nodes), None, None, 0, next_tick())
