@@ -24,6 +24,8 @@ _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a writt
 def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> list[Escape]:
     """The escapes of some nodes and their descendants that may be constants in a graph, oldest first."""
     found, asked = [], set(map(id, wanted))
+    numbers = {id(escape.number) for escape in escapes}
+    nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Node))]
     for escape in escapes:
         use = use_of(escape.code, escape.instruction)
         escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
@@ -67,6 +69,12 @@ def _behind(escape: Escape) -> list[Any]:
 def _holds(node: Any, escape: Escape, is_exact: bool) -> bool:
     """Whether an operation has a constant operand that may come from an escape; if `is_exact`, one equal to its number."""
     return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Node))
+
+
+def _is_fraction(operand: Any) -> bool:
+    """Whether a constant is no integer by its class or value, and so may be computed from a number that escaped."""
+    kind = type(operand)
+    return kind is not int and (kind is not float or operand != operand // 1)
 
 
 def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> bool:
