@@ -34,6 +34,8 @@ def as_operand(value: Any) -> Any:
     if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
         raise TypeError(f"a {kind.__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")
+    if kind.__module__ == "fractions":
+        return float(value)
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(

@@ -387,6 +387,8 @@ def _plain_method(name: str) -> Any:
             is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element(self, *args))
+            if name == "tolist" and is_users:
+                return _nested(self)
             escape = _take(self, what, frame_up(1))
         if hasattr(self, "plain"):
             _complete(escape, _note_number(self, what))
@@ -403,6 +405,11 @@ def _element(node: Node, *index: Any) -> Any:
     if len(index) > 1:
         return node[index]
     return np.ravel(node)[index[0] if index else 0]
+
+
+def _nested(node: Node) -> Any:
+    """``node.tolist()`` with nodes as its numbers."""
+    return list(map(_nested, node)) if node.ndim else mark_python_number(node[()])
 
 
 def _plain_attribute(name: str) -> property:

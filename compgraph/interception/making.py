@@ -117,6 +117,9 @@ GATHERING = {
 }
 
 
+_CONVERTING = frozenset({np.array, np.asarray, np.asanyarray})
+
+
 def _making(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
     """Wrap a function that makes arrays, for user code within a function that is differentiated.
 
@@ -141,6 +144,8 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
                 # NumPy asks the node itself; or the caller is C code, which takes the numbers and is refused.
                 if ours is None or not is_calling(frame_up(1), make):
                     return fresh(original(*args, **kwargs), args)
+                if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
+                    return _objects_of(args[0])
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
         return fresh(original(*args, **kwargs), args, not is_calling(frame_up(1), make))
 
@@ -190,10 +195,22 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
 def _objects(made: Any, args: tuple[Any, ...]) -> Any:
     """An array of objects that NumPy made of a list that holds nodes; nodes that it split are replaced by their elements."""
     node = gathered(args[0]) if args and not any(isinstance(v, Node) for v in made.ravel().tolist()) else None
-    if isinstance(node, Node) and node.shape == made.shape:
-        for index in np.ndindex(made.shape):
-            made[index] = node[index]
+    return _objects_of(node) if isinstance(node, Node) and node.shape == made.shape else made
+
+
+def _objects_of(values: Any) -> Any:
+    """Nested lists with nodes in them as an array of objects, in which nodes and their elements are nodes."""
+    made = np.empty(np.array(_without_nodes(values), object).shape, object)
+    for index in np.ndindex(made.shape):
+        made[index] = functools.reduce(operator.getitem, index, values)
     return made
+
+
+def _without_nodes(values: Any) -> Any:
+    """Nested lists with arrays in place of the nodes."""
+    if isinstance(values, Node):
+        return np.zeros(values.shape)
+    return list(map(_without_nodes, values)) if isinstance(values, (list, tuple)) else values
 
 
 def _is_object(dtype: Any) -> bool:
@@ -289,6 +306,49 @@ def _reading(original: Function) -> Function:
         return original(*args, **kwargs)
 
     return read
+
+
+def _spread(function: Any, ddof: int) -> Function:
+    """A variance or standard deviation of `statistics`, about a mean that may be given."""
+
+    def spread(xs: Any, center: Any = None) -> Any:
+        if center is None:
+            return function(xs, ddof=ddof)
+        variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
+        return np.sqrt(variance) if function is np.std else variance
+
+    return spread
+
+
+# The functions of `statistics`, of the values as one node.
+_STATISTICS: dict[str, Function] = {
+    "mean": np.mean,
+    "fmean": lambda xs, weights=None: np.mean(xs) if weights is None else np.average(xs, weights=gathered(list(weights))),
+    "geometric_mean": lambda xs: np.exp(np.mean(np.log(xs))),
+    "median": np.median,
+    "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
+    "median_high": lambda xs: np.sort(xs)[len(xs) // 2],
+    "pvariance": _spread(np.var, 0),
+    "variance": _spread(np.var, 1),
+    "pstdev": _spread(np.std, 0),
+    "stdev": _spread(np.std, 1),
+}
+
+
+def _statistical(original: Function, ours: Function) -> Function:
+    @functools.wraps(original)
+    def call(data: Any, *args: Any, **kwargs: Any) -> Any:
+        values = data if isinstance(data, Node) else list(data)
+        if not holds_node(values):
+            return original(values, *args, **kwargs)
+        if len(values) < 2:
+            original([0.0] * len(values), *args, **kwargs)  # raises where two are needed
+        return ours(gathered(values), *args, **{_CENTERS.get(name, name): value for name, value in kwargs.items()})
+
+    return call
+
+
+_CENTERS = {"mu": "center", "xbar": "center"}
 
 
 def _special(name: str) -> Function:
@@ -389,6 +449,8 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
         enter(mathematics, name, functools.partial(_mathematical, ours=ours))
     for name, ours in _COMPLEX.items():
         enter(vars(cmath), name, functools.partial(_mathematical, ours=ours))
+    for name, ours in _STATISTICS.items():
+        enter(vars(importlib.import_module("statistics")), name, functools.partial(_statistical, ours=ours))
     for module, names in _READING.items():
         for name in names:
             enter(vars(module), name, _reading)

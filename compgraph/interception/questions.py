@@ -61,21 +61,23 @@ class _TypeOfType(type):
     """The class of `_Type`, which is called as ``type`` is."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
+        if cls is not _Type:  # a metaclass that the user derives from `type`
+            return super().__call__(*args, **options)
         if len(args) == 1 and not options and isinstance(args[0], Layout):
             return builtins.type(_value_of(args[0]))
         return builtins.type(*args, **options)
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, builtins.type)
+        return isinstance(value, builtins.type) if cls is _Type else super().__instancecheck__(value)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
-        return issubclass(kind, builtins.type)
+        return issubclass(kind, builtins.type) if cls is _Type else super().__subclasscheck__(kind)
 
     def __eq__(cls, other: object) -> bool:
-        return other is builtins.type or other is cls
+        return other is cls or (cls is _Type and other is builtins.type)
 
     def __hash__(cls) -> int:
-        return hash(builtins.type)
+        return hash(builtins.type) if cls is _Type else super().__hash__()
 
 
 class _Type(type, metaclass=_TypeOfType):

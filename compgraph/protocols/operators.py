@@ -6,6 +6,7 @@ Each comes down to `record`; for the commonest operands it computes at once and 
 from __future__ import annotations
 
 import array
+import functools
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -35,8 +36,9 @@ from ..graph import (
     to_plain,
 )
 from ..graph.context import is_quick
-from ..guards import raising
+from ..guards import escapes, raising
 from ..inplace import store
+from .ufuncs import by_elements
 
 ndarray = np.ndarray
 
@@ -69,6 +71,11 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return record(function, (self, other))
         if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
+        if name != "divmod" and _has_operator(other, f"__r{name}__"):
+            if not self.ndim or (escapes.is_within(self) and _has_priority(other)):
+                return NotImplemented
+            if escapes.is_within(self):
+                return by_elements(compute, (self, other))
         return by_numpy(self, other)
 
     def reflected(self: Node, other: Any) -> Any:
@@ -86,6 +93,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return record(function, (other, self))
         if repeats and _is_repeated(self, other):
             return NotImplemented
+        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and escapes.is_within(self):
+            return by_elements(compute, (other, self))
         return reflected_by_numpy(self, other)
 
     return forward, reflected
@@ -94,6 +103,27 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 def _is_asked_first(other: Any) -> bool:
     """Whether an operator is left to the other operand: to a sparse matrix of SciPy's, whose operators look for nodes."""
     return type(other).__module__.startswith("scipy.sparse")
+
+
+def _has_operator(other: Any, method: str) -> bool:
+    """Whether an object has an operator of its own, and is no array, number or sequence to NumPy."""
+    kind: Any = type(other)
+    return _of_class(kind, method)
+
+
+@functools.lru_cache(256)
+def _of_class(kind: Any, method: str) -> bool:
+    is_number = issubclass(kind, _NUMBERS) or kind.__module__ == "fractions"
+    return hasattr(kind, method) and not (is_number or any(hasattr(kind, name) for name in _ARRAY_LIKE))
+
+
+_NUMBERS = (ndarray, np.generic, int, float, complex)
+_ARRAY_LIKE = ("__array__", "__array_ufunc__", "__array_interface__", "__array_struct__", "__len__", "__buffer__")
+
+
+def _has_priority(other: Any) -> bool:
+    """Whether NumPy's arrays leave an operator to an object by its ``__array_priority__``."""
+    return bool(getattr(type(other), "__array_priority__", 0) > 0)
 
 
 def _is_repeated(node: Node, other: Any) -> bool:

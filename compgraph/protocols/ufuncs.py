@@ -21,6 +21,7 @@ from ..graph import (
     beginnings,
     has_history,
     is_foreign,
+    mark_python_number,
     operation,
     plainly,
     promoted,
@@ -86,6 +87,8 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         out = None
     if ufunc is ops.CLIP and method == "__call__":
         return np.clip(*inputs, out=out and out[0], **options)
+    if _calls_python(ufunc):
+        return by_elements(getattr(ufunc, method), inputs, options if out is None else {**options, "out": out})
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:
@@ -112,6 +115,26 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         return record(function, operands, settings or NO_OPTIONS)
     settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
     return record(settled(function, tuple(settings.items())) if settings else function, operands)
+
+
+def _calls_python(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one that `np.frompyfunc` made, which calls a Python function on elements."""
+    return ufunc not in ops.OPNAMES and set("".join(ufunc.types)) <= set("O->")
+
+
+def by_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:
+    """A function of arrays of objects, called with nodes as arrays of their elements."""
+    return function(*map(_elements, operands), **(options or {}))
+
+
+def _elements(operand: Any) -> Any:
+    """The elements of a node as an array of objects, which represent Python's numbers; other values as they are."""
+    if not isinstance(operand, Node):
+        return operand
+    made = np.empty(operand.size, object)
+    for k, index in enumerate(np.ndindex(operand.shape)):
+        made[k] = mark_python_number(operand[index])
+    return made.reshape(operand.shape)
 
 
 def _rebinds(target: Any, frame: Any) -> bool:

@@ -193,6 +193,27 @@ def test_vectorize_and_item_give_python_numbers() -> None:
     assert ad.grad(lambda p: p[0].item() ** 2 if type(p[0].item()) is float else p[1])(x).tolist() == [1.0, 0.0]
 
 
+def test_metaclass_defined_within_an_operator_is_called() -> None:
+    def f(x: Any) -> Any:
+        made = []
+
+        class Registering(type):
+            def __new__(mcs, name: str, bases: Any, content: Any) -> Any:
+                made.append(super().__new__(mcs, name, bases, content))
+                return made[-1]
+
+        class Square(metaclass=Registering):
+            def __call__(self, v: Any) -> Any:
+                return v**2
+
+        assert isinstance(Square, Registering)
+        assert not isinstance(int, Registering)
+        assert type(Square) is Registering
+        return sum(kind()(x) for kind in made)
+
+    assert ad.grad(f)(3.0) == 6.0
+
+
 ALIAS = isinstance
 
 
