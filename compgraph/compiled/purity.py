@@ -11,6 +11,7 @@ import collections
 import collections.abc
 import enum
 import fractions
+import inspect
 import operator
 import re
 import sys
@@ -88,6 +89,7 @@ CONSTANTS = frozenset(
     }
 )
 CONSTANTS |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
+CONSTANTS |= {inspect.Signature, inspect.Parameter}
 METACLASSES = frozenset({type, abc.ABCMeta, enum.EnumType, type(typing.Protocol)})
 # Python classes that users subclass; their objects have no state that is not compared.
 BASES = frozenset(

@@ -99,6 +99,8 @@ def is_foreign(operand: Any, protocol: str) -> bool:
 
 def full_name(function: Any) -> str:
     """The name of a function of NumPy's or SciPy's as users write it."""
+    if isinstance(function, operations.Packed):
+        function = function.function
     if function in operations.PUBLIC_NAMES:
         return operations.PUBLIC_NAMES[function]
     module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)

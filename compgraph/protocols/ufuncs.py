@@ -139,12 +139,10 @@ def _elements(operand: Any) -> Any:
 
 def _rebinds(target: Any, frame: Any) -> bool:
     """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
-    return (
-        isinstance(target, Node)
-        and has_history(target)
-        and target.is_scalar
-        and source_lines.is_internal(frame.f_code.co_filename)
-    )
+    filename = frame.f_code.co_filename
+    is_users = source_lines.is_packaged(filename) and not source_lines.is_ours(filename)  # a stand-in that the user calls
+    is_number = isinstance(target, Node) and has_history(target) and target.is_scalar
+    return is_number and source_lines.is_internal(filename) and not is_users
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

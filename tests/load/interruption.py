@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable
 from types import CodeType
@@ -10,6 +11,22 @@ from typing import Any
 # By these names locks are taken in a `with` statement. It is left in C, before a signal is looked for; what is raised here would
 # leave the lock held for ever, and the threads of later tests wait for it.
 _LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_adding", "_registering"}
+
+# Up to Python 3.12 the names of keyword arguments wait in a register between KW_NAMES and the call. No signal is handled there.
+# An exception that a trace function raises there leaves them to the next call, which reads its arguments wrongly and may crash.
+_KEYWORDS = dis.opmap.get("KW_NAMES")
+_CALLS = {
+    dis.opmap[name]: offset
+    for name, offset in (("PRECALL", 2), ("CALL", 6 if "PRECALL" in dis.opmap else 2))
+    if name in dis.opmap
+}
+
+
+def _is_passing_keywords(frame: Any) -> bool:
+    """Whether a frame is at a call whose keyword names have been set."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    offset = _CALLS.get(code[at], 0)
+    return 0 < offset <= at and code[at - offset] == _KEYWORDS
 
 
 class Interruption:
@@ -52,7 +69,7 @@ class Interruption:
         return self._step
 
     def _step(self, frame: Any, event: str, argument: Any) -> Any:
-        if event in ("opcode", "line"):
+        if event in ("opcode", "line") and not _is_passing_keywords(frame):
             self.steps += 1
             if self.steps == self.at:
                 raise KeyboardInterrupt
