@@ -8,6 +8,7 @@ its dtype there. Code of the two packages gets the class of the node; ``type(v)`
 from __future__ import annotations
 
 import abc
+import functools
 import os
 import weakref
 from typing import Any
@@ -52,7 +53,7 @@ _NUMBERS = frozenset({int, float, bool})
 def mark_python_number(node: Any) -> Any:
     """Mark a node as one that represents a Python number, so that it reports float."""
     key = id(node)
-    _of_python[key] = weakref.ref(node, lambda _: _of_python.pop(key, None))
+    _of_python[key] = weakref.ref(node, functools.partial(_of_python.pop, key))  # in C: an interrupt in a callback would be lost
     return node
 
 

@@ -184,7 +184,7 @@ def logs_beside(logs: Container[Log]) -> list[Log]:
     """The other logs of this thread that hold guards."""
     thread = threading.get_ident()
     with _lock:
-        return [log for log in _logs if log.guards and log.thread == thread and log not in logs]
+        return [log for log in _logs.logs() if log.guards and log.thread == thread and log not in logs]
 
 
 def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
@@ -208,7 +208,26 @@ def copied(log: Log) -> list[Lost]:
 
 # ------------------------------------------------------------------------------------------- made
 
-_logs: weakref.WeakSet[Log] = weakref.WeakSet()
+
+class _Alive(list[weakref.ref[Log]]):
+    """Weak references to the logs. None has a callback, since an interrupt in one would be lost."""
+
+    def __init__(self) -> None:
+        self._most = 1000
+
+    def enter(self, log: Log) -> None:
+        """Add a log; now and then, the references to deleted logs are dropped."""
+        self.append(weakref.ref(log))
+        if len(self) > self._most:
+            self[:] = [reference for reference in self if reference() is not None]
+            self._most = 1000 + 2 * len(self)
+
+    def logs(self) -> list[Log]:
+        """The logs."""
+        return [log for reference in self if (log := reference()) is not None]
+
+
+_logs = _Alive()
 # A third thread may join the logs of two others.
 _lock = renewed(threading.RLock())
 
@@ -297,7 +316,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
             queue += _stored(root, grown)
     if log is None:
         log = Log()
-        _logs.add(log)
+        _logs.enter(log)
     made = _filled(new, log)
     for buffer, stored in grown:
         buffer.stored += [node.lineage for node in stored]
