@@ -7,6 +7,7 @@ forgot guards, so that a graph begun before can be refused.
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections import deque
@@ -184,7 +185,8 @@ def logs_beside(logs: Container[Log]) -> list[Log]:
     """The other logs of this thread that hold guards."""
     thread = threading.get_ident()
     with _lock:
-        return [log for log in _logs.logs() if log.guards and log.thread == thread and log not in logs]
+        alive = [log for reference in list(_logs.values()) if (log := reference()) is not None]
+    return [log for log in alive if log.guards and log.thread == thread and log not in logs]
 
 
 def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
@@ -209,25 +211,8 @@ def copied(log: Log) -> list[Lost]:
 # ------------------------------------------------------------------------------------------- made
 
 
-class _Alive(list[weakref.ref[Log]]):
-    """Weak references to the logs. None has a callback, since an interrupt in one would be lost."""
-
-    def __init__(self) -> None:
-        self._most = 1000
-
-    def enter(self, log: Log) -> None:
-        """Add a log; now and then, the references to deleted logs are dropped."""
-        self.append(weakref.ref(log))
-        if len(self) > self._most:
-            self[:] = [reference for reference in self if reference() is not None]
-            self._most = 1000 + 2 * len(self)
-
-    def logs(self) -> list[Log]:
-        """The logs."""
-        return [log for reference in self if (log := reference()) is not None]
-
-
-_logs = _Alive()
+# Weak references to the logs, by id. The callback is C code: an interrupt in one of Python's would be lost.
+_logs: dict[int, weakref.ref[Log]] = {}
 # A third thread may join the logs of two others.
 _lock = renewed(threading.RLock())
 
@@ -316,7 +301,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
             queue += _stored(root, grown)
     if log is None:
         log = Log()
-        _logs.enter(log)
+        _logs[id(log)] = weakref.ref(log, functools.partial(_logs.pop, id(log)))
     made = _filled(new, log)
     for buffer, stored in grown:
         buffer.stored += [node.lineage for node in stored]
