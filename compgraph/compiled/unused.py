@@ -16,7 +16,7 @@ from ..guards import Computed
 
 def _functions(names: str) -> frozenset[Any]:
     """The functions of NumPy's, or of ours, that are recorded under some names."""
-    found = [(getattr(np, n, None), getattr(operations.NUMPY, n, None), operations.function_named(n)) for n in names.split()]
+    found = [(getattr(operations.NUMPY, n, None), operations.function_named(n)) for n in names.split()]
     return frozenset(function for functions in found for function in functions if function is not None)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import NUMERIC, Node, gathered, holds_node, mark_python_number, promotable
+from ..graph import NUMERIC, Node, gathered, holds_node, mark_python_number, promotable, to_plain
 from ..graph.context import is_recording
 from ..graph.hollow import bodies
 from .toplevel import is_users, records_lists
@@ -83,6 +83,7 @@ def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) ->
         if len(items) < count:
             raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
         items = items[:count]
+    np.fromiter(map(to_plain, items), dtype, **options)  # raises what NumPy raises for such elements
     return arrays.asarray(items, dtype)
 
 

@@ -22,7 +22,7 @@ POINT = np.array([0.7, -1.2, 2.0])
 LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "value": (lambda x: np.sum(x * x.value) if isinstance(x, cg.Node) else np.sum(x * x), r"\.value at File .*test_verification"),
     "float": (lambda x: np.sum(x) * math.exp(float(x[0])), r"float\(\) at File .*test_verification"),
-    "list": (lambda x: x[0] * np.array(x.tolist())[1], r"\.tolist\(\) at File .*test_verification"),
+    "bytes": (lambda x: x[0] * np.frombuffer(x.tobytes())[1], r"\.tobytes\(\) at File .*test_verification"),
     "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was noticed.*into a text and read from it"),
 }
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -71,6 +71,7 @@ def test_a_lost_part_is_found_and_named(name: str) -> None:
 RIGHT: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: np.sum(np.sin(x) * x),
     "norm": lambda x: np.linalg.norm(x),
+    "list": lambda x: x[0] * np.array(x.tolist())[1],
     "large": lambda x: 1e9 + np.sum(x),
     "flat": lambda x: np.sum(x) * 1e-12,
     "sizes": lambda x: np.sum(np.sin(x * [1e-6, 1.0, 1e6] / [1e-6, 1.0, 1e6])) + np.log(x[0] * 1e-9),
