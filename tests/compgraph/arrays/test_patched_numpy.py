@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 import scipy.interpolate
 import scipy.ndimage
@@ -178,6 +177,10 @@ def test_asyncio_tasks_do_not_share_it() -> None:
     assert is_restored()
 
 
+def _pandas() -> Any:
+    return pytest.importorskip("pandas", reason="pip install pandas")
+
+
 # Functions in C that call NumPy's constructors by name, and read or write the memory of the arrays.
 POINTS = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1.5]])
 COMPILED: dict[str, Callable[[], Any]] = {
@@ -189,8 +192,8 @@ COMPILED: dict[str, Callable[[], Any]] = {
     "gaussian_filter": lambda: scipy.ndimage.gaussian_filter([1.0, 2, 3, 4], 1.0),
     "ConvexHull": lambda: scipy.spatial.ConvexHull(POINTS).volume,
     "Voronoi": lambda: scipy.spatial.Voronoi(POINTS).vertices,
-    "Series.rolling": lambda: pandas.Series([1.0, 2, 3]).rolling(2).mean().fillna(0.0),
-    "pandas.cut": lambda: pandas.cut([1.5, 2.5, 1.5, 3.0], 3).codes,
+    "Series.rolling": lambda: _pandas().Series([1.0, 2, 3]).rolling(2).mean().fillna(0.0),
+    "pandas.cut": lambda: _pandas().cut([1.5, 2.5, 1.5, 3.0], 3).codes,
 }
 
 

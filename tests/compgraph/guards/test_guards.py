@@ -450,6 +450,8 @@ BESIDE: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", BESIDE)
 def test_decisions_about_unread_variables_are_guarded(name: str, jit: bool) -> None:
+    if jit:
+        pytest.importorskip("llvmlite", reason="pip install llvmlite")
     x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
     executor = cg.Executor(BESIDE[name](x, y), jit=jit)
     for run in (executor.run, pickle.loads(pickle.dumps(executor)).run):
@@ -484,6 +486,8 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", COUNTED)
 def test_lengths_that_depend_on_values_are_guarded(name: str, jit: bool) -> None:
+    if jit:
+        pytest.importorskip("llvmlite", reason="pip install llvmlite")
     x = cg.variable(POINT, "x")
     executor = cg.Executor(COUNTED[name](x), jit=jit)
     for values in (POINT, POINT[::-1], POINT + 1, np.full(3, 5.0)):
