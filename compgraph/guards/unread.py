@@ -120,7 +120,7 @@ def enter_unread() -> None:
     for key in tuple(unread):
         reference = unread.get(key)
         node = reference() if type(reference) is weakref.ref else None
-        if node is not None:
+        if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
             watch = unread[key] = _watch(node)
             enter(watch)
             watch.is_read = type(node) not in READ  # by another thread, in the meantime
