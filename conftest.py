@@ -17,26 +17,7 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-from autodiff import grads  # noqa: E402
-from autodiff.grads.scipy.special.entering import UNKNOWN  # noqa: E402
-from autodiff.rules import rules  # noqa: E402
-
-# The package's own rules; test modules declare others, and those of UNKNOWN only say that no derivative is known.
-grads._load_family("scipy.special")
-# What stands in these is held by tests/autodiff/grads/scipy.
-_OF_SCIPY = ("densities", "functions", "parameters", "distributions")
-_ELSEWHERE = {
-    rule.opname
-    for name, module in vars(grads.scipy.special).items()
-    if name in _OF_SCIPY
-    for key, rule in vars(module).items()
-    if key.endswith("_grad")
-}
-RULES = {
-    opname: rule
-    for opname, rule in rules.items()
-    if opname not in UNKNOWN | _ELSEWHERE and not opname.startswith("scipy_")  # loaded or not, as what ran before imported
-}
+from tests.support.package_rules import RULES  # noqa: E402
 
 TESTS = Path(__file__).parent / "tests"
 # The modules of each part. Of tables of cases (a parameter `case`) the first is run: of an operation, or in the quick part of a

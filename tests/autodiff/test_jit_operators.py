@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jitting import agrees, compiled, is_compiled, same
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.jitting import agrees, compiled, is_compiled, same
 
 RNG = np.random.default_rng(0)
 W, V = RNG.normal(size=(3, 2)), RNG.normal(size=(3, 2))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import opened, require_drawn
+
+from tests.support.browser import opened, require_drawn
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW_TO_GET_IT = 'pip install ".[docs]"'

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import positive
 
 import compgraph as cg
 from autodiff.reverse import check_gradient
+from tests.support.arguments import positive
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "arrayflow.md").read_text()
 LINES: dict[str, str] = dict(re.findall(r"^\| `(.+)` \| `(.+)` \|$", PAGE, re.MULTILINE))

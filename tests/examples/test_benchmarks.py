@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from autodiff.reverse import check_gradient
-from conftest import spare_what_stands
+from tests.support.garbage import spare_what_stands
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 

@@ -13,9 +13,9 @@ from typing import Any
 import logistic_regression as example
 import numpy as np
 import pytest
-from openml_cache import write_cache
 
 import compgraph as cg
+from tests.support.openml_cache import write_cache
 
 SCRIPT = Path(example.__file__)
 ROOT = SCRIPT.parents[1]

@@ -24,11 +24,11 @@ import numpy as np
 import pytest
 import training
 from matplotlib.figure import Figure
-from openml_cache import write_cache
 from scipy.ndimage import shift
 from scipy.signal import correlate2d
 
 import compgraph as cg
+from tests.support.openml_cache import write_cache
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "mnist.py"

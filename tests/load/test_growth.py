@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growth import Growth, growth_of, work_of
 
 import autodiff as ad
 import compgraph as cg
 from autodiff import reverse
 from autodiff.reverse import gradient
 from autodiff.visualize import animate
+from tests.support.growth import Growth, growth_of, work_of
 
 Program = Callable[[], object]
 

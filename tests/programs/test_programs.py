@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import Corpus
-from programs_harness import CORPORA, FROZEN, MODES, PATIENCE, given_of, outcome
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.programs.harness import CORPORA, FROZEN, MODES, PATIENCE, given_of, outcome
+from tests.support.programs.program import Corpus
 
 NAMES = [pytest.param(corpus, p.name, id=f"{corpus}-{p.name}") for corpus in CORPORA for p in CORPORA[corpus]]
 FOUND_RIGHT = {(c, n): but for c, names in json.loads(FROZEN.read_text()).items() for n, but in names.items()}

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs_by_hand import PROGRAMS
 
 import autodiff as ad
+from tests.support.programs.by_hand import PROGRAMS
 
 POINT = np.array([0.83, 1.37, 0.61, 1.12, 0.44, 1.58])
 DIRECTION = np.array([0.3, -0.7, 0.2, 0.9, -0.4, 0.5])

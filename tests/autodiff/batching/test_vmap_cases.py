@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 COUNT = 3
 ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_in_place_programs import SHAPES, run, total
 
 import autodiff as ad
+from tests.programs.test_in_place_programs import SHAPES, run, total
 
 COUNT = 3
 PROGRAMS = 60  # of each search

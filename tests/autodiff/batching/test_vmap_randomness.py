@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing_objects import (
+from numpy.random import normal, randn
+from scipy import sparse, stats
+from scipy.sparse.linalg import onenormest
+
+import autodiff as ad
+from tests.support.drawing_objects import (
     CLASSES,
     DERIVED,
     DICTIONARY,
@@ -35,11 +40,6 @@ from drawing_objects import (
     by_attribute,
     cached,
 )
-from numpy.random import normal, randn
-from scipy import sparse, stats
-from scipy.sparse.linalg import onenormest
-
-import autodiff as ad
 
 XS = np.arange(5.0)
 PYTHONS = random.Random(3)

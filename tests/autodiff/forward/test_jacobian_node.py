@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import compgraph as cg
 from autodiff import (
@@ -31,6 +29,8 @@ from autodiff import (
     vjp,
 )
 from autodiff.rules.rule import by_function, rules
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import complexes, real
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.arguments import complexes, real
 
 
 def expanded(x: Any) -> Any:

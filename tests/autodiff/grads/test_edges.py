@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.special as special
-from growth import calls
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import limits
+from tests.support.growth import calls
 
 WARNS = None
 UNASKED: Any = "not asked"

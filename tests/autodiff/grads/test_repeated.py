@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from arguments import complexes, real
 
 from autodiff import grad, jvp, numeric
+from tests.support.arguments import complexes, real
 
 BASIS = np.linalg.qr(real(3, 3))[0]
 TWICE = (BASIS * [1.0, 1.0, 2.0]) @ BASIS.T

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from special_points import POINTS
 
 import autodiff
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.special_points import POINTS
 
 special: Any = importlib.import_module("scipy.special")
 SLOPES = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] not in "?!"]

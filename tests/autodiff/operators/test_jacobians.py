@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
 import compgraph as cg
@@ -22,6 +20,8 @@ from autodiff.reverse.pushed import push_through
 from autodiff.reverse.sweep import collect, sweep
 from autodiff.reverse.writes import Events
 from autodiff.rules.rule import rules
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 Array = np.ndarray[Any, Any]
 COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions

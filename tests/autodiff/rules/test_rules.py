@@ -19,9 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case, complexes, negative, positive, real, shifted
-from cases import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, COMPOSED_CASES, SKETCHES
-from cases_special import COARSE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_broadcastable_shapes, valid_tuple_axes
@@ -47,7 +44,10 @@ from autodiff.rules import (  # fmt: skip
 from autodiff.rules.rule import rules
 from compgraph import operations
 from compgraph.graph import INERT, to_plain
-from conftest import RULES
+from tests.support.arguments import Case, complexes, negative, positive, real, shifted
+from tests.support.cases.special import COARSE
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, COMPOSED_CASES, SKETCHES
+from tests.support.package_rules import RULES
 
 Array = np.ndarray[Any, Any]
 Layout = Callable[[Array], Array]

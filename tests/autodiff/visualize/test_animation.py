@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import WIDTHS, opened, require_drawn
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff
 import compgraph as cg
@@ -29,6 +27,8 @@ from autodiff.visualize.names import inner, letter, named, number, on_node
 from autodiff.visualize.steps import backward, forward
 from compgraph.graph import Joint
 from compgraph.graph.walk import breadth_first
+from tests.support.browser import WIDTHS, opened, require_drawn
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 variable: Callable[..., Any] = cg.variable
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from jitting import agrees, compiled, is_compiled, refused, same
 
 import autodiff as ad
 import compgraph as cg
 from compgraph.compiled import Jitted, worker
+from tests.support.jitting import agrees, compiled, is_compiled, refused, same
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jitting import compiled, is_compiled, refused, same
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.jitting import compiled, is_compiled, refused, same
 
 X = np.linspace(1.0, 2.0, 6)
 COUNT = 0

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jitting import compiled, is_compiled
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import families

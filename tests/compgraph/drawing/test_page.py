@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import WIDTHS, opened, require_drawn
 
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.drawing.colors import DARK, LIGHT, hex_of
 from compgraph.graph.walk import breadth_first
+from tests.support.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable
 

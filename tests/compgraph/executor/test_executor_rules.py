@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 Array = np.ndarray[Any, Any]
 ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]

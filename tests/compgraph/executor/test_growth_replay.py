@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growth import calls
 
 import compgraph as cg
+from tests.support.growth import calls
 
 
 def deciding(n: int) -> Any:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growth import calls
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
 from autodiff.reverse import writes
 from compgraph.graph import snapshot
 from tests.programs.test_in_place_programs import run, starting
+from tests.support.growth import calls
 
 Array = np.ndarray[Any, Any]
 

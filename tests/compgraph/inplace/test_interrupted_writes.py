@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interruption import Interruption
 
 import compgraph as cg
 from autodiff import jvp
 from autodiff.forward import variables
 from autodiff.reverse import gradient
 from compgraph.graph import Memory
+from tests.support.interruption import Interruption
 
 # What is interrupted while a generator is closed is told as a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growth import calls
-from interruption import Interruption
 
 import compgraph as cg
 from autodiff import checkpoint, grad, jacfwd, jacrev, value_and_grad
 from autodiff.reverse import gradient
+from tests.support.growth import calls
+from tests.support.interruption import Interruption
 
 Array = np.ndarray[Any, Any]
 

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import cases
-import every_name
 import numpy as np
 import pytest
 
 import compgraph as cg
 from autodiff import grad, jvp, rule
+from tests.support import every_name
+from tests.support.cases import tables as cases
 
 Array = np.ndarray[Any, Any]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import DESCENDING
 
 import compgraph as cg
 from autodiff import check_grads, grad, jvp, vjp
 from autodiff.grads import exp_grad, mul_grad
 from autodiff.reverse import gradient
+from tests.support.arguments import DESCENDING
 
 Array = np.ndarray[Any, Any]
 Write = Callable[[Any, Any], Any]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import scipy.signal
-from arguments import complexes, real, shifted
-from cases_networks import POOLED, SLIDING
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.nn import convolutions
+from tests.support.arguments import complexes, real, shifted
+from tests.support.cases.networks import POOLED, SLIDING
 
 
 @pytest.mark.parametrize("make", [real, complexes])

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import real
 
 import compgraph as cg
 from autodiff import check_grads
 from autodiff.reverse import gradient
+from tests.support.arguments import real
 
 X = real(4, 6)
 CALLS: dict[str, Any] = {

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import DESCENDING
 
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph import operations
 from compgraph.protocols.functions import HANDLERS
+from tests.support.arguments import DESCENDING
 
 pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # from NumPy 2.5 on
 

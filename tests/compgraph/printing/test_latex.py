@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from arguments import Case
-from cases import CASES, COMPOSED_CASES
-from formulas import Latex, computed, values_of
 from matplotlib.mathtext import MathTextParser
 
 import autodiff as ad
@@ -19,6 +16,9 @@ import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.graph import Node
 from compgraph.printing import Reader
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPOSED_CASES
+from tests.support.formulas import Latex, computed, values_of
 
 variable: Callable[..., Any] = cg.variable
 PARSER = MathTextParser("agg")

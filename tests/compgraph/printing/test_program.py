@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.graph import Node
 from compgraph.printing.calls import as_slices
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 variable: Callable[..., Any] = cg.variable
 

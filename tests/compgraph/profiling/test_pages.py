@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import WIDTHS, opened, require_drawn
 
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.drawing.colors import DARK, LIGHT, hex_of
+from tests.support.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable
 NASTY = "</script><b>&'\" {{data}} \u2028 名"

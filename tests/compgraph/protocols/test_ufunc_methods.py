@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import positive, real
 
 import compgraph as cg
 from autodiff import check_grads, grad, jvp
 from autodiff.grads.folding import Fold
 from autodiff.reverse import gradient
+from tests.support.arguments import positive, real
 
 BINARY = [
     np.add, np.subtract, np.multiply, np.divide, np.hypot, np.maximum, np.minimum, np.fmax, np.fmin,

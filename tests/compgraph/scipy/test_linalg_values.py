@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg as sl
-from cases_linear_algebra import definite
 
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.graph import to_plain
 from compgraph.scipy import enter_imported, policy_of
+from tests.support.cases.linear_algebra import definite
 
 MATRIX, COUNTS, VECTOR = definite(3, 3), np.array([[4, 1, 0], [1, 5, 2], [0, 2, 6]]), np.array([1.0, 2.0, 3.5])
 NUMBERS, STACK, NARROW = np.array([1, 2, 3]), np.stack([definite(3, 3), 2 * definite(3, 3)]), definite(3, 3).astype(np.float32)

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES
 
 import compgraph as cg
 from autodiff import rule
@@ -26,6 +24,8 @@ from autodiff.reverse import gradient, gradients
 from compgraph import operations
 from compgraph.graph import root_of
 from compgraph.serialization.functions import function_called, name_of
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES
 
 
 def through_joblib(value: Any) -> Any:

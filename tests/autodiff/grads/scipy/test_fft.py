@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.fft
-from arguments import complexes, real
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import behind, switch
+from tests.support.arguments import complexes, real
+from tests.support.scipy_checks import cases, checked
 
 NORMS = (None, "ortho", "forward")
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
-from arguments import real
 from scipy.integrate import (
     cumulative_simpson,
     cumulative_trapezoid,
@@ -21,11 +20,12 @@ from scipy.integrate import (
     tplquad,
     trapezoid,
 )
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import original_of
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 COARSE = {"epsabs": 1e-7, "epsrel": 1e-7}
 WRONG = "shape|operands|length|initial|increasing|power of 2"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import ODEintWarning, odeint, solve_bvp, solve_ivp
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import original_of
+from tests.support.scipy_checks import cases, checked
 
 FINE = {"rtol": 1e-9, "atol": 1e-10}
 SMALL = {"rtol": 1e-5, "atol": 1e-5, "max_step": 0.05}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.interpolate
-from arguments import real
 from scipy.interpolate import (
     Akima1DInterpolator,
     BPoly,
@@ -29,10 +28,11 @@ from scipy.interpolate import (
     splint,
     splrep,
 )
-from scipy_checks import cases, checked
 
 import autodiff as ad
 from compgraph.interception import original_of
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 # Newer versions of SciPy advise against some of the names that older ones have.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import real
 from scipy.interpolate import (
     BarycentricInterpolator,
     KroghInterpolator,
@@ -18,9 +17,10 @@ from scipy.interpolate import (
     interpn,
     krogh_interpolate,
 )
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 X = np.array([0, 0.7, 1.5, 2.1, 3.3, 4.0])
 Y = np.array([0.3, -0.8, 1.1, 0.2, -0.5, 0.9])

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg as sl
-from arguments import complexes, real
-from cases_linear_algebra import complex_definite, complex_regular, definite, regular
-from scipy_checks import cases, checked
-from scipy_matrices import LOWER, UPPER, as_complex
 
 import autodiff as ad
+from tests.support.arguments import complexes, real
+from tests.support.cases.linear_algebra import complex_definite, complex_regular, definite, regular
+from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_matrices import LOWER, UPPER, as_complex
 
 SHAPES = [(3, 3), (4, 2), (2, 4), (2, 3, 3)]
 INDEFINITE = np.array([[0.1, 2.0, 0.3, -0.4], [2.0, 0.2, 0.5, 0.7], [0.3, 0.5, 1.5, 0.1], [-0.4, 0.7, 0.1, -1.2]])

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg as sl
-from arguments import complexes, positive, real
-from cases_linear_algebra import complex_regular, definite, regular
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.arguments import complexes, positive, real
+from tests.support.cases.linear_algebra import complex_regular, definite, regular
+from tests.support.scipy_checks import cases, checked
 
 ROTATION = np.array([[0.3, -1.2, 0.1], [1.1, 0.4, 0.2], [0.2, -0.1, 0.9]])
 INDEFINITE = np.array([[1.5, 0.4, 0.2], [0.3, -1.2, 0.5], [-0.1, 0.6, 2.0]])

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg as sl
-from arguments import complexes, positive, real
-from cases_linear_algebra import complex_definite, complex_regular, definite, regular
-from scipy_checks import cases, checked
-from scipy_matrices import BANDS, LOWER, UPPER, as_complex
+
+from tests.support.arguments import complexes, positive, real
+from tests.support.cases.linear_algebra import complex_definite, complex_regular, definite, regular
+from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_matrices import BANDS, LOWER, UPPER, as_complex
 
 COLUMN, ROW = np.array([3.0, 0.5, -0.4, 0.2]), np.array([9.0, -0.3, 0.6, 0.1])
 

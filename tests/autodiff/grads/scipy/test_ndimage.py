@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.ndimage
-from arguments import complexes, real
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.arguments import complexes, real
+from tests.support.scipy_checks import cases, checked
 
 MODES = ("reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap")
 im, x, k, w = real(5, 6), real(9), real(3, 4, seed=5), real(4, seed=2)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize as so
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.scipy_checks import cases, checked
 
 P = np.array([1.1, 0.7])
 A = np.array([[3.0, 1.0], [1.0, 2.0]])

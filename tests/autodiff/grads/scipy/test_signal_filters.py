@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.signal
-from arguments import complexes, real
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.arguments import complexes, real
+from tests.support.scipy_checks import cases, checked
 
 x = real(20)
 b, a = np.array([0.3, 0.5, 0.2]), np.array([1.2, -0.3, 0.1])

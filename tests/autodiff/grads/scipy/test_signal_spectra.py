@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.signal
-from arguments import complexes, real
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.arguments import complexes, real
+from tests.support.scipy_checks import cases, checked
 
 x = real(20)
 h = np.array(0.3)

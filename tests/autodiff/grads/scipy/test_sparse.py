@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from arguments import real
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 M = sp.csr_array(np.array([[0.5, 0.0, -1.2, 0.0, 2.0], [0, 0, 0, 0, 0], [1.1, 0.7, 0, 0, 0.3], [0, -0.4, 0, 1.5, 0]]))
 D = M.data.copy()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as sl
-from arguments import real
-from scipy_checks import cases, checked
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 N = 5
 S = sp.csr_array(np.array(

@@ -9,9 +9,9 @@ import pytest
 import scipy.spatial.distance
 from scipy.spatial import KDTree, distance_matrix, geometric_slerp, minkowski_distance, minkowski_distance_p, procrustes
 from scipy.spatial.distance import cdist, directed_hausdorff, pdist, squareform
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.scipy_checks import cases, checked
 
 # Newer versions of SciPy advise against some of the names that older ones have.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import real
 from scipy.spatial.transform import Rotation, Slerp
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 Q = real(3, 4) + np.array([0.1, -0.2, 0.3, 0.4])
 R = real(3, 3) * 0.7

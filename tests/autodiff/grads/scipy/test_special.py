@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import real
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 sc: Any = importlib.import_module("scipy.special")
 above = 1.5 + np.abs(real(3, seed=2))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats as st
-from distributions import INTEGRATED, LAWS, NUMBERS, SOLVED, UNKNOWN
-from scipy_checks import checked
 
 import autodiff as ad
+from tests.support.distributions import INTEGRATED, LAWS, NUMBERS, SOLVED, UNKNOWN
+from tests.support.scipy_checks import checked
 
 LOC, SCALE = 0.3, 8.0
 LEVELS = np.array([0.31, 0.45, 0.71])

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats as st
-from scipy_checks import checked
 
 import autodiff as ad
+from tests.support.scipy_checks import checked
 
 # The parameters, and which of them are real numbers with a derivative
 LAWS: dict[str, tuple[tuple[float, ...], tuple[int, ...]]] = {

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats as st
-from arguments import real
-from scipy_checks import cases, checked
 
 import autodiff as ad
+from tests.support.arguments import real
+from tests.support.scipy_checks import cases, checked
 
 sample = real(7)
 other = real(7, seed=4) + 0.5

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from arguments import Case
-from cases import CASES, COMPOSED_CASES
 
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jacrev, jvp
@@ -18,6 +16,8 @@ from autodiff.operators.sparse import coloring, sparsity
 from autodiff.operators.sparse.coloring import color_columns
 from autodiff.operators.trace import Trace
 from autodiff.reverse.linearization import Linearization
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPOSED_CASES
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
-from machine_code import compiled, program_of
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.machine_code import compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend

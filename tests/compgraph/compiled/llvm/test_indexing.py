@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine_code import assert_same, compiled, program_of
 
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.machine_code import assert_same, compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jitting import compiled, is_compiled
 
 import autodiff as ad
+from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import rolling

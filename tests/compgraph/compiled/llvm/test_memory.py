@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jitting import compiled, is_compiled, same
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.jitting import compiled, is_compiled, same
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import buffers

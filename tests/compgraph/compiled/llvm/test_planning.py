@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine_code import compiled, program_of
 
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.machine_code import compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend

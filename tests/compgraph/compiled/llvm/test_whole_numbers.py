@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine_code import assert_same, compiled, program_of
 
 import compgraph as cg
+from tests.support.machine_code import assert_same, compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pluggy
 import pytest
-from interruption import Interruption
 
 import autodiff as ad
 import compgraph as cg
@@ -23,6 +22,7 @@ from compgraph.graph import is_hollow
 from compgraph.graph.context import contexts, profiled
 from compgraph.graph.context.contexts import is_quick
 from compgraph.graph.context.modes import recording_on
+from tests.support.interruption import Interruption
 
 # Each context with a question that tells whether it holds.
 X = cg.variable([1.0, 2.0])

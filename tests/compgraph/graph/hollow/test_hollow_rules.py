@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arguments import Case
-from cases import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 import autodiff as ad
 import compgraph as cg
@@ -21,6 +19,8 @@ from autodiff.forward import jvp
 from autodiff.reverse import gradient
 from compgraph.graph import is_hollow
 from compgraph.graph.operands import to_plain
+from tests.support.arguments import Case
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
 PER_RULE = 3  # of each opname; the other cases differ in shapes and options alone
 

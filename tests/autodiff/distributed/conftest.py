@@ -1,0 +1,25 @@
+"""Losses on the machines of each module's `client`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from distributed import Client
+
+import autodiff.distributed as dist
+from tests.support.losses import network, squares
+
+
+@pytest.fixture(scope="module")
+def there(client: Client) -> Iterator[dist.DataParallel]:
+    """A network's loss."""
+    with dist.DataParallel(network, client) as loss:
+        yield loss
+
+
+@pytest.fixture(scope="module")
+def line(client: Client) -> Iterator[dist.DataParallel]:
+    """A line's loss."""
+    with dist.DataParallel(squares, client) as loss:
+        yield loss

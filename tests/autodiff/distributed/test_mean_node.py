@@ -1,0 +1,210 @@
+"""The distributed mean as a node of the graph: beside other terms, in every operator, in both modes, to every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import autodiff as ad
+import autodiff.distributed as dist
+import compgraph as cg
+from autodiff.optimizers import Adam, minimize
+from autodiff.reverse import gradient, gradients
+from tests.support.clusters import threads_of
+from tests.support.losses import leaves_of, network, network_parameters, squares, waves
+
+RNG = np.random.default_rng(0)
+LINE = {"w": np.array([0.5, -1.0, 2.0]), "b": np.array(0.25)}
+U, V = RNG.normal(size=(37, 3)), RNG.normal(size=37)
+W = np.array([0.3, -0.2, 0.5])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with threads_of(2) as client:
+        yield client
+
+
+def ridge(p: Any) -> Any:
+    return 0.1 * sum(np.sum(w * w) for w in leaves_of(p))
+
+
+def test_called_with_numbers_it_gives_the_value(line: dist.DataParallel) -> None:
+    value = line(LINE, U, V)
+    assert type(value) is np.float64
+    assert value == dist.DataParallel(squares)(LINE, U, V) == line.value_and_grad(LINE, U, V)[0]
+    assert np.isclose(value, squares(LINE, U, V), rtol=1e-13)
+
+
+def test_first_order_in_both_modes_beside_other_terms(line: dist.DataParallel) -> None:
+    def far(p: Any) -> Any:
+        return np.sin(3 * line(p, U, V)) + ridge(p)
+
+    def near(p: Any) -> Any:
+        return np.sin(3 * squares(p, U, V)) + ridge(p)
+
+    tangent = {"w": np.array([1.0, 2.0, -1.0]), "b": 0.5}
+    for found, expected in (
+        (ad.value_and_grad(far)(LINE), ad.value_and_grad(near)(LINE)),
+        (ad.jvp(far, (LINE,), (tangent,)), ad.jvp(near, (LINE,), (tangent,))),
+    ):
+        assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(leaves_of(found), leaves_of(expected), strict=True))
+
+
+def test_a_graph_of_variables(line: dist.DataParallel) -> None:
+    p = {name: cg.variable(value, name) for name, value in LINE.items()}
+    found = gradient(line(p, U, V) + ridge(p))
+    expected = ad.grad(lambda q: squares(q, U, V) + ridge(q))(LINE)
+    assert all(np.allclose(found[name], expected[name], rtol=1e-12) for name in p)
+
+
+def test_the_graph_runs_again_in_an_executor(line: dist.DataParallel) -> None:
+    w = cg.placeholder((3,), np.float64, "w", example=LINE["w"])
+    out = line({"w": w, "b": LINE["b"]}, U, V)
+    run = cg.Executor([out, *gradients(out, [w])])
+    for start in (LINE["w"], np.ones(3)):
+        value, slope = run.run({"w": start})
+        expected, expected_slope = ad.value_and_grad(squares)({"w": start, "b": LINE["b"]}, U, V)
+        assert np.isclose(value, expected, rtol=1e-12)
+        assert np.allclose(slope, expected_slope["w"], rtol=1e-12)
+
+
+def test_second_order_is_right(line: dist.DataParallel) -> None:
+    def both(loss: Any) -> Any:
+        return lambda w: loss({"w": w, "b": LINE["b"] * w[0]}, U, V) ** 2
+
+    w = LINE["w"]
+    expected = ad.hessian(both(squares))(w)
+    assert np.max(np.abs(expected)) > 1
+    for found in (ad.hessian(both(line))(w), ad.jacfwd(ad.grad(both(line)))(w), ad.jacobian(ad.grad(both(line)))(w)):
+        assert np.allclose(found, expected, rtol=1e-11)
+    assert np.allclose(ad.hvp(both(line))(w, np.ones(3)), expected @ np.ones(3), rtol=1e-11)
+
+
+def test_second_order_of_several_parameters(there: dist.DataParallel) -> None:
+    p = network_parameters(3, 4, 2, seed=1)
+    y = (V > 0).astype(int)
+    direction = {name: np.cos(np.arange(value.size)).reshape(value.shape) for name, value in p.items()}
+
+    def product(loss: Any) -> Any:
+        def along(q: Any) -> Any:
+            slope = ad.grad(lambda r: loss(r, U, y))(q)
+            return sum(np.sum(slope[name] * direction[name]) for name in q)
+
+        return ad.grad(along)(p), ad.jvp(ad.grad(lambda r: loss(r, U, y)), (p,), (direction,))[1]
+
+    for found, expected in zip(product(there), product(network), strict=True):
+        for name in p:
+            assert np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-12), name
+
+
+def test_third_order_is_right(client: Client) -> None:
+    def loss(p: Any, x: Any) -> Any:
+        return np.mean(np.sin(p * x))
+
+    with dist.DataParallel(loss, client) as mean:
+        third = ad.grad(ad.grad(ad.grad(lambda p: mean(p, V))))(0.7)
+    assert np.isclose(third, np.mean(-(V**3) * np.cos(0.7 * V)), rtol=1e-11)
+
+
+def test_value_and_grad_of_nodes_gives_nodes(line: dist.DataParallel) -> None:
+    def penalty(p: Any) -> Any:
+        value, slope = line.value_and_grad(p, U, V)
+        return value + np.sum(slope["w"] ** 2)
+
+    def near(p: Any) -> Any:
+        value, slope = ad.value_and_grad(squares)(p, U, V)
+        return value + np.sum(slope["w"] ** 2)
+
+    found, expected = ad.grad(penalty)(LINE), ad.grad(near)(LINE)
+    assert np.allclose(found["w"], expected["w"], rtol=1e-11)
+    assert np.allclose(found["b"], expected["b"], rtol=1e-11)
+
+
+def test_value_and_grad_of_variables_asks_once(line: dist.DataParallel) -> None:
+    p = {name: cg.variable(value.copy(), name) for name, value in LINE.items()}
+    steps = {r.step for r in line.log}
+    value, slope = line.value_and_grad(p, U, V)
+    assert len({r.step for r in line.log} - steps) == 1
+    assert isinstance(slope["w"], cg.Node)
+    found = gradient(value + np.sum(slope["w"] * slope["w"]))["w"]
+    expected = ad.grad(lambda q: squares(q, U, V) + np.sum(ad.grad(lambda r: squares(r, U, V))(q)["w"] ** 2))(LINE)["w"]
+    assert np.allclose(found, expected, rtol=1e-11)
+    Adam(p, rate=0.1).step(slope)
+    with pytest.raises(ValueError, match="updated in place"):
+        gradient(np.sum(slope["w"] ** 2))
+    assert line.value_and_grad(p, U, V)[0] != value
+
+
+def test_a_batch_that_is_overwritten_later_does_not_change_derivatives(line: dist.DataParallel) -> None:
+    x = U.copy()
+    p = {name: cg.variable(value, name) for name, value in LINE.items()}
+    slope = line.value_and_grad(p, x, V)[1]["w"]
+    x[:] = 0
+    found = gradient(np.sum(slope**2))["w"]
+    expected = ad.grad(lambda w: np.sum(ad.grad(lambda v: squares({"w": v, "b": LINE["b"]}, U, V))(w) ** 2))(LINE["w"])
+    assert np.allclose(found, expected, rtol=1e-11)
+
+
+def test_minimisers(line: dist.DataParallel) -> None:
+    def far(p: Any) -> Any:
+        return line(p, U, V) + ridge(p)
+
+    def near(p: Any) -> Any:
+        return squares(p, U, V) + ridge(p)
+
+    for method in ("L-BFGS-B", "trust-ncg"):
+        found, expected = (minimize(f, LINE, method=method, tol=1e-7) for f in (far, near))
+        assert found.success
+        assert np.allclose(found.x["w"], expected.x["w"], atol=1e-6)
+
+
+def stacked(loss: Any) -> Any:
+    return lambda w: np.stack([loss(w, U, V), 2 * loss(2 * w, U, V)])
+
+
+def pushed(loss: Any, *directions: Any) -> Any:
+    """Derivatives along directions, one within the other, in forward mode."""
+    f = lambda w: loss(w, U, V)  # noqa: E731
+    for direction in directions:
+        f = (lambda g, d: lambda w: ad.jvp(g, (w,), (d,))[1])(f, direction)
+    return f(W)
+
+
+def written(loss: Any) -> Any:
+    def of(w: Any) -> Any:
+        z = np.zeros(3) + w
+        z[0] = 2 * w[1]
+        return loss(z, U, V)
+
+    return ad.grad(of)(W)
+
+
+ONE, TWO = np.ones(3), np.arange(3.0)
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "hessian": lambda loss: ad.hessian(lambda w: loss(w, U, V))(W),
+    "sparse hessian": lambda loss: ad.hessian(lambda w: loss(w, U, V), sparse=True)(W).toarray(),
+    "hessian in single precision": lambda loss: ad.hessian(lambda w: loss(w, U.astype("f"), V.astype("f")))(W.astype("f")),
+    "jacobian of several": lambda loss: ad.jacobian(stacked(loss))(W),
+    "jacobian forward": lambda loss: ad.jacfwd(stacked(loss))(W),
+    "forward over reverse": lambda loss: ad.jvp(ad.grad(lambda w: loss(w, U, V)), (W,), (ONE,))[1],
+    "reverse over forward": lambda loss: ad.grad(lambda w: ad.jvp(lambda v: loss(v, U, V), (w,), (ONE,))[1])(W),
+    "forward twice": lambda loss: pushed(loss, ONE, TWO),
+    "forward three times": lambda loss: pushed(loss, ONE, TWO, W),
+    "forward without a graph": lambda loss: cg.no_graph()(pushed)(loss, ONE, TWO),
+    "taylor": lambda loss: ad.taylor(lambda t: loss(W * t, U, V), 1.0, 3),
+    "checkpoint": lambda loss: ad.grad(ad.checkpoint(lambda w: loss(w, U, V) * w[0]))(W),
+    "written in place": written,
+    "parts": lambda loss: ad.grad(lambda a: loss(np.stack([a, a * a, W[2]]), U, V))(0.4),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_operators_give_what_they_give_for_the_loss_itself(name: str) -> None:
+    found, expected = np.asarray(PROGRAMS[name](dist.DataParallel(waves))), np.asarray(PROGRAMS[name](waves))
+    assert np.max(np.abs(expected)) > 1e-3
+    assert np.max(np.abs(found - expected)) < (1e-6 if found.dtype == np.float32 else 1e-13)

@@ -1,0 +1,402 @@
+"""What is defined in a notebook arrives on other machines: primitives and their rules, graphs, executors, functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.reverse import gradient
+
+# A notebook: what is dumped is defined in __main__, and named so.
+NOTEBOOK = """
+import dataclasses, functools, sys
+import cloudpickle
+import numpy as np
+import autodiff as ad
+import compgraph as cg
+from autodiff.optimizers import Adam
+from typing import Any
+
+POWER = 3
+
+@cg.primitive
+def cube(x):
+    return x ** POWER
+
+ad.rule(cube, lambda g, out, x: g * POWER * x * x, kind="elementwise")
+
+@cg.primitive
+def bell(x):
+    return np.exp(-x * x)
+
+ad.rule(bell, derivative=lambda x: -2 * x * bell(x), check=True)  # refers to itself
+
+@cg.primitive(opname="mixed")
+def mix(a, b, *, weight=0.5):
+    return weight * a + (1 - weight) * b * b
+
+ad.rule(mix, lambda g, out, a, b, *, weight=0.5: g * weight, lambda g, out, a, b, *, weight=0.5: g * (1 - weight) * 2 * b,
+        kind="general", tangents=[lambda t, out, a, b, *, weight=0.5: t * weight,
+                                  lambda t, out, a, b, *, weight=0.5: t * (1 - weight) * 2 * b])
+
+part = cg.primitive(functools.partial(np.power, 2.0), opname="two_to_the")
+ad.rule(part, lambda g, out, x: g * out * np.log(2.0))
+
+@ad.custom_gradient
+def clipped(x):
+    return np.exp(x), lambda g: 10 * g * np.exp(x)
+
+@ad.checkpoint
+def block(x):
+    return np.sin(x) ** 2
+
+kept = ad.checkpoint(lambda x, w: w * np.sin(x) ** 2)
+K = cg.constant([10.0, 20.0], name="K")
+W = cg.variable([1.0, 2.0], "w")
+
+@dataclasses.dataclass
+class Pair:
+    a: Any
+    b: Any
+
+X = cg.placeholder((None,), name="x")
+
+def loss(w):
+    return np.sum(K * cube(w) + block(w))
+
+def of_pair(pair):
+    return np.sum(cube(pair.a) * pair.b)
+
+def adam():
+    optimizer = Adam({"w": np.ones(2)}, rate=0.1)
+    optimizer.step({"w": np.array([1.0, -1.0])})
+    return optimizer
+
+@ad.checkpoint
+def blocked(pair):
+    return pair.a * np.sin(pair.b)
+
+THINGS = {
+    "primitive": lambda: cube,
+    "rule of itself": lambda: ad.grad(lambda x: np.sum(ad.grad(lambda x: np.sum(bell(x)))(x))),
+    "options": lambda: ad.grad(lambda x: np.sum(mix(x, x, weight=0.25))),
+    "forward": lambda: lambda x: ad.jvp(lambda x: mix(cube(x), x), (x,), (x,))[1],
+    "callable": lambda: ad.grad(lambda x: np.sum(part(x))),
+    "constant": lambda: ad.grad(loss),
+    "custom_gradient": lambda: ad.grad(lambda x: np.sum(clipped(x))),
+    "checkpoint": lambda: ad.grad(lambda x: np.sum(block(x))),
+    "graph": lambda: np.sum(cube(W) * mix(W, bell(W))),
+    "graph of a callable": lambda: part(W),
+    "graph of custom_gradient": lambda: clipped(W),
+    "graph of checkpoint": lambda: np.sum(kept(W, W[0]) + kept(1.0, W)),
+    "graph of a dataclass": lambda: blocked(Pair(W, W * 2)),
+    "executor": lambda: cg.Executor([cube(X * 2), cg.sum(bell(X))]),
+    "executor in a function": lambda: (lambda run: lambda x: run.run({"x": x}))(cg.Executor(cube(X))),
+    "executor of derivatives": lambda: cg.Executor(ad.reverse.gradients(cg.sum(cube(X)), [X])),
+    "optimizer": adam,
+}
+VALUE = np.array([0.5, 1.5])
+
+def used(thing):
+    if isinstance(thing, cg.Executor):
+        return thing.run({"x": VALUE})
+    if isinstance(thing, cg.Node):
+        return ad.reverse.gradient(thing)["w"]
+    if not callable(thing):
+        thing.step({"w": np.array([0.5, 0.5])})
+        return thing.parameters["w"]
+    return thing(VALUE)
+
+if __name__ == "__main__":
+    for k, (name, make) in enumerate(THINGS.items()):
+        with open(f"{sys.argv[1]}/{k}.pickle", "wb") as file:
+            cloudpickle.dump((make(), used, used(make())), file)
+"""
+NAMES = [line.split('"')[1] for line in NOTEBOOK[NOTEBOOK.index("THINGS") : NOTEBOOK.index("VALUE")].splitlines()[1:-1]]
+
+# Another program, which knows nothing of the notebook. A child for each thing: none finds what another has brought.
+LOADING = """
+import os, pickle, sys
+import autodiff
+import numpy as np
+failed = []
+for name, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    child = os.fork()
+    if not child:
+        try:
+            with open(path, "rb") as file:
+                thing, used, expected = pickle.load(file)
+            for a, b in zip(used(thing), expected, strict=True):
+                assert np.array_equal(a, b), (name, a, b)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+assert not failed, failed
+"""
+
+
+def run(program: str, *arguments: Any) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=Path(__file__).parents[3],
+    )
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.fixture(scope="module")
+def dumped(tmp_path_factory: Any) -> Path:
+    """A folder of what the notebook dumped."""
+    folder: Path = tmp_path_factory.mktemp("notebook")
+    run(NOTEBOOK, folder)
+    return folder
+
+
+def test_fresh_programs_load_it(dumped: Path) -> None:
+    """Each thing in a program of its own, with the results that it had in the notebook."""
+    run(LOADING, *[part for k, name in enumerate(NAMES) for part in (name, dumped / f"{k}.pickle")])
+
+
+def test_what_is_needed_is_imported_with_it(dumped: Path) -> None:
+    run("import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))[0](2.0))", dumped / "0.pickle")
+
+
+DUMPING = """
+import sys
+import cloudpickle, numpy as np
+import autodiff as ad, compgraph as cg
+@cg.primitive
+def cube(x):
+    return x ** 3
+ad.rule(cube, lambda g, out, x: g * 3 * x * x)
+with open(sys.argv[1], "wb") as file:
+    cloudpickle.dump((cube, cube(cg.variable(2.0, "x"))), file)
+"""
+SAME = "import numpy as np\nimport autodiff" + DUMPING.split("import autodiff")[1].split("with open")[0]
+
+
+def test_joblib_takes_it_too() -> None:
+    """Which has a cloudpickle of its own."""
+    run(
+        SAME
+        + """
+from joblib import Parallel, delayed
+def slope(x):
+    return ad.grad(cube)(x), ad.reverse.gradient(node)["w"]
+node = cube(cg.variable(3.0, "w"))
+assert Parallel(n_jobs=2)(delayed(slope)(x) for x in (1.0, 2.0)) == [(3.0, 27.0), (12.0, 27.0)]
+"""
+    )
+
+
+# ------------------------------------------------------------------------------------------ names that are taken
+
+AGAIN = """
+import sys
+import numpy as np
+import cloudpickle, pickle
+import autodiff as ad, compgraph as cg
+"""
+
+
+def test_another_function_of_that_name_is_an_error(tmp_path: Path) -> None:
+    run(DUMPING, tmp_path / "it")
+    run(
+        AGAIN
+        + """
+@cg.primitive
+def cube(x):
+    return x * x * x + 1
+ad.rule(cube, lambda g, out, x: g)
+try:
+    pickle.load(open(sys.argv[1], "rb"))
+except ValueError as error:
+    assert "brings the operation 'cube' of __main__, and another of that name is defined here" in str(error), error
+else:
+    raise AssertionError("it was taken")
+assert cube(2.0) == 9 and ad.grad(cube)(2.0) == 1
+@cg.primitive(opname="another")
+def cube(x):
+    return x
+import gc; gc.collect()
+primitive, node = pickle.load(open(sys.argv[1], "rb"))
+assert primitive(2.0) == 8 and ad.grad(primitive)(2.0) == 12 and ad.reverse.gradient(node)["x"] == 12
+""",
+        tmp_path / "it",
+    )
+
+
+def test_the_same_function_again_is_none(tmp_path: Path) -> None:
+    """Where the program that dumped it loads it, it is what is there; and it may come as often as it likes."""
+    run(
+        DUMPING.replace("    cloudpickle.dump", "    cloudpickle.dump")
+        + """
+import pickle
+for _ in range(2):
+    primitive, node = pickle.load(open(sys.argv[1], "rb"))
+    assert primitive.function is cube.function and node.function is cube.function
+    assert ad.grad(primitive)(2.0) == 12
+assert pickle.loads(pickle.dumps(node)).function is cube.function  # by its name, as all in this program
+assert pickle.loads(pickle.dumps(cube))(2.0) == 8
+""",
+        tmp_path / "it",
+    )
+    run(
+        """
+import pickle, sys
+import autodiff as ad
+found = [pickle.load(open(sys.argv[1], "rb")) for _ in range(3)]
+for primitive, node in found:
+    assert primitive.function is node.function
+    assert ad.grad(primitive)(2.0) == 12 and ad.reverse.gradient(node)["x"] == 12
+""",
+        tmp_path / "it",
+    )
+
+
+def test_a_later_form_of_a_function_takes_the_place_of_the_earlier(tmp_path: Path) -> None:
+    """As when a cell of a notebook is changed and run again, and the machines are sent the new one."""
+    run(DUMPING, tmp_path / "first")
+    run(DUMPING.replace("x ** 3", "x ** 5").replace("3 * x * x", "5 * x ** 4"), tmp_path / "second")
+    run(
+        """
+import pickle, sys
+import autodiff as ad
+first = pickle.load(open(sys.argv[1], "rb"))[0]
+second = pickle.load(open(sys.argv[2], "rb"))[0]
+assert ad.grad(first)(2.0) == 12 and ad.grad(second)(2.0) == 80
+""",
+        tmp_path / "first",
+        tmp_path / "second",
+    )
+
+
+def test_what_a_closure_holds_is_its_own() -> None:
+    """Functions with the same code are not taken for each other where they hold different values."""
+
+    def power(exponent: int) -> Any:
+        @cg.primitive(opname="raised")
+        def raised(x: Any) -> Any:
+            return x**exponent
+
+        ad.rule(raised, lambda g, out, x: g * exponent * x ** (exponent - 1))
+        return raised
+
+    square = power(2)
+    sent = cloudpickle.dumps(square)
+    cube = power(3)
+    arrived = pickle.loads(sent)
+    assert (arrived(2.0), cube(2.0)) == (4, 8)
+    assert (ad.grad(arrived)(2.0), ad.grad(cube)(2.0)) == (4, 12)
+
+
+def test_primitives_of_modules_go_by_name(tmp_path: Path) -> None:
+    module = DUMPING.split("with open")[0].split("import cloudpickle, numpy as np")[1]
+    (tmp_path / "operations_of_mine.py").write_text("import numpy as np" + module)
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cloudpickle, pickle
+import compgraph as cg
+from operations_of_mine import cube
+assert b"x ** 3" not in cloudpickle.dumps(cube) and len(cloudpickle.dumps(cube)) < 100
+assert pickle.loads(cloudpickle.dumps(cube)) is cube is pickle.loads(pickle.dumps(cube))
+assert pickle.loads(cloudpickle.dumps(cube(cg.variable(2.0)))).function is cube.function
+import operations_of_mine
+cloudpickle.register_pickle_by_value(operations_of_mine)
+assert len(cloudpickle.dumps(cube)) > 300
+"""
+    run(program, tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------- machines
+
+
+@dataclasses.dataclass
+class Pair:
+    """Parameters that a machine has not met."""
+
+    a: Any
+    b: Any
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two machines, processes of this one."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as found,
+    ):
+        yield found
+
+
+def defined_here() -> dict[str, Any]:
+    """What would be the cells of a notebook: functions within a function are as little found by name."""
+
+    @cg.primitive
+    def swish(x: Any) -> Any:
+        return x / (1 + np.exp(-x))
+
+    ad.rule(swish, derivative=lambda x: (1 + np.exp(-x) + x * np.exp(-x)) / (1 + np.exp(-x)) ** 2, check=True)
+    K = cg.constant([2.0, 3.0])  # noqa: N806
+    x = cg.placeholder((None,), name="x")
+    executor = cg.Executor([swish(x), cg.sum(x * 2)])
+    block = ad.checkpoint(lambda p: np.sum(swish(p.a) * np.sin(p.b)))
+    return {
+        "rule": ad.value_and_grad(lambda x: np.sum(K * swish(x))),
+        "executor": lambda x: executor.run({"x": x}),
+        "checkpoint": lambda x: dataclasses.astuple(ad.grad(block)(Pair(x, x))),
+    }
+
+
+@pytest.mark.parametrize("what", ["rule", "executor", "checkpoint"])
+def test_functions_run_on_machines(what: str, client: Any) -> None:
+    function, value = defined_here()[what], np.array([0.5, 1.5])
+    for _ in range(2):
+        found = client.run(function, value)
+        assert len(found) == 2
+        for there in found.values():
+            assert all(np.array_equal(a, b) for a, b in zip(there, function(value), strict=True))
+
+
+def test_nodes_go_from_machine_to_machine_with_their_graphs(client: Any) -> None:
+    """Dask has its own way to send arrays, which would leave the graph behind."""
+    first, second = client.scheduler_info()["workers"]
+
+    def made(factor: float) -> Any:
+        x = cg.variable(np.arange(3.0), "x")
+        return np.broadcast_to(np.sum(x * x) * factor, (2,))
+
+    def used(node: Any) -> Any:
+        return gradient(node)["x"]
+
+    expected = used(made(3.0))
+    assert np.array_equal(used(client.submit(made, 3.0).result()), expected)
+    assert np.array_equal(used(client.submit(lambda: [made(3.0)[0]] * 2).result()[1]), expected / 2)
+    assert np.array_equal(client.submit(used, made(3.0)).result(), expected)
+    assert np.array_equal(client.submit(used, client.scatter(made(3.0))).result(), expected)
+    there = client.submit(made, 3.0, workers=first)
+    assert np.array_equal(client.submit(used, there, workers=second).result(), expected)
+
+
+def test_nodes_with_the_same_numbers_are_different_tasks(client: Any) -> None:
+    x = cg.variable(np.ones(2), "x")
+    found = [client.submit(lambda node: gradient(node)["x"], node) for node in (x**2, x**3)]
+    assert [f.result().tolist() for f in found] == [[2, 2], [3, 3]]

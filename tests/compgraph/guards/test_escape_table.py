@@ -1,0 +1,375 @@
+"""The table of routes out of the graph: each does what it says, and none is silently wrong."""
+
+from __future__ import annotations
+
+import array
+import cmath
+import copy
+import ctypes
+import decimal
+import fractions
+import functools
+import importlib
+import io
+import itertools
+import json
+import linecache
+import math
+import operator
+import pickle
+import random
+import re
+import runpy
+import statistics
+import struct
+import sys
+import tempfile
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import scipy
+
+import autodiff as ad
+import compgraph as cg
+from autodiff.forward import variables
+from autodiff.reverse import check_gradient, gradient
+from compgraph.graph import ACTIVE
+from compgraph.guards import escapes
+from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
+
+PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
+for part in PARTS:
+    importlib.import_module(f"scipy.{part}")
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of what the snippets do, such as files that are left open
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+NARROW = re.compile("float32|float16|complex64")  # of which a difference needs longer steps
+POINT = np.array([0.6, 1.1, 1.7])
+ALL = [route for routes in ROUTES.values() for route in routes]
+
+
+def attempt(function: Callable[[], Any]) -> Any:
+    """What a function gives, or zero where it raises: as code that tries one thing after the other."""
+    try:
+        return function()
+    except Exception:
+        return 0.0
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """What a function gives, or raises, in a thread of its own."""
+    found: list[Any] = []
+
+    def call() -> None:
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+AROUND = {
+    **{m.__name__: m for m in (array, cmath, copy, ctypes, decimal, fractions, functools, io, itertools, json, math, operator)},
+    **{m.__name__: m for m in (pandas, pickle, random, scipy, statistics, struct, tempfile, types)},
+    "np": np,
+    "cg": cg,
+    "attempt": attempt,
+    "in_thread": in_thread,
+}
+
+
+class Plain(np.ndarray[Any, Any]):
+    """A plain array with the one attribute of nodes that the snippets read."""
+
+    value = property(np.asarray)
+
+
+def expression(code: str) -> bool:
+    try:
+        compile(code, "", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+@functools.cache
+def compiled(code: str) -> Callable[..., Any]:
+    """A snippet as a function in a file of its own, as users write it, so that messages can show its lines."""
+    *statements, last = code.split("; ")
+    lines = [*statements, f"return {last}" if expression(last) else last]
+    source = "def snippet(x, plain, square):\n" + "".join(f"    {line}\n" for line in lines)
+    name = f"snippet_{len(linecache.cache)}.py"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    around = dict(AROUND)
+    exec(compile(source, name, "exec"), around)
+    return around["snippet"]  # type: ignore[no-any-return]
+
+
+def run(code: str, x: Any) -> Any:
+    """The result of a snippet."""
+    if ".value" in code and not isinstance(x, cg.Node):
+        x = x.view(Plain)
+    return compiled(code)(x, np.zeros(3), np.zeros((3, 3)))
+
+
+def total(result: Any) -> Any:
+    """The sum of all numbers in a result."""
+    if isinstance(result, (list, tuple)):
+        return sum(map(total, result), 0.0)
+    if isinstance(result, (np.ndarray, np.generic)):
+        return np.sum(np.real(result)) if result.dtype.kind in "fciuOV" else 0.0
+    return 0.0 if result is None or isinstance(result, (str, bytes)) else np.real(result + 0.0)
+
+
+def belongs_to_a_graph(result: Any) -> bool:
+    """Whether a node that derivatives pass is in a result."""
+    if isinstance(result, (list, tuple)) or (isinstance(result, np.ndarray) and result.dtype == object):
+        return any(map(belongs_to_a_graph, result))
+    return type(result) in ACTIVE
+
+
+def function_of(route: Route) -> Callable[[Any], Any]:
+    """The snippet as a function whose derivative is wrong if the snippet lost a part of it."""
+    return lambda x: np.sum(x) + total(run(route.code, x * 1))
+
+
+@functools.cache
+def slopes(route: Route) -> Any:
+    """The derivatives of that function, by central differences of plain NumPy."""
+    f, size = function_of(route), 2.0**-5 if NARROW.search(route.code) else 1e-6
+    return np.array([(float(f(POINT + step)) - float(f(POINT - step))) / (2 * size) for step in size * np.eye(3)])
+
+
+def is_right(found: Any, route: Route) -> bool:
+    return bool(np.allclose(found, slopes(route), rtol=1e-3, atol=0.1 if NARROW.search(route.code) else 1e-5))
+
+
+# What SciPy 1.18 computes by the functions of the array's own namespace, which are recorded; older ones take the numbers.
+if "xp_promote" in scipy.integrate.simpson.__code__.co_names:
+    new = {"top": "recorded", "within": "recorded", "instead": ""}
+    ALL = [r._replace(**new) if r.code == "scipy.integrate.simpson(x)" else r for r in ALL]
+
+
+def node() -> Any:
+    return cg.variable(POINT) * 1
+
+
+def names(rows: list[Route]) -> Any:
+    return pytest.mark.parametrize("route", rows, ids=lambda r: r.code)
+
+
+# -------------------------------------------------------------------------------------------- at the top level
+
+
+def at_top(f: Callable[[Any], Any]) -> Any:
+    x = cg.variable(POINT)
+    return gradient(f(x))[x]
+
+
+@names([r for r in ALL if r.top != "raises"])
+def test_at_the_top_level(route: Route) -> None:
+    with escapes.collecting_escapes() as seen, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", RuntimeWarning)
+        result = run(route.code, node())
+        found = at_top(function_of(route))
+    messages = [str(w.message) for w in warned if w.category is RuntimeWarning]
+    assert all(m.startswith("gradient: numbers of nodes") for m in messages)
+    assert not messages or route.top == "noticed"  # elsewhere the numbers may be all that is meant
+    if route.within == "meant":
+        assert np.array_equal(found, np.ones(3))
+    elif route.top in ("recorded", "constant"):
+        assert is_right(found, route)
+    else:
+        assert not is_right(found, route)
+        assert bool(seen) is (route.top == "noticed")
+    if route.top == "recorded":
+        assert belongs_to_a_graph(result)
+
+
+@names([r for r in ALL if r.top == "raises"])
+def test_what_raises_at_the_top_level(route: Route) -> None:
+    run(route.code, POINT.copy())
+    with pytest.raises((TypeError, ValueError)):
+        run(route.code, node())
+
+
+# --------------------------------------------------------------------------------------------- within operators
+
+
+def guarded(context: Any) -> Callable[[Callable[[Any], Any]], Any]:
+    def differentiate(f: Callable[[Any], Any]) -> Any:
+        with context(), escapes.collecting_escapes():
+            x = cg.variable(POINT)
+            out = f(x)
+        return gradient(out)[x]
+
+    return differentiate
+
+
+MODES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "grad": lambda f: ad.grad(f)(POINT),
+    "jvp": lambda f: np.array([ad.jvp(f, (POINT,), (step,))[1] for step in np.eye(3)]),
+    "strict": guarded(cg.strict),
+    "debug": guarded(cg.debug),
+}
+OLD = sys.version_info < (3, 12)  # Python does not ask a class for its buffer
+
+
+def outcome(route: Route, mode: str = "grad") -> str:
+    """What is to happen to a snippet within operators, or strict contexts, on this Python."""
+    told = route.strict if route.strict and mode in ("strict", "debug") else route.within
+    return {"buffer": "text" if OLD else "raises"}.get(told, told)
+
+
+def in_modes(*outcomes: str) -> Any:
+    """The rows of which something is to happen, in each mode."""
+    rows = [(route, mode) for route in ALL for mode in MODES if outcome(route, mode) in outcomes]
+    return pytest.mark.parametrize(("route", "mode"), rows, ids=[f"{mode}-{route.code}" for route, mode in rows])
+
+
+def names_the_line(message: str, route: Route) -> bool:
+    """Whether a message shows a line of the snippet, or of the function that is called in it."""
+    return any(f": {line}" in message or f": return {line}" in message for line in route.code.split("; "))
+
+
+@in_modes("recorded", "constant")
+def test_what_keeps_the_graph_is_right(route: Route, mode: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        assert is_right(MODES[mode](function_of(route)), route)
+
+
+@names([r for r in ALL if outcome(r) in ("recorded", "constant") and not NARROW.search(r.code)])
+def test_it_is_found_right(route: Route) -> None:
+    ad.grad(function_of(route), verify="first")(POINT)
+    assert check_gradient(function_of(route), [POINT])
+
+
+@in_modes("raises", "used")
+def test_what_loses_it_raises(route: Route, mode: str) -> None:
+    """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
+    run(route.code, POINT.copy())
+    with pytest.raises((TypeError, ValueError), match=r"[Uu]se |make it by|Make the array|pass |Draw ") as caught:
+        MODES[mode](function_of(route))
+    message = str(caught.value)
+    if isinstance(caught.value, cg.EscapeError):
+        is_used = outcome(route, mode) == "used" and "test_escape_table" in message
+        assert is_used or names_the_line(message, route), message
+        assert "x.value or cg.stop_gradient(x)" in message or "node.value" in message or "blank.value" in message
+    else:
+        assert outcome(route, mode) == "raises"
+        assert "compgraph" in str(caught.traceback[-1].path)
+        assert any("snippet_" in str(entry.path) for entry in caught.traceback)
+
+
+@in_modes("warns")
+def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = MODES[mode](function_of(route))
+    told = [str(w.message) for w in warned if w.category is RuntimeWarning]
+    assert told
+    assert len(told) == len(set(told)) * (3 if mode == "jvp" else 1)  # one a line
+    assert all(names_the_line(text, route) for text in told)
+    assert all("has no derivative" in text or "may lack a derivative" in text for text in told)
+    assert is_right(found, route) is (route.top == "constant")
+
+
+@names([r for r in ALL if outcome(r) == "warns" and r.top == "noticed"])
+def test_what_warns_is_found_too(route: Route) -> None:
+    f = function_of(route)
+    if np.array_equal(slopes(route), np.ones(3)):
+        return
+    with pytest.raises(ad.DetachedGradientError, match="Values left the graph here"):
+        ad.grad(f, verify="first")(POINT)
+    with pytest.raises(ad.DetachedGradientError, match="Values left the graph here"):
+        check_gradient(f, [POINT])
+
+
+@in_modes("meant")
+def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        assert np.array_equal(MODES[mode](function_of(route)), np.ones(3))
+
+
+@names([r for r in ALL if outcome(r) == "text"])
+def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
+    """These are all: nobody is asked, or only for a text."""
+    f = function_of(route)
+    assert route.within == "text" or OLD
+    assert not is_right(ad.grad(f)(POINT), route)
+    with pytest.raises(ad.DetachedGradientError, match=r"No conversion was noticed|(str|format)\(\) at File"):
+        ad.grad(f, verify="first")(POINT)
+    assert not check_gradient(f, [POINT])
+
+
+@names([r for r in ALL if outcome(r, "strict") in ("raises", "used", "recorded") and r.top in ("hole", "raises")])
+def test_forward_variables_are_hollow_too(route: Route) -> None:
+    """Right, or without an operator around them NumPy's own errors, as they are."""
+    f = function_of(route)
+    try:
+        found = f(variables(POINT)).jacobian
+    except (TypeError, ValueError, RuntimeError, struct.error):
+        return
+    assert is_right(found, route)
+
+
+@names([route for route in ALL if route.patched])
+def test_what_patching_keeps(route: Route) -> None:
+    with cg.patched_numpy():
+        ad.grad(function_of(route), verify="first")(POINT)
+
+
+def renamed(route: Route) -> str | None:
+    """The snippet with the function under ``cg`` in place of NumPy's, where that is what the row advises."""
+    name = route.instead.removeprefix("cg.")
+    plain = f"np.lib.stride_tricks.{name}" if name == "as_strided" else f"np.{name}"
+    return route.code.replace(plain, route.instead, 1) if name != route.instead and plain in route.code else None
+
+
+RENAMED = [r for r in ALL if renamed(r)]
+
+
+@pytest.mark.parametrize("route", RENAMED, ids=lambda r: r.code)
+def test_the_function_that_is_advised_keeps_the_graph(route: Route) -> None:
+    f = function_of(Route(str(renamed(route)), "recorded", "recorded"))
+    assert belongs_to_a_graph(run(str(renamed(route)), node()))
+    ad.grad(f, verify="first")(POINT)
+
+
+def test_what_is_lost_has_an_alternative() -> None:
+    kept = {"recorded", "constant"}
+    for route in ALL:
+        is_lost = not {route.top, route.within} <= kept
+        assert bool(route.instead) is is_lost or route.within in ("warns", "meant"), route.code
+
+
+def test_the_table_is_whole() -> None:
+    assert {route.top for route in ALL} == AT_TOP.keys()
+    assert {route.within for route in ALL} == WITHIN.keys()
+    assert len({route.code for route in ALL}) == len(ALL) > 300
+
+
+def test_a_result_that_is_lost_altogether_names_the_line() -> None:
+    x = cg.variable(POINT, "x")
+    with pytest.raises(TypeError, match=r"float\(\) at File .*test_escape_table"):
+        gradient(float(x[0]))
+
+
+def test_the_page_is_current() -> None:
+    page = runpy.run_path(str(DOCS / "make_escapes.py"))["page"]
+    assert (DOCS / "escapes.md").read_text() == page(), "run python docs/make_escapes.py"

@@ -1,0 +1,209 @@
+"""Every name of NumPy that has a useful derivative has it here, called as a user of plain NumPy calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import numeric
+from autodiff.forward import jvp
+from autodiff.operators.grad import vjp
+from autodiff.reverse import gradient
+from tests.autodiff.rules.test_rules import close, directions, product
+from tests.support import every_nondiff_name
+from tests.support.arguments import Case
+from tests.support.every_name import EXAMPLES, INDEPENDENT, MISCOUNTED, REFUSED
+
+SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())
+GONE = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the NumPy at hand has no more
+NONDIFF = every_nondiff_name.examples(SURFACE["nondiff"])
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:`row_stack` alias:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning"),
+]
+
+
+def cases(examples: Any) -> list[Any]:
+    """The examples as cases."""
+    every = [Case(name, label, function, tuple(args)) for name, some in examples.items() for label, function, *args in some]
+    return [pytest.param(case, id=str(case)) for case in every]
+
+
+ALLOWED = cases({name: some for name, some in EXAMPLES.items() if name not in REFUSED})
+
+
+def parts(result: Any) -> list[Any]:
+    """The arrays in a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [array for part in result for array in parts(part)]
+    return [result]
+
+
+def numbers(case: Case) -> Case:
+    """The case with all floats that its function returns in one row."""
+
+    def call(*args: Any) -> Any:
+        found = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    return Case(case.opname, case.label, call, case.args)
+
+
+def agree(found: Any, expected: Any) -> None:
+    """Fail unless two results have the same bits, and parts, shapes and dtypes."""
+    found, expected = parts(found), parts(expected)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        plain, wanted = np.asarray(one), np.asarray(other)
+        assert (plain.shape, plain.dtype) == (wanted.shape, wanted.dtype)
+        assert np.array_equal(plain, wanted, equal_nan=plain.dtype.kind in "fc"), f"{plain} instead of {wanted}"
+
+
+@contextmanager
+def unless_numpy_is_wrong(case: Case) -> Iterator[None]:
+    """Let an error pass that says NumPy's own value is wrong here; `test_ufunc_methods` holds it to that."""
+    try:
+        yield
+    except RuntimeError as error:
+        if case.opname not in MISCOUNTED or "not that of its steps" not in str(error):
+            raise
+
+
+@contextmanager
+def unless_written_into_a_plain_array(first: bool) -> Iterator[None]:
+    """Let the error pass that a node cannot be written into what the first argument made, if that is no node."""
+    try:
+        yield
+    except TypeError as error:
+        if first or not any(text in str(error) for text in ("would write a node into a plain array", "ndarray.fill() takes")):
+            raise
+
+
+# ------------------------------------------------------------------------------- with a useful derivative
+
+
+def test_every_differentiable_name_has_examples() -> None:
+    assert set(EXAMPLES) == set(SURFACE["diff"]) - GONE
+    assert all(EXAMPLES.values())
+    assert set(REFUSED) <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("case", cases({name: EXAMPLES[name] for name in REFUSED}))
+def test_what_is_refused_says_so(case: Case) -> None:
+    with pytest.raises(TypeError, match=REFUSED[case.opname]):
+        case.function(*map(cg.variable, case.args))
+
+
+@pytest.mark.parametrize("case", ALLOWED)
+def test_value(case: Case) -> None:
+    expected = case.function(*[x.copy() for x in case.args])
+    found = case.function(*map(cg.variable, case.args))
+    agree(found, expected)
+    lost = [p for p in parts(found) if np.result_type(p).kind in "fc" and not isinstance(p, cg.Node)]
+    assert not lost, f"{lost} has no graph"
+    for i in range(len(case.args)):
+        with unless_written_into_a_plain_array(first=i == 0):
+            agree(case.function(*[cg.variable(x) if i == k else x.copy() for k, x in enumerate(case.args)]), expected)
+
+
+@pytest.mark.parametrize("case", ALLOWED)
+def test_derivatives(case: Case) -> None:
+    case = numbers(case)
+    u, v = directions(case)
+    with unless_numpy_is_wrong(case):
+        pulled = vjp(case.function, *case.args)[1](u)
+        for i, wanted in enumerate(numeric.gradient(case.function, case.args, weights=u)):
+            close(pulled[i], wanted, 1e-6, f"adjoint {i}")
+        tangent = jvp(case.function, case.args, v)[1]
+        close(tangent, numeric.directional(case.function, case.args, v), 1e-6, "tangent")
+        forward, reverse = product([u], [tangent]), product(pulled, v)
+        size = 1 + sum(float(np.sum(np.abs(a * t))) for a, t in zip(pulled, v, strict=True))
+        assert abs(forward - reverse) <= 1e-10 * size, f"<u, Jv> = {forward}, <J^T u, v> = {reverse}"
+
+
+@pytest.mark.parametrize("case", [case for case in ALLOWED if case.values[0].opname not in INDEPENDENT])
+def test_second_order(case: Case) -> None:
+    case = numbers(case)
+    u, v = directions(case)
+
+    def first(*args: Any) -> Any:
+        return np.concatenate([np.ravel(a) for a in vjp(case.function, *args)[1](u)])
+
+    with unless_numpy_is_wrong(case):
+        variables = [cg.variable(x) for x in case.args]
+        found = gradient(case.function(*variables), variables, adjoint=u, create_graph=True)
+        slope = sum(np.sum(found[x] * t) for x, t in zip(variables, v, strict=True))
+        twice = gradient(slope, variables)
+        expected = numeric.directional(first, case.args, v)
+        close(np.concatenate([np.ravel(twice[x]) for x in variables]), expected, 1e-6, "reverse over reverse")
+
+
+# ---------------------------------------------------------------------------- without a useful derivative
+
+
+def test_every_other_name_has_examples() -> None:
+    assert set(NONDIFF) == set(SURFACE["nondiff"])
+
+
+def as_node(x: Any) -> Any:
+    """An array of floats as a variable, of others as a constant."""
+    return cg.variable(x) if x.dtype.kind == "f" else cg.constant(x)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("case", cases(NONDIFF))
+def test_no_derivative_is_wrong(case: Case) -> None:
+    """What NumPy computes is recorded, or plain, and has the slope that it has."""
+    try:
+        expected = case.function(*case.args)
+    except TypeError:
+        with pytest.raises(TypeError):
+            case.function(*map(as_node, case.args))
+        return
+    nodes = [as_node(x) for x in case.args]
+    found = case.function(*nodes)
+    agree(found, expected)
+    moving = [i for i, x in enumerate(case.args) if x.dtype.kind == "f"]
+    floats = [p for p in parts(found) if isinstance(p, cg.Node) and p.dtype.kind == "f"]
+    if not moving or not floats:
+        return
+
+    def among(*args: Any) -> Any:
+        given = dict(zip(moving, args, strict=True))
+        return numbers(case).function(*[given.get(i, x) for i, x in enumerate(case.args)])
+
+    arrays = [case.args[i] for i in moving]
+    u, v = directions(Case(case.opname, case.label, among, tuple(arrays)))
+    for x, wanted in zip(vjp(among, *arrays)[1](u), numeric.gradient(among, arrays, weights=u), strict=True):
+        close(x, wanted, 1e-6, "adjoint")
+    close(jvp(among, arrays, v)[1], numeric.directional(among, arrays, v), 1e-6, "tangent")
+
+
+def test_most_names_without_a_derivative_are_called_with_some_numbers() -> None:
+    """A name whose every example NumPy refuses would prove nothing."""
+    unseen = set()
+    for name, some in NONDIFF.items():
+        if all(_refused(function, args) for _, function, *args in some):
+            unseen.add(name)
+    assert unseen <= NO_NUMBERS
+
+
+def _refused(function: Callable[..., Any], args: Any) -> bool:
+    try:
+        function(*args)
+    except TypeError:
+        return True
+    return False
+
+
+# NumPy has these for dates alone, or not at all.
+NO_NUMBERS = {"np.isnat", "np.isnat.at", "np.ldexp.reduce", "np.ldexp.accumulate", "np.ldexp.reduceat"}

@@ -1,0 +1,61 @@
+"""Every public function of the installed NumPy has exactly one policy, so that a new release is noticed."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scipy
+
+from compgraph import operations as ops
+from compgraph.protocols import functions
+from tests.support.package_rules import RULES
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+TABLES = runpy.run_path(str(DOCS / "make_tables.py"))
+EXPORTED: dict[str, Any] = TABLES["exported"]()
+POLICIES: dict[str, set[Any]] = TABLES["POLICIES"]
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTED))
+def test_each_function_has_exactly_one_policy(name: str) -> None:
+    assert len(TABLES["policies_of"](EXPORTED[name])) == 1
+
+
+def test_the_policies_are_disjoint() -> None:
+    labels = [*POLICIES]
+    for i, one in enumerate(labels):
+        for other in labels[i + 1 :]:
+            assert not POLICIES[one] & POLICIES[other], f"in both {one} and {other}"
+    assert not set(ops.ALIASES) & set().union(*POLICIES.values())
+
+
+def test_every_alias_leads_to_a_policy() -> None:
+    for function, other in ops.ALIASES.items():
+        assert other in functions.HANDLERS or other in ops.OPNAMES, function.__name__
+
+
+def test_what_is_differentiable_by_rule_has_one() -> None:
+    opnames = {ops.opname_of(f) for f in {*ops.SMOOTH_UFUNCS, *ops.SMOOTH_FUNCTIONS}}
+    assert {name for name in opnames if not name.startswith("scipy_")} <= set(RULES)  # those of SciPy: test_policies
+
+
+@pytest.mark.parametrize("function", ops.REFUSED_FUNCTIONS, ids=lambda f: f.__name__)
+def test_refusals_say_what_to_use(function: Any) -> None:
+    assert len(ops.REFUSED_FUNCTIONS[function]) > 10
+
+
+def test_the_table_is_current() -> None:
+    assert (DOCS / "numpy.md").read_text() == TABLES["table"]()
+
+
+def test_the_table_of_scipy_is_current() -> None:
+    text = (DOCS / "scipy.md").read_text()
+    rows = {f"| `{name}` | {kind} |" for rows in TABLES["scipy_rows"]().values() for name, kind in rows}
+    page = {line for line in text.splitlines() if line.startswith("| `")}
+    if f"with SciPy {scipy.__version__.rpartition('.')[0]}." in text:
+        assert text == TABLES["scipy_table"](), "run python docs/make_tables.py"
+    else:  # another SciPy has a few other names; what both have is treated alike
+        assert len(rows ^ page) < 0.05 * len(page)

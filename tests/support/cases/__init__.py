@@ -1,0 +1,1 @@
+"""Cases of every operation, by family."""

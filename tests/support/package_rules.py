@@ -1,0 +1,23 @@
+"""The package's own rules, without those that test modules declare."""
+
+from __future__ import annotations
+
+from autodiff import grads
+from autodiff.grads.scipy.special.entering import UNKNOWN
+from autodiff.rules import rules
+
+grads._load_family("scipy.special")
+# tests/autodiff/grads/scipy has the tests of these modules of SciPy. UNKNOWN holds operations without a known derivative.
+_OF_SCIPY = ("densities", "functions", "parameters", "distributions")
+_ELSEWHERE = {
+    rule.opname
+    for name, module in vars(grads.scipy.special).items()
+    if name in _OF_SCIPY
+    for key, rule in vars(module).items()
+    if key.endswith("_grad")
+}
+RULES = {
+    opname: rule
+    for opname, rule in rules.items()
+    if opname not in UNKNOWN | _ELSEWHERE and not opname.startswith("scipy_")  # whichever modules of SciPy are loaded
+}

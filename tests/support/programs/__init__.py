@@ -1,0 +1,1 @@
+"""Programs as people write them, with reference derivatives."""
