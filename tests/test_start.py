@@ -11,6 +11,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # What nobody waits for who makes a variable and asks for a gradient.

@@ -12,6 +12,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 
+pytestmark = pytest.mark.portable
+
 Array = np.ndarray[Any, Any]
 X = np.linspace(0.1, 0.9, 5)
 

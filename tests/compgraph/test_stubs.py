@@ -11,6 +11,8 @@ import autodiff as ad
 import compgraph as cg
 from compgraph import _stubs, operations
 
+pytestmark = pytest.mark.portable
+
 
 def test_the_stub_file_is_current() -> None:
     assert Path(cg.__file__).with_suffix(".pyi").read_text() == _stubs.stub_text()

@@ -17,6 +17,8 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradients
 
+pytestmark = pytest.mark.portable
+
 Array = np.ndarray[Any, Any]
 Leaves = dict[str, Any]
 

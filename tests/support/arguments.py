@@ -35,15 +35,19 @@ class Case:
         A function of arrays that returns an array.
     args : tuple of numpy.ndarray
         What it is differentiated with respect to.
+    kind : {"real", "complex", "composed"}
+        Whether the arguments are real or complex; composed functions record several operations.
     """
 
     opname: str
     label: str
     function: Function
     args: tuple[Array, ...]
+    kind: str = "real"
 
     def __str__(self) -> str:
-        return f"{self.opname}: {self.label}"
+        prefix = "" if self.kind == "real" else f"{self.kind} "
+        return f"{prefix}{self.opname}: {self.label}"
 
 
 # ------------------------------------------------------------------------------------------- arguments

@@ -29,88 +29,12 @@ from autodiff import (
     vjp,
 )
 from autodiff.rules.rule import by_function, rules
-from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.checks.jacobian_node import carried, check, close, differences, pulled
+
+pytestmark = pytest.mark.portable
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
-
-
-def differences(f: Function, args: tuple[Any, ...]) -> list[Array]:
-    """Jacobians of a plain function by central differences, an element of an argument at a time."""
-    points = [numeric.plain(a) for a in args]
-    out = np.asarray(f(*[p.copy() for p in points]))
-    found = []
-    for k, point in enumerate(points):
-        columns = np.zeros((point.size, *out.shape), out.dtype)
-        for i in range(point.size):
-            unit = np.zeros(point.size)
-            unit[i] = 1
-            along = [unit.reshape(point.shape) if j == k else None for j in range(len(points))]
-            columns[i] = numeric.directional(f, points, along)
-        found.append(np.moveaxis(columns, 0, -1).reshape(out.shape + point.shape))
-    return found
-
-
-def as_list(jacobians: Any) -> list[Any]:
-    return jacobians if isinstance(jacobians, list) else [jacobians]
-
-
-def carried(f: Function, args: tuple[Any, ...]) -> list[Any]:
-    inputs = forward.variables(*args)
-    return as_list(forward.jacobian(f(*(inputs if isinstance(inputs, tuple) else (inputs,)))))
-
-
-def pulled(f: Function, args: tuple[Any, ...]) -> list[Any]:
-    inputs = reverse.variables(*args)
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    return reverse.jacobian(f(*inputs), inputs)  # type: ignore[no-any-return]
-
-
-def close(found: Any, expected: Any, rtol: float) -> None:
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    size = 1 + np.max(np.abs(expected), initial=0)
-    assert np.max(np.abs(found - expected), initial=0) <= rtol * size
-
-
-def check(f: Function, *args: Any, rtol: float = 1e-6) -> list[Any]:
-    """Both modes against central differences, and against each other more closely; returns the Jacobians carried."""
-    along, back, expected = carried(f, args), pulled(f, args), differences(f, args)
-    assert len(along) == len(back) == len(expected)
-    for a, b, e in zip(along, back, expected, strict=True):
-        close(a, e, rtol)
-        close(a, b, rtol * 1e-5)
-    return along
-
-
-# ------------------------------------------------------------------------------------------ any function
-
-
-def in_real_parts(case: Case) -> tuple[Function, list[Any]]:
-    """The function of a case and its arguments, with real and imaginary parts of complex ones as two."""
-    kinds = [x.dtype.kind == "c" for x in case.args]
-
-    def f(*parts: Any) -> Any:
-        given = iter(parts)
-        return case.function(*[next(given) + 1j * next(given) if is_complex else next(given) for is_complex in kinds])
-
-    return f, [part for x, c in zip(case.args, kinds, strict=True) for part in ((x.real, x.imag) if c else (x,))]
-
-
-@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.parametrize(
-    "case",
-    [
-        *CASES,
-        *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
-        *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
-    ],
-    ids=str,
-)
-def test_every_rule(case: Case) -> None:
-    f, args = in_real_parts(case)
-    check(f, *args)
 
 
 def test_the_check_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,109 +15,12 @@ from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, ja
 from autodiff.batching import tracing
 from autodiff.reverse import gradient, linearization
 from autodiff.reverse.batched_sweep import sweep_batch
-from autodiff.reverse.pushed import push_through
-from autodiff.reverse.sweep import collect, sweep
-from autodiff.reverse.writes import Events
+from autodiff.reverse.sweep import collect
 from autodiff.rules.rule import rules
 from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.checks.jacobians import COUNT, check_together, near
 
 Array = np.ndarray[Any, Any]
-COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
-
-
-def near(found: Any, expected: Any, what: str, rtol: float = 1e-12) -> None:
-    """Fail unless `found` has the shape and dtype of `expected` and is near it."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), f"{what}: {found.shape} {found.dtype}"
-    size = 1 + np.max(np.abs(expected), initial=0)
-    error = np.max(np.abs(found - expected), initial=0)
-    assert error <= rtol * size, f"{what} is off by {error / size:.2g}"
-
-
-def random_batch(array: Any, rng: np.random.Generator, count: int = COUNT) -> Array:
-    """Random numbers for `count` directions, of the dtype of an array."""
-    array = np.asarray(array)
-    numbers = rng.normal(size=(count, *array.shape))
-    if array.dtype.kind == "c":
-        numbers = numbers + 1j * rng.normal(size=numbers.shape)
-    return np.asarray(numbers, array.dtype)
-
-
-EVERY = [
-    *(pytest.param(c, id=str(c)) for c in CASES),
-    *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
-    *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
-]
-
-
-def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
-    """Adjoints and tangents of many directions passed together are those passed one by one: of a case, or its gradient."""
-    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
-    variables = [cg.variable(x) for x in case.args]
-    out: Any = case.function(*variables)
-    if order == 1:
-        check_graph(out, variables, rng, rtol)
-        return
-    found = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
-    for x in variables:
-        check_graph(found[x], variables, rng)
-
-
-def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: float = 1e-12) -> None:
-    """Directions through the graph of a node, in both modes, at first and at higher order.
-
-    The first is zero: a formula that took a decision by it for all the others would be found out.
-    """
-    nodes = collect(out)
-    if isinstance(nodes, Events):
-        return  # written into: those are passed one by one
-    seeds, wanted = random_batch(out, rng), set(variables)
-    tangents = {x: random_batch(x, rng) for x in variables}
-    for batch in (seeds, *tangents.values()):
-        batch[0] = 0
-    pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
-    pushed = [push_through(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
-    for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
-        some = slice(COUNT - count, COUNT)
-        together = sweep_batch(nodes, out, seeds[some], wanted, create_graph)
-        for x in variables:
-            zeros = np.zeros((count, *x.shape), x.dtype)
-            expected = np.reshape([s.get(x, zeros[0]) for s in pulled[some]], zeros.shape)
-            near(together.get(x, zeros), expected, f"adjoints of {count}", rtol)
-        found = push_through(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
-        zeros = np.zeros_like(seeds[some])
-        expected = [zeros[0] if t is None else t for t in pushed[some]]
-        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}", rtol)
-
-
-def check_one_tangent(case: Case) -> None:
-    """A tangent pushed through the recorded graph is the one that forward mode carries along."""
-    rng = np.random.default_rng(1)
-    variables = [cg.variable(x) for x in case.args]
-    out: Any = case.function(*variables)
-    nodes = collect(out)
-    if not isinstance(nodes, Events):
-        tangents = {x: random_batch(x, rng, 1)[0] for x in variables}
-        pushed = push_through(nodes, tangents, out, False, None)
-        expected = jvp(case.function, case.args, list(tangents.values()))[1]
-        near(np.zeros_like(out.plain) if pushed is None else pushed, expected, "tangent")
-
-
-@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.parametrize("case", EVERY)
-def test_together_is_one_by_one_in_double_and_single_precision(case: Case) -> None:
-    check_one_tangent(case)
-    check_together(case)
-    args = tuple(x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in case.args)
-    check_together(Case(case.opname, case.label, case.function, args), rtol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning")
-@pytest.mark.parametrize("case", EVERY)
-def test_together_is_one_by_one_on_gradients(case: Case) -> None:
-    check_together(case, order=2)
 
 
 SQUARE = np.array([[3.0, 0.5, 0.2], [0.4, 2.0, -0.3], [0.1, 0.6, 1.0]])

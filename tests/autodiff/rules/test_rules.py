@@ -1,18 +1,12 @@
-"""Every rule against central differences of plain NumPy: both modes, second order, dtypes, memory layouts.
-
-The checks are functions of a `Case` that raise AssertionError, so that they can be run on wrong rules too: a check
-that never fails proves nothing.
-"""
+"""Declared rules: completeness, calls by hand, wrong rules, any shapes, special points."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 import re
 import sys
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,292 +19,44 @@ from hypothesis.extra.numpy import BroadcastableShapes, array_shapes, mutually_b
 
 import compgraph as cg
 from autodiff import grads, numeric
-from autodiff.batching import as_seen, pull_batch
 from autodiff.forward import jvp
-from autodiff.operators.grad import grad, vjp
-from autodiff.reverse import collect, gradient, sweep
+from autodiff.reverse import gradient
 from autodiff.rules import (  # fmt: skip
     Rule,
-    Shared,
     by_function,
     elementwise,
     general,
     linear,
     multilinear,
-    plain_operands,
-    plain_result,
     reduction,
 )
 from autodiff.rules.rule import rules
 from compgraph import operations
-from compgraph.graph import INERT, to_plain
 from tests.support.arguments import Case, complexes, negative, positive, real, shifted
-from tests.support.cases.special import COARSE
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, COMPOSED_CASES, SKETCHES
+from tests.support.cases import COARSE, INTERNAL
+from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, SKETCHES
+from tests.support.checks.rules import (
+    CHECKS,
+    Layout,
+    check_forward,
+    check_reverse,
+    check_value,
+    close,
+    in_single_precision,
+    recorded,
+    with_argument,
+)
 from tests.support.package_rules import RULES
 
+pytestmark = pytest.mark.portable
+
 Array = np.ndarray[Any, Any]
-Layout = Callable[[Array], Array]
-
-# ------------------------------------------------------------------------------------------------ tools
-
-
-def close(found: Any, expected: Any, rtol: float, what: str) -> None:
-    """Fail unless `found` is a plain array of the shape of `expected` and near it."""
-    found = np.asarray(found)
-    assert found.shape == np.shape(expected), f"{what} has shape {found.shape}, not {np.shape(expected)}"
-    size = 1 + np.max(np.abs(expected), initial=0)
-    error = np.max(np.abs(found - expected), initial=0)
-    assert error <= rtol * size, f"{what} is off by {error / size:.2g}: {found} instead of {expected}"
-
-
-def random_like(array: Any, rng: np.random.Generator) -> Array:
-    """Random numbers of the shape and dtype of an array."""
-    array = np.asarray(array)
-    numbers = rng.normal(size=array.shape)
-    if array.dtype.kind == "c":
-        numbers = numbers + 1j * rng.normal(size=array.shape)
-    return np.asarray(numbers, array.dtype)
-
-
-def directions(case: Case) -> tuple[Array, list[Array]]:
-    """The adjoint of the case's result, and a tangent for each of its arguments."""
-    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
-    return random_like(case.function(*case.args), rng), [random_like(x, rng) for x in case.args]
-
-
-def recorded(case: Case, copy: bool = True) -> tuple[list[Any], Any]:
-    """Variables in place of the arguments, and the graph of the case."""
-    variables = [cg.variable(x, copy=copy) for x in case.args]
-    return variables, case.function(*variables)
-
-
-def flat(arrays: Any) -> Any:
-    """All numbers of several arrays, or nodes, in one row."""
-    return np.concatenate([np.ravel(a) for a in arrays])
-
-
-def product(adjoints: Any, tangents: Any) -> float:
-    """What adjoints make of tangents."""
-    return float(sum(np.sum(np.real(a * t)) for a, t in zip(adjoints, tangents, strict=True)))
-
-
-# ----------------------------------------------------------------------------------------------- checks
-
-
-def check_value(case: Case) -> None:
-    """Recorded values are NumPy's bit for bit, and real arrays."""
-    expected = np.asarray(case.function(*case.args))
-    _, out = recorded(case)
-    pushed, _ = jvp(case.function, case.args, [np.zeros_like(x) for x in case.args])
-    pulled, _ = vjp(case.function, *case.args)
-    assert isinstance(out, np.ndarray)
-    for found in (out, pushed, pulled):
-        plain = np.asarray(found)
-        assert (plain.dtype, plain.shape) == (expected.dtype, expected.shape)
-        assert np.array_equal(plain, expected, equal_nan=True), f"{plain} instead of {expected}"
-        for part in (np.real, np.imag):
-            assert np.array_equal(np.signbit(part(plain)), np.signbit(part(expected))), f"signs of {plain} and {expected} differ"
-
-
-def check_reverse(case: Case) -> None:
-    """Adjoints agree with central differences, by `gradient` and by `vjp`, whichever arguments are constants."""
-    u, _ = directions(case)
-    variables, out = recorded(case)
-    found = gradient(out, variables, adjoint=u)
-    expected = numeric.gradient(case.function, case.args, weights=u)
-    pulled = vjp(case.function, *case.args)[1](u)
-    for i, (x, wanted) in enumerate(zip(variables, expected, strict=True)):
-        close(found[x], wanted, 1e-6, f"adjoint {i}")
-        close(pulled[i], found[x], 1e-14, f"adjoint {i} by vjp")
-        assert found[x].dtype == pulled[i].dtype == x.dtype
-        alone = [*case.args[:i], x, *case.args[i + 1 :]]
-        close(gradient(case.function(*alone), x, adjoint=u)[x], found[x], 1e-12, f"adjoint {i} when the others are constants")
-
-
-def check_forward(case: Case) -> None:
-    """Tangents agree with central differences and with reverse mode, whichever arguments are constants."""
-    u, v = directions(case)
-    value, tangent = jvp(case.function, case.args, v)
-    close(tangent, numeric.directional(case.function, case.args, v), 1e-6, "tangent")
-    assert tangent.dtype == value.dtype
-    adjoints = vjp(case.function, *case.args)[1](u)
-    forward, reverse = product([u], [tangent]), product(adjoints, v)
-    size = 1 + sum(float(np.sum(np.abs(a * t))) for a, t in zip(adjoints, v, strict=True))
-    assert abs(forward - reverse) <= 1e-10 * size, f"<u, Jv> = {forward}, <J^T u, v> = {reverse}"
-    total = np.zeros_like(tangent)
-    for i, x in enumerate(case.args):
-        total = total + jvp(functools.partial(_with_argument, case, i), [x], [v[i]])[1]
-    close(total, tangent, 1e-12, "the sum of the tangents of each argument")
-
-
-def _with_argument(case: Case, position: int, x: Any) -> Any:
-    return case.function(*case.args[:position], x, *case.args[position + 1 :])
-
-
-def check_second_order(case: Case) -> None:
-    """The derivative of the gradient along a direction, in all four orders of modes."""
-    u, v = directions(case)
-
-    def first(*args: Any) -> Any:
-        return flat(vjp(case.function, *args)[1](u))
-
-    expected = numeric.directional(first, case.args, v)
-    variables, out = recorded(case)
-    found = gradient(out, variables, adjoint=u, create_graph=True)
-    slope = sum(np.sum(found[x] * t) for x, t in zip(variables, v, strict=True))
-    twice = gradient(slope, variables, adjoint=1.0)
-    close(flat([twice[x] for x in variables]), expected, 1e-6, "reverse over reverse")
-
-    positions = range(len(case.args))
-    gradients = grad(lambda *args: np.real(np.sum(u * case.function(*args))), argnums=positions)
-    close(jvp(lambda *args: flat(gradients(*args)), case.args, v)[1], expected, 1e-6, "forward over reverse")
-
-    def along(*args: Any) -> Any:
-        return jvp(case.function, args, v)[1]
-
-    close(flat(vjp(along, *case.args)[1](u)), expected, 1e-6, "reverse over forward")
-    curvature = product([u], [jvp(along, case.args, v)[1]])
-    wanted = product([expected], [flat(v)])
-    size = 1 + float(np.sum(np.abs(expected * flat(v))))
-    assert abs(curvature - wanted) <= 1e-6 * size, f"forward over forward: {curvature} instead of {wanted}"
-
-
-def check_single_precision(case: Case) -> None:
-    """Adjoints have the precision of their arguments, all or each alone single, and values the dtype NumPy gives them."""
-    u, v = directions(case)
-    exact = vjp(case.function, *case.args)[1](u)
-    exact_tangent = jvp(case.function, case.args, v)[1]
-    positions = range(len(case.args))
-    for chosen in [positions, *([i] for i in positions if len(case.args) > 1)]:
-        mixed = in_single_precision(case, chosen)
-        variables, out = recorded(mixed)
-        assert out.dtype == np.asarray(case.function(*mixed.args)).dtype
-        found, graph = (gradient(out, variables, adjoint=u, create_graph=graph) for graph in (False, True))
-        for i, x in enumerate(variables):
-            assert found[x].dtype == graph[x].dtype == x.dtype, f"adjoint {i} is {found[x].dtype}, {graph[x].dtype}"
-            close(found[x], exact[i], 3e-5, f"adjoint {i} in single precision")
-            close(graph[x], found[x], 1e-6, f"adjoint {i} in single precision with create_graph")
-        tangent = jvp(case.function, mixed.args, [t.astype(x.dtype) for t, x in zip(v, mixed.args, strict=True)])[1]
-        assert tangent.dtype == out.dtype
-        close(tangent, exact_tangent, 3e-5, "tangent in single precision")
-
-
-def in_single_precision(case: Case, positions: Sequence[int]) -> Case:
-    """The case with the arguments at some positions of half the precision."""
-    halves = {"f": np.float32, "c": np.complex64}
-    return dataclasses.replace(
-        case, args=tuple(x.astype(halves[x.dtype.kind]) if i in positions else x for i, x in enumerate(case.args))
-    )
-
-
-LAYOUTS: dict[str, Layout] = {
-    "Fortran": lambda x: np.asfortranarray(x) if x.ndim else x.copy(),
-    "every second": lambda x: _windowed(x, 2),
-    "backwards": lambda x: _windowed(x, -1),
-    "every second backwards": lambda x: _windowed(x, -2),
-    "swapped bytes": lambda x: x.astype(x.dtype.newbyteorder()),
-}
-
-
-def _windowed(x: Array, step: int) -> Array:
-    """The same numbers, as a window on a larger array whose other elements are nan."""
-    larger = np.full([1 + n * abs(step) for n in x.shape], np.nan, x.dtype)
-    start = 1 if step > 0 else -1
-    steps: Any = (..., *(slice(start, None, step) for _ in x.shape))
-    sizes: Any = (..., *map(slice, x.shape))
-    window: Array = larger[steps][sizes]
-    window[...] = x
-    return window
-
-
-def check_layouts(case: Case) -> None:
-    """How arguments lie in memory does not matter."""
-    u, v = directions(case)
-    expected = vjp(case.function, *case.args)[1](u)
-    tangent = jvp(case.function, case.args, v)[1]
-    for layout, lay in LAYOUTS.items():
-        variables, out = recorded(dataclasses.replace(case, args=tuple(map(lay, case.args))), copy=False)
-        for create_graph in (False, True):
-            found = gradient(out, variables, adjoint=lay(u), create_graph=create_graph)
-            for i, x in enumerate(variables):
-                close(found[x], expected[i], 1e-13, f"adjoint {i}, {layout}, create_graph={create_graph}")
-        pushed = jvp(case.function, [lay(x) for x in case.args], [lay(t) for t in v])[1]
-        close(pushed, tangent, 1e-13, f"tangent, {layout}")
-
-
-def check_call(case: Case) -> None:
-    """``opname_grad(adjoint, node)`` lists the adjoints of all operands."""
-    u, _ = directions(case)
-    variables, out = recorded(case)
-    if out.opname != case.opname:
-        return
-    found = rules[case.opname](u, out)
-    record = out.args[0] if isinstance(out.function, operations.Output) else out
-    operands = record.args[: operations.operand_count(record.function, len(record.args))]
-    assert len(found) == max(2, len(operands))
-    assert found[1] is None or len(operands) > 1
-    totals = {x: np.zeros_like(x.value) for x in variables}
-    for adjoint, operand in zip(found, operands, strict=False):
-        if adjoint is None:
-            continue
-        assert (adjoint.shape, adjoint.dtype) == (np.shape(operand), np.asarray(operand).dtype)
-        if isinstance(operand, cg.Node):
-            further = gradient(operand, adjoint=adjoint)
-            for x in variables:
-                totals[x] = totals[x] + further[x] if x in further else totals[x]
-    expected = gradient(out, variables, adjoint=u)
-    for i, x in enumerate(variables):
-        close(totals[x], expected[x], 1e-13, f"adjoint {i} by the rule itself")
-    of_ones = rules[case.opname](np.ones(out.shape, out.dtype), out)
-    listed = np.ones(out.shape, int).tolist() if out.size else 1  # an empty list has one axis
-    for number in (1.0, 1, np.float32(1), np.array(1), np.ones(out.shape[1:]), listed):
-        for adjoint, wanted in zip(rules[case.opname](number, out), of_ones, strict=True):
-            assert (adjoint is None) == (wanted is None)
-            if adjoint is not None:
-                assert adjoint.dtype == wanted.dtype
-                assert np.array_equal(adjoint, wanted, equal_nan=True), f"{adjoint} for an adjoint of {number!r}"
-
-
-CHECKS: dict[str, Callable[[Case], None]] = {
-    "value": check_value,
-    "reverse": check_reverse,
-    "forward": check_forward,
-    "second order": check_second_order,
-    "single precision": check_single_precision,
-    "layouts": check_layouts,
-    "call": check_call,
-}
-EVERY = [
-    *(pytest.param(c, id=str(c)) for c in CASES),
-    *(pytest.param(c, id=f"complex {c}") for c in COMPLEX_CASES),
-    *(pytest.param(c, id=f"composed {c}") for c in COMPOSED_CASES),
-]
-
-
-@pytest.mark.parametrize("case", EVERY)
-def test_rule(case: Case) -> None:
-    """All checks of a case are one test, since pytest spends as long on a test as most of them take."""
-    failed = []
-    for label, check in CHECKS.items():
-        try:
-            check(case)
-        except Exception as error:
-            error.add_note(f"by the check of {label}")
-            failed.append(error)
-    if failed:
-        raise ExceptionGroup(f"{case} fails {len(failed)} of {len(CHECKS)} checks", failed)
-
 
 # ---------------------------------------------------------------------------------------- completeness
 
-INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value"}
-INTERNAL |= {"zero_to_order"}  # tests/autodiff/grads/test_exactness.py
-INTERNAL |= {"stacked_matmul"}  # the products of tests/autodiff/batching/test_vmap_cases.py
-
 
 def test_every_rule_has_cases() -> None:
-    assert {*SKETCHES, *COMPLEX_SKETCHES} == set(RULES) - INTERNAL - COARSE
+    assert {*SKETCHES, *COMPLEX_SKETCHES} == set(RULES) - INTERNAL - {*COARSE}
 
 
 def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
@@ -329,7 +75,7 @@ def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
 def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: type) -> None:
     others: list[Any] = [np.array([1.3, -0.6, 2.2])] * ufunc.nin
     for position in range(ufunc.nin):
-        function = functools.partial(_with_argument, Case(ufunc.__name__, "", ufunc, tuple(others)), position)
+        function = functools.partial(with_argument, Case(ufunc.__name__, "", ufunc, tuple(others)), position)
         x = complexes(3) if dtype is complex else real(3)
         try:
             value, node = function(x), function(cg.variable(x))
@@ -346,70 +92,6 @@ def test_every_rule_has_its_name_in_grads() -> None:
     named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, Rule)}
     assert {f"{rule.opname}_grad": rule for rule in named.values()} == named
     assert {f"{opname}_grad" for opname in RULES} <= named.keys()
-
-
-@pytest.mark.slow
-def test_a_contribution_is_a_new_array_or_the_adjoint_or_a_view() -> None:
-    """The sweep adds up contributions in place, so that a new array must be nobody else's."""
-    batched = set()
-    for case in CASES:
-        _, out = recorded(case)
-        nodes = collect(out)
-        reached = sweep(nodes, out, directions(case)[0], set(nodes), False)
-        for node in nodes if nodes.__class__ is list else ():
-            if node.args and node in reached:
-                adjoint = reached[node]
-                found = [c for _ in range(2) for c in contributions(node, adjoint)]
-                if node.function not in batched:
-                    batched.add(node.function)
-                    adjoint = in_batch(adjoint)
-                    found += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
-                given = [*parts_of(reached[node]), *parts_of(adjoint)]
-                owned = [c for c in found if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in given)]
-                kept = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
-                assert len(set(map(id, owned))) == len(owned), f"{case}: {node.opname} returns the same array twice"
-                assert not any(c is k for c in owned for k in kept), f"{case}: {node.opname} returns what it was given"
-
-
-def parts_of(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-def contributions(node: Any, adjoint: Any) -> list[Any]:
-    """What the rule of a node makes of its adjoint, for all operands."""
-    formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
-    if isinstance(formulas, Shared):
-        positions = [p for p in node.edges if p >= formulas.fixed]
-        return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
-    asked = [formulas[p] for p in node.edges if node.args[p].__class__ not in INERT]
-    return [formula(adjoint, out, *operands, **node.options) for formula in asked if formula is not None]
-
-
-def in_batch(adjoint: Any) -> Any:
-    """An adjoint five times; of several outputs, of each that has one."""
-    if isinstance(adjoint, tuple):
-        return tuple(None if part is None else in_batch(part) for part in adjoint)
-    return np.stack([adjoint] * 5)
-
-
-def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
-    """The same of several adjoints together."""
-    rule, (out, operands) = by_function[node.function], as_seen(node, False)
-    asked = [p for p in node.edges if node.args[p].__class__ not in INERT and rule.formulas[p] is not None]
-    return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in asked]
-
-
-@pytest.mark.slow
-def test_gradients_share_memory_with_no_value_and_with_no_earlier_gradient() -> None:
-    for case in CASES:
-        variables, out = recorded(case)
-        u, _ = directions(case)
-        first, second = ([gradient(out, variables, adjoint=u)[x] for x in variables] for _ in range(2))
-        kept = [u, *case.args, *[part for node in collect(out) for part in (node.plain, *map(to_plain, node.args))]]
-        for g in (g for g in first if g.ndim and g.size):
-            assert g.base is None
-            assert g.flags.writeable
-            assert not any(np.may_share_memory(g, other) for other in (*kept, *second) if isinstance(other, np.ndarray)), case
 
 
 def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision() -> None:

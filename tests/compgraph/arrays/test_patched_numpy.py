@@ -22,6 +22,8 @@ import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.arrays.patched_numpy import OURS
 
+pytestmark = pytest.mark.portable
+
 ORIGINALS = {name: getattr(np, name) for name in OURS}
 
 

@@ -24,6 +24,8 @@ import compgraph as cg
 from compgraph.compiled import Jitted, worker
 from tests.support.jitting import agrees, compiled, is_compiled, refused, same
 
+pytestmark = pytest.mark.portable
+
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))
 

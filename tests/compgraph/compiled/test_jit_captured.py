@@ -22,6 +22,8 @@ import autodiff as ad
 import compgraph as cg
 from tests.support.jitting import compiled, is_compiled, refused, same
 
+pytestmark = pytest.mark.portable
+
 X = np.linspace(-1.0, 2.0, 5)
 FACTOR = 2.0
 TABLE = np.arange(5.0)

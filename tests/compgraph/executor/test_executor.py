@@ -19,6 +19,8 @@ from autodiff.reverse import gradient, gradients
 from compgraph.debugging import NonFiniteError
 from compgraph.executor.retrace import GuardError
 
+pytestmark = pytest.mark.portable
+
 rng = np.random.default_rng(0)
 
 

@@ -1,137 +1,14 @@
-"""Every case of the tables, recorded once and run again: other values, another order of values, other lengths.
-
-A run gives the bits of the eager computation, or raises; it never gives another number.
-"""
+"""Guards of executors are rare. `tests/test_operations.py` executes the graph of every operation again."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 import pytest
 
-import autodiff as ad
 import compgraph as cg
-from autodiff.reverse import gradient, gradients
-from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.cases.tables import CASES
+from tests.support.checks.executor import eager, longer
 
-Array = np.ndarray[Any, Any]
-ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]
-# Rules that choose the number of their terms, or a formula, by the size of their operands: the last bits may differ.
-LAST_BITS = {"i0", "emath_power", "cov", "histogram", "histogramdd", "histogram2d", "special_tklmbda", "linalg_det"}
-
-
-def longer(x: Array) -> Array:
-    """One more along the first axis."""
-    return np.concatenate([x, x[:1] * 0.97 + 0.013]) if x.ndim and x.shape[0] else x
-
-
-CHANGES: dict[str, Callable[[Array], Array]] = {
-    "the same": lambda x: x,
-    "other values": lambda x: np.asarray(x * 0.93 + 0.011, x.dtype),
-    "another order": lambda x: np.flip(x).copy() * 1.01,
-    "other lengths": longer,
-}
-
-
-def real_part(out: Any) -> Any:
-    """What has a gradient."""
-    return np.real(out) if out.dtype.kind == "c" else out
-
-
-def eager(case: Case, args: list[Array]) -> list[Any] | None:
-    """The value and gradients at a point; None where there are none."""
-    variables = [cg.variable(x) for x in args]
-    try:
-        out = case.function(*variables)
-        if out.dtype.kind not in "fc":
-            return [out.value]
-        found = gradient(real_part(out), variables, unused="zero")
-    except (ValueError, TypeError, IndexError, RuntimeError, ArithmeticError):
-        return None
-    return [out.value, *[found[v] for v in variables]]
-
-
-def agree(case: Case, found: Any, expected: Any) -> bool:
-    """Whether two arrays have the same bits, or nearly so where a rule may choose."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.shape != expected.shape or found.dtype != expected.dtype:
-        return False
-    if case.opname in LAST_BITS:
-        return bool(np.allclose(found, expected, rtol=1e-9, atol=1e-12, equal_nan=True))
-    return bool(np.array_equal(found, expected, equal_nan=True))
-
-
-def run(executor: cg.Executor, feed: dict[Any, Any]) -> Any:
-    """What an executor gives, or why it refuses."""
-    try:
-        return executor.run(feed)
-    except (cg.GuardError, ValueError) as error:
-        return error
-
-
-@pytest.mark.parametrize("case", ALL, ids=str)
-def test_a_graph_runs_again(case: Case) -> None:
-    cg.reset()
-    holders = [cg.placeholder((None,) * x.ndim, x.dtype, example=x) for x in case.args]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        out = case.function(*holders)
-        nodes = [out]
-        if out.dtype.kind in "fc" and set(cg.topological_order([out])).issuperset(holders):
-            nodes += gradients(real_part(out), holders)
-        executor = cg.Executor(nodes)
-        for what, change in CHANGES.items():
-            args = [change(x) for x in case.args]
-            expected = eager(case, args)
-            if expected is None:
-                continue
-            found = run(executor, dict(zip(holders, args, strict=True)))
-            if isinstance(found, cg.GuardError):
-                assert what != "the same", found
-                continue
-            if isinstance(found, ValueError):
-                assert what == "other lengths", found
-                assert "shapes fed" in str(found), found
-                continue
-            for place, (a, b) in enumerate(zip(found, expected, strict=False)):
-                assert agree(case, a, b), f"{what}: output {place} is {a}, not {b}"
-
-
-def by_vjp(function: Any, args: list[Any]) -> list[Any]:
-    """The value, and the adjoints of the arguments."""
-    value, pull = ad.vjp(function, *args)
-    return [value, *pull(np.ones_like(value))]
-
-
-def by_jvp(function: Any, args: list[Any]) -> list[Any]:
-    """The value, and its tangent."""
-    return list(ad.jvp(function, args, [np.ones_like(x) for x in args]))
-
-
-@pytest.mark.parametrize("derive", [by_vjp, by_jvp])
-@pytest.mark.parametrize("case", CASES[::6], ids=str)
-def test_derivatives_recorded_by_operators_run_again(case: Case, derive: Any) -> None:
-    """Their lengths are those of the recording: with others they raise, or are right all the same."""
-    cg.reset()
-    holders = [cg.placeholder((None,) * x.ndim, x.dtype, example=x) for x in case.args]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        nodes = derive(case.function, holders)
-        executor = cg.Executor(nodes)
-        for change in CHANGES.values():
-            args = [change(x) for x in case.args]
-            if eager(case, args) is None:
-                continue
-            found = run(executor, dict(zip(holders, args, strict=True)))
-            if isinstance(found, Exception):
-                assert change is not CHANGES["the same"], found
-                continue
-            for a, b in zip(found, derive(case.function, args), strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+pytestmark = pytest.mark.portable
 
 
 @pytest.mark.filterwarnings("ignore:no operation of the graph reads:RuntimeWarning")  # not a refusal

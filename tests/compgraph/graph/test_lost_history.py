@@ -15,6 +15,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
 
+pytestmark = pytest.mark.portable
+
 KINDS: dict[str, Callable[[Any], Any]] = {
     "operational": lambda x: x * 1,
     "variable": lambda x: x,

@@ -21,6 +21,8 @@ from autodiff.operators.grad import grad
 from autodiff.reverse import gradient
 from compgraph.graph.walk import topological_order
 
+pytestmark = pytest.mark.portable
+
 FLOATING = ("float16", "float32", "float64", "longdouble", "complex64", "complex128")
 
 

@@ -48,7 +48,10 @@ PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "si
 for part in PARTS:
     importlib.import_module(f"scipy.{part}")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of what the snippets do, such as files that are left open
+pytestmark = [
+    pytest.mark.portable,
+    pytest.mark.filterwarnings("ignore"),  # snippets leave files open, for example
+]
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NARROW = re.compile("float32|float16|complex64")  # of which a difference needs longer steps
 POINT = np.array([0.6, 1.1, 1.7])

@@ -18,6 +18,8 @@ import compgraph as cg
 from autodiff.forward import jvp
 from compgraph.guards import escapes
 
+pytestmark = pytest.mark.portable
+
 
 def vector() -> Any:
     return cg.variable([1.5, -2.0, 3.0], "v") * 1

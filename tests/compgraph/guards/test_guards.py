@@ -18,6 +18,8 @@ import compgraph as cg
 from compgraph import GuardError
 from compgraph.guards import logs
 
+pytestmark = pytest.mark.portable
+
 POINT = np.array([1.0, 2.0, 3.0])
 FEEDS = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [3.0, 2.0, 1.0], [-1.0, 5.0, 0.1], [1.0, 2.0, -9.0], [0.1, 0.2, 0.05]]
 PROGRAMS: dict[str, Callable[[Any], Any]] = {}

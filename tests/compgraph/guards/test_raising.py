@@ -15,6 +15,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 
+pytestmark = pytest.mark.portable
+
 REGULAR, NEGATIVE, SINGULAR = np.array([[2.0, 1.0], [1.0, 3.0]]), -np.array([[2.0, 1.0], [1.0, 3.0]]), np.diag([0.0, 1.0])
 
 

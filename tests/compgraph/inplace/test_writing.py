@@ -18,6 +18,8 @@ from autodiff.grads import exp_grad, mul_grad
 from autodiff.reverse import gradient
 from tests.support.arguments import DESCENDING
 
+pytestmark = pytest.mark.portable
+
 Array = np.ndarray[Any, Any]
 Write = Callable[[Any, Any], Any]
 

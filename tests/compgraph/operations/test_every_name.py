@@ -16,9 +16,9 @@ from autodiff import numeric
 from autodiff.forward import jvp
 from autodiff.operators.grad import vjp
 from autodiff.reverse import gradient
-from tests.autodiff.rules.test_rules import close, directions, product
 from tests.support import every_nondiff_name
 from tests.support.arguments import Case
+from tests.support.checks.rules import close, directions, product
 from tests.support.every_name import EXAMPLES, INDEPENDENT, MISCOUNTED, REFUSED
 
 SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())
@@ -26,6 +26,7 @@ GONE = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the N
 NONDIFF = every_nondiff_name.examples(SURFACE["nondiff"])
 
 pytestmark = [
+    pytest.mark.portable,
     pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
     pytest.mark.filterwarnings("ignore:`row_stack` alias:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning"),

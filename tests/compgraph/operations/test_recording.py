@@ -21,7 +21,10 @@ from compgraph import operations
 from compgraph.protocols.functions import HANDLERS
 from tests.support.arguments import DESCENDING
 
-pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # from NumPy 2.5 on
+pytestmark = [
+    pytest.mark.portable,
+    pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning"),  # from NumPy 2.5 on
+]
 
 Array = np.ndarray[Any, Any]
 

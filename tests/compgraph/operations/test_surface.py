@@ -13,6 +13,8 @@ from compgraph import operations as ops
 from compgraph.protocols import functions
 from tests.support.package_rules import RULES
 
+pytestmark = pytest.mark.portable
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TABLES = runpy.run_path(str(DOCS / "make_tables.py"))
 EXPORTED: dict[str, Any] = TABLES["exported"]()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,43 +13,14 @@ import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.graph import Node
 from compgraph.printing.calls import as_slices
-from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.checks.program import again, same
 
 variable: Callable[..., Any] = cg.variable
-
-
-def again(listing: cg.Listing) -> Any:
-    """The results of a program's text."""
-    names = dict(listing.names)
-    exec(str(listing), names)
-    return eval(listing.result, names)
-
-
-def same(found: Any, node: Any) -> bool:
-    """Whether two results are the same array, to the last bit."""
-    found, wanted = np.asarray(found), np.asarray(node.value)
-    return (found.shape, found.dtype) == (wanted.shape, wanted.dtype) and np.array_equal(
-        found, wanted, equal_nan=wanted.dtype.kind in "fc"
-    )
 
 
 def codes(listing: cg.Listing) -> list[str]:
     """The lines without their comments."""
     return [line.split("  #")[0].rstrip() for line in str(listing).splitlines()]
-
-
-@pytest.mark.parametrize("case", [*CASES, *COMPLEX_CASES, *COMPOSED_CASES], ids=str)
-def test_the_text_runs_and_gives_the_same_bits(case: Case) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = case.function(*[variable(a, f"x_{i}") for i, a in enumerate(case.args)])
-        listing = cg.program(found, limit=None, fold=False)
-        results = again(listing)
-    assert listing.is_whole
-    results, nodes = (results, found) if isinstance(found, (list, tuple)) else ([results], [found])
-    assert len(results) == len(nodes)
-    assert all(map(same, results, nodes))
 
 
 def test_a_program_with_other_inputs_computes_with_them() -> None:

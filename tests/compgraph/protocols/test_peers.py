@@ -16,6 +16,8 @@ import scipy.sparse
 import compgraph as cg
 from autodiff.reverse import gradient
 
+pytestmark = pytest.mark.portable
+
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "**": operator.pow, "@": operator.matmul, "divmod": divmod,

@@ -14,6 +14,8 @@ from autodiff.grads.folding import Fold
 from autodiff.reverse import gradient
 from tests.support.arguments import positive, real
 
+pytestmark = pytest.mark.portable
+
 BINARY = [
     np.add, np.subtract, np.multiply, np.divide, np.hypot, np.maximum, np.minimum, np.fmax, np.fmin,
     np.logaddexp, np.logaddexp2, np.remainder, np.fmod, np.heaviside,

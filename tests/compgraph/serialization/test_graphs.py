@@ -24,8 +24,8 @@ from autodiff.reverse import gradient, gradients
 from compgraph import operations
 from compgraph.graph import root_of
 from compgraph.serialization.functions import function_called, name_of
-from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES
+
+pytestmark = pytest.mark.portable
 
 
 def through_joblib(value: Any) -> Any:
@@ -115,21 +115,6 @@ def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
     x2 += 1.0
     with pytest.raises(ValueError, match="updated in place after mul"):
         gradient(x2 * x2 + z)
-
-
-@pytest.mark.parametrize("case", [CASES, COMPLEX_CASES], ids=["real", "complex"])
-def test_every_operation(case: list[Case]) -> None:
-    """A case of each operation: its function is found again, and its gradient is the same."""
-    for one in {c.opname: c for c in case}.values():
-        variables = [cg.variable(a) for a in one.args]
-        out = one.function(*variables)
-        found = pickle.loads(pickle.dumps((out, variables)))
-        assert found[0].opname == out.opname, one
-        assert_same(found[0], out.value)
-        ones = np.ones(out.shape, out.dtype)
-        expected, adjoints = gradient(out, variables, ones), gradient(*found, ones)
-        for ours, theirs in zip(expected._adjoints.values(), adjoints._adjoints.values(), strict=True):
-            assert np.array_equal(ours, theirs, equal_nan=True), one
 
 
 def test_every_function_is_found_again() -> None:

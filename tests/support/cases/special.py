@@ -401,16 +401,6 @@ WAVES: dict[str, list[Sketch]] = {
     **{f"special_{name}": parts(at(getattr(special, name), 1.25), off_zero) for name in ("pbdv", "pbvv")},
     "special_pbwa": parts(at(special.pbwa, 1.25), unit),
 }
-# What SciPy computes too coarsely for small steps, or not (or without end) in single precision: test_special_functions
-# compares these with wider differences.
-COARSE = {
-    f"special_{name}"
-    for name in [
-        *("modfresnelp", "modfresnelm", "bdtr", "bdtrc", "bdtri", "chndtrinc"),
-        *("mathieu_cem", "mathieu_sem", "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1", "mathieu_modsem2"),
-        *(f"{kind}_{which}{given}" for kind in ("pro", "obl") for which in ("ang1", "rad1") for given in ("", "_cv")),
-    ]
-}
 COMPLEX_NEW: dict[str, list[Sketch]] = {
     "special_wrightomega": [("vector", special.wrightomega, complexes(3))],
     "special_elliprc": [("vector", special.elliprc, positive(3) + 0.5j, positive(3) - 0.7j)],

@@ -834,10 +834,10 @@ for family in (cases_linear_algebra, cases_networks, cases_selection, cases_spec
     COMPOSED_SKETCHES |= family.COMPOSED_SKETCHES
 
 
-def _cases(sketches: dict[str, list[Sketch]]) -> list[Case]:
-    return [Case(opname, label, function, tuple(args)) for opname, some in sketches.items() for label, function, *args in some]
+def _cases(sketches: dict[str, list[Sketch]], kind: str) -> list[Case]:
+    return [Case(opname, label, f, tuple(args), kind) for opname, some in sketches.items() for label, f, *args in some]
 
 
-CASES: list[Case] = _cases(SKETCHES)
-COMPLEX_CASES: list[Case] = _cases(COMPLEX_SKETCHES)
-COMPOSED_CASES: list[Case] = _cases(COMPOSED_SKETCHES)
+CASES: list[Case] = _cases(SKETCHES, "real")
+COMPLEX_CASES: list[Case] = _cases(COMPLEX_SKETCHES, "complex")
+COMPOSED_CASES: list[Case] = _cases(COMPOSED_SKETCHES, "composed")

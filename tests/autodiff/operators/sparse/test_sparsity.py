@@ -11,45 +11,20 @@ import scipy.sparse
 
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jacrev, jvp
-from autodiff.arguments import Arguments
 from autodiff.operators.sparse import coloring, sparsity
 from autodiff.operators.sparse.coloring import color_columns
-from autodiff.operators.trace import Trace
 from autodiff.reverse.linearization import Linearization
 from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPOSED_CASES
+from tests.support.checks.sparsity import check_sparsity, traced
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
-
-
-def traced(f: Function, *args: Any) -> Linearization:
-    """The graph of a function."""
-    trace = Trace(Arguments("jacobian", f, args, {}, range(len(args))))
-    (out,) = trace.outs()
-    return trace.linearized(out)
 
 
 def structure(f: Function, *args: Any) -> list[Array]:
     """Which results depend on which elements of each argument."""
     recorded = traced(f, *args)
     return [sparsity.structure(recorded, x).toarray() for x in recorded.inputs]
-
-
-@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.parametrize("case", [*(pytest.param(c, id=str(c)) for c in CASES + COMPOSED_CASES)])
-def test_no_structure_is_too_small(case: Case) -> None:
-    recorded = traced(case.function, *case.args)
-    complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.inputs))
-    if recorded.written or complex_ or not recorded.out.size:
-        return
-    for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
-        if x.size:
-            found = sparsity.structure(recorded, x)
-            dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
-            assert found.shape == dense.shape
-            assert found.has_canonical_format
-            assert not np.any(dense & ~found.toarray()), f"{found.toarray().astype(int)} lacks parts of {dense.astype(int)}"
 
 
 X = np.array([0.3, -0.7, 1.1, 0.4])
@@ -225,5 +200,5 @@ def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of structures fails for one that is too small."""
     monkeypatch.setattr(sparsity.Patterns, "union", lambda self, given: next(g for g in given if g is not None))
     with pytest.raises(AssertionError, match="lacks parts"):
-        test_no_structure_is_too_small(Case("mul", "", lambda x: x[1:] * x[:-1], (X,)))
+        check_sparsity(Case("mul", "", lambda x: x[1:] * x[:-1], (X,)))
     assert coloring.longest_row(scipy.sparse.csr_array(np.eye(2))) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
-from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
+from tests.support.checks.machine_code import assert_alike
 from tests.support.machine_code import compiled, program_of
 
 pytest.importorskip("llvmlite")
@@ -22,44 +20,12 @@ from compgraph.compiled.llvm.lowering import lower
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
-ALL = [*CASES, *COMPLEX_CASES, *COMPOSED_CASES]
 
 
 @pytest.fixture(autouse=True)
 def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
     cg.reset()
     monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
-
-
-def assert_alike(found: Any, expected: Any) -> None:
-    """Same shapes and dtypes, and the numbers up to rounding."""
-    for a, e in zip(found, expected, strict=True):
-        assert np.shape(a) == np.shape(e)
-        assert np.asarray(a).dtype == np.asarray(e).dtype
-        single = np.asarray(e).dtype.itemsize <= 4
-        np.testing.assert_allclose(a, e, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
-
-
-@pytest.mark.parametrize("case", ALL, ids=str)
-def test_a_case_runs_as_machine_code(case: Case) -> None:
-    args = [np.asarray(x) for x in case.args]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        holders = [cg.placeholder(x.shape, x.dtype, example=x) for x in args]
-        out = case.function(*holders)
-        nodes = [out]
-        if out.dtype.kind in "fc":
-            nodes += gradients(np.sum(np.real(out)), holders, unused="zero")
-        numpy, machine = cg.Executor(nodes), compiled(nodes)
-        for change in (lambda x: x, lambda x: np.asarray(x * 0.93 + 0.011, x.dtype)):
-            feed = {holder: change(x) for holder, x in zip(holders, args, strict=True)}
-            try:
-                expected = numpy.run(feed)
-            except (cg.GuardError, ValueError) as error:
-                with pytest.raises(type(error)):
-                    machine.run(feed)
-                continue
-            assert_alike(machine.run(feed), expected)
 
 
 # --------------------------------------------------------------------------------------------- programs that compile whole

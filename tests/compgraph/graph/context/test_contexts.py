@@ -24,6 +24,8 @@ from compgraph.graph.context.contexts import is_quick
 from compgraph.graph.context.modes import recording_on
 from tests.support.interruption import Interruption
 
+pytestmark = pytest.mark.portable
+
 # Each context with a question that tells whether it holds.
 X = cg.variable([1.0, 2.0])
 CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {

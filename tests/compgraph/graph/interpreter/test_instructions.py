@@ -36,6 +36,8 @@ from compgraph.graph.interpreter import (
     unknown,
 )
 
+pytestmark = pytest.mark.portable
+
 asked: list[Any] = []  # what the frames that converted a `Number` were doing
 
 

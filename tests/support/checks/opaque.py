@@ -1,16 +1,11 @@
-"""Our own code never takes the numbers of a node without asking it: all rules, with every node hollow.
-
-What a rule computes from `np.asarray(node)` would be refused here, or differ from what it computes from solid nodes.
-"""
+"""Derivatives with opaque nodes, whose numbers no code can read without a record, against those with ordinary nodes."""
 
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pytest
 
 import autodiff as ad
 import compgraph as cg
@@ -20,21 +15,6 @@ from autodiff.reverse import gradient
 from compgraph.graph import is_hollow
 from compgraph.graph.operands import to_plain
 from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
-
-PER_RULE = 3  # of each opname; the other cases differ in shapes and options alone
-
-
-def chosen() -> list[Any]:
-    """The first cases of each opname, and some of each kind that come later."""
-    found: dict[tuple[str, str], list[Case]] = defaultdict(list)
-    for kind, cases in (("real", CASES), ("complex", COMPLEX_CASES), ("composed", COMPOSED_CASES)):
-        for case in cases:
-            found[kind, case.opname].append(case)
-    rows = []
-    for (kind, _), cases in found.items():
-        rows += [pytest.param(c, id=f"{kind} {c}") for c in (cases[:PER_RULE] + cases[PER_RULE :: len(cases) // 2 + 1])]
-    return rows
 
 
 def random_like(array: Any, rng: np.random.Generator) -> Any:
@@ -45,7 +25,7 @@ def random_like(array: Any, rng: np.random.Generator) -> Any:
 
 def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
     """What all modes make of a case, for a variable in place of each argument."""
-    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+    rng = np.random.default_rng(zlib.crc32(f"{case.opname}: {case.label}".encode()))
     tangents = [random_like(x, rng) for x in case.args]
     variables = [cg.variable(x) for x in case.args]
     out = case.function(*variables)
@@ -75,10 +55,16 @@ def plain(value: Any) -> list[Any]:
     return [np.asarray(to_plain(value))]
 
 
-@pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.parametrize("case", chosen())
-def test_rules_take_no_numbers_unasked(case: Case) -> None:
+def check_opaque(case: Case) -> None:
+    """A rule that computed from `np.asarray(node)` would raise here, or differ from the rule on ordinary nodes."""
+    cg.interception(False)  # names and SciPy's functions mean what they do elsewhere
+    try:
+        _compare(case)
+    finally:
+        cg.interception(True)
+
+
+def _compare(case: Case) -> None:
     with np.errstate(all="ignore"):
         expected = derivatives(case, is_strict=False)
         with cg.strict():

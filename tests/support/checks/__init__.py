@@ -1,0 +1,1 @@
+"""Checks of a case: one module for each transform, and their table."""

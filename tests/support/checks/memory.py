@@ -1,0 +1,74 @@
+"""Whose memory contributions and gradients lie in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autodiff.batching import as_seen, pull_batch
+from autodiff.reverse import collect, gradient, sweep
+from autodiff.rules import Shared, by_function, plain_operands, plain_result
+from compgraph.graph import INERT, to_plain
+from tests.support.arguments import Case
+from tests.support.checks.rules import directions, recorded
+
+
+def parts_of(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def contributions(node: Any, adjoint: Any) -> list[Any]:
+    """The contributions of a node to the adjoints of its operands."""
+    formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
+    if isinstance(formulas, Shared):
+        positions = [p for p in node.edges if p >= formulas.fixed]
+        return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
+    positions = [p for p in node.edges if p < len(formulas) and node.args[p].__class__ not in INERT]
+    return [formula(adjoint, out, *operands, **node.options) for p in positions if (formula := formulas[p]) is not None]
+
+
+def in_batch(adjoint: Any) -> Any:
+    """An adjoint repeated five times, for each output that has one."""
+    if isinstance(adjoint, tuple):
+        return tuple(None if part is None else in_batch(part) for part in adjoint)
+    return np.stack([adjoint] * 5)
+
+
+def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
+    """The contributions of several adjoints together."""
+    rule, (out, operands) = by_function[node.function], as_seen(node, False)
+    positions = [p for p in node.edges if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
+    return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
+
+
+def check_contributions(case: Case) -> None:
+    """A contribution is a new array, or the adjoint, or a view: the sweep adds up contributions in place."""
+    _, out = recorded(case)
+    nodes = collect(out)
+    if not isinstance(nodes, list):
+        return  # written into
+    reached = sweep(nodes, out, directions(case)[0], set(nodes), False)
+    for node in nodes:
+        if not node.args or node not in reached:
+            continue
+        adjoint = in_batch(reached[node])
+        found = [c for _ in range(2) for c in contributions(node, reached[node])]
+        found += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
+        passed = [*parts_of(reached[node]), *parts_of(adjoint)]
+        owned = [c for c in found if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in passed)]
+        kept = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
+        assert len(set(map(id, owned))) == len(owned), f"{node.opname} returns the same array twice"
+        assert not any(c is k for c in owned for k in kept), f"{node.opname} returns an operand, the result or an option"
+
+
+def check_memory_of_gradients(case: Case) -> None:
+    """Gradients share memory with no value and with no earlier gradient."""
+    variables, out = recorded(case)
+    u, _ = directions(case)
+    first, second = ([gradient(out, variables, adjoint=u)[x] for x in variables] for _ in range(2))
+    kept = [u, *case.args, *[part for node in collect(out) for part in (node.plain, *map(to_plain, node.args))]]
+    for g in (g for g in first if g.ndim and g.size):
+        assert g.base is None
+        assert g.flags.writeable
+        assert not any(np.may_share_memory(g, other) for other in (*kept, *second) if isinstance(other, np.ndarray))

@@ -1,0 +1,39 @@
+"""The text of a recorded program, executed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import compgraph as cg
+from tests.support.arguments import Case
+
+
+def again(listing: cg.Listing) -> Any:
+    """The results of a program's text."""
+    names = dict(listing.names)
+    exec(str(listing), names)
+    return eval(listing.result, names)
+
+
+def same(found: Any, node: Any) -> bool:
+    """Whether two results are the same array, to the last bit."""
+    found, wanted = np.asarray(found), np.asarray(node.value)
+    return (found.shape, found.dtype) == (wanted.shape, wanted.dtype) and np.array_equal(
+        found, wanted, equal_nan=wanted.dtype.kind in "fc"
+    )
+
+
+def check_program(case: Case) -> None:
+    """The text runs and gives the recorded bits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = case.function(*[cg.variable(a, f"x_{i}") for i, a in enumerate(case.args)])
+        listing = cg.program(found, limit=None, fold=False)
+        results = again(listing)
+    assert listing.is_whole
+    results, nodes = (results, found) if isinstance(found, (list, tuple)) else ([results], [found])
+    assert len(results) == len(nodes)
+    assert all(map(same, results, nodes))

@@ -1,0 +1,38 @@
+"""The structure of a Jacobian, against the Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autodiff.arguments import Arguments
+from autodiff.operators.sparse import sparsity
+from autodiff.operators.trace import Trace
+from autodiff.reverse.linearization import Linearization
+from tests.support.arguments import Case
+
+Function = Callable[..., Any]
+
+
+def traced(f: Function, *args: Any) -> Linearization:
+    """The graph of a function."""
+    trace = Trace(Arguments("jacobian", f, args, {}, range(len(args))))
+    (out,) = trace.outs()
+    return trace.linearized(out)
+
+
+def check_sparsity(case: Case) -> None:
+    """The structure contains every element that is not zero."""
+    recorded = traced(case.function, *case.args)
+    complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.inputs))
+    if recorded.written or complex_ or not recorded.out.size:
+        return
+    for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
+        if x.size:
+            found = sparsity.structure(recorded, x)
+            dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
+            assert found.shape == dense.shape
+            assert found.has_canonical_format
+            assert not np.any(dense & ~found.toarray()), f"{found.toarray().astype(int)} lacks parts of {dense.astype(int)}"

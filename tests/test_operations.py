@@ -1,0 +1,58 @@
+"""Every operation: its cases by the checks of rules and of all transforms."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.arguments import Case
+from tests.support.cases import OPERATIONS, cases_of
+from tests.support.checks.every_check import CHECKS, RULE_CHECKS, run_checks
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:equal (eigen|singular )values:RuntimeWarning"),
+]
+
+Pairs = list[tuple[Case, str]]
+
+
+def pairs_of(operation: str) -> tuple[Pairs, Pairs]:
+    """Pairs of a case and a check: those of every run, and the rest of the cross product.
+
+    Every run has the first case of each kind by all checks, and the others by the checks of rules.
+    """
+    usual: Pairs = []
+    rest: Pairs = []
+    kinds = set()
+    for case in cases_of(operation):
+        is_first = case.kind not in kinds
+        kinds.add(case.kind)
+        for name in CHECKS:
+            (usual if is_first or name in RULE_CHECKS else rest).append((case, name))
+    return usual, rest
+
+
+@pytest.mark.portable
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_op(operation: str) -> None:
+    run_checks(operation, pairs_of(operation)[0])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_op_cross_product(operation: str, share: float, seed: int) -> None:
+    """The rest of the cross product, or a random share of it: ``--share 0.1 --seed 7``."""
+    rest = pairs_of(operation)[1]
+    if share < 1:
+        rest = random.Random(f"{seed} {operation}").sample(rest, round(share * len(rest)))
+    run_checks(operation, rest)
+
+
+def test_failures_are_all_reported() -> None:
+    """A group has one error for each check that fails, with the names of case and check."""
+    cases = [Case("sin", label, lambda x: x, ()) for label in ("first", "second")]
+    with pytest.raises(ExceptionGroup, match="sin: sin: first, check of reverse, sin: second, check of vmap") as caught:
+        run_checks("sin", [(cases[0], "reverse"), (cases[1], "vmap")])
+    assert len(caught.value.exceptions) == 2
