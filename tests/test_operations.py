@@ -53,6 +53,6 @@ def test_op_cross_product(operation: str, share: float, seed: int) -> None:
 def test_failures_are_all_reported() -> None:
     """A group has one error for each check that fails, with the names of case and check."""
     cases = [Case("sin", label, lambda x: x, ()) for label in ("first", "second")]
-    with pytest.raises(ExceptionGroup, match="sin: sin: first, check of reverse, sin: second, check of vmap") as caught:
+    with pytest.raises(ExceptionGroup, match="sin: sin: first, check of reverse; sin: second, check of vmap") as caught:
         run_checks("sin", [(cases[0], "reverse"), (cases[1], "vmap")])
     assert len(caught.value.exceptions) == 2

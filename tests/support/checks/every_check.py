@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-
-import pytest
 
 from tests.support.arguments import Case
 from tests.support.checks import rules
@@ -21,6 +18,7 @@ from tests.support.checks.pickles import check_pickle
 from tests.support.checks.program import check_program
 from tests.support.checks.sparsity import check_sparsity
 from tests.support.checks.written_operands import check_written_operands
+from tests.support.failures import Failures
 
 Check = Callable[[Case], None]
 
@@ -52,16 +50,7 @@ CHECKS = RULE_CHECKS | TRANSFORMS
 
 def run_checks(operation: str, pairs: Iterable[tuple[Case, str]]) -> None:
     """Run checks of cases, and raise one group of all that fail, with the names of case and check."""
-    failed: list[Exception] = []
-    for case, name in pairs:
-        try:
-            with warnings.catch_warnings():
+    with Failures(operation) as failures:
+        for case, name in pairs:
+            with failures.case(f"{case}, check of {name}"):
                 CHECKS[name](case)
-        except Exception as error:
-            error.add_note(f"{case}, check of {name}")
-            failed.append(error)
-        except pytest.fail.Exception as error:
-            failed.append(AssertionError(f"{case}, check of {name}: {error}"))
-    if failed:
-        names = ", ".join(sorted({error.__notes__[-1] if hasattr(error, "__notes__") else str(error) for error in failed}))
-        raise ExceptionGroup(f"{operation}: {names}", failed)

@@ -1,0 +1,51 @@
+"""Many cases in one test, all of whose failures are reported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+
+class Failures:
+    """Collects the failures of cases, and raises all of them together at the end.
+
+    Examples
+    --------
+    >>> with Failures("squares") as failures:
+    ...     for x in (1, 2):
+    ...         with failures.case(str(x)):
+    ...             assert x * x > 0
+    """
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.names: list[str] = []
+        self.errors: list[Exception] = []
+
+    @contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """Run a case with warning filters of its own, and keep its failure."""
+        try:
+            with warnings.catch_warnings():
+                yield
+        except pytest.fail.Exception as failure:  # of pytest.raises and the like, which is no Exception
+            self._add(name, AssertionError(str(failure)))
+        except Exception as error:
+            self._add(name, error)
+
+    def _add(self, name: str, error: Exception) -> None:
+        error.add_note(name)
+        self.names.append(name)
+        self.errors.append(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.errors and error is None:
+            raise ExceptionGroup(f"{self.subject}: {'; '.join(self.names)}", self.errors)
