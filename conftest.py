@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import tempfile
 
 for library in ("OMP", "OPENBLAS", "MKL"):  # one BLAS thread, so that a run beside other load is not slowed a hundredfold
@@ -19,9 +20,9 @@ _FINISHED = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the cross product of cases and checks."""
-    group = parser.getgroup("operations")
-    group.addoption("--share", type=float, default=1.0, help="the share of the cross product that test_op_cross_product runs")
+    """Add the options by which a share of the exhaustive tests is chosen."""
+    group = parser.getgroup("exhaustive tests")
+    group.addoption("--share", type=float, default=1.0, help="run a random share of the exhaustive tests, such as 0.1")
     group.addoption("--seed", type=int, default=0, help="the seed by which that share is chosen")
 
 
@@ -33,14 +34,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Print the share of the cross product and its seed."""
+    """Print the share of the exhaustive tests and its seed, so that a run can be repeated."""
     share, seed = config.option.share, config.option.seed
-    return f"cross product: share {share}, seed {seed}" if share < 1 else None
+    return f"exhaustive tests: share {share}, seed {seed}" if share < 1 else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect exhaustive tests that are not in the share. A test with the fixture `share` chooses among its own cases."""
+    share, seed = config.option.share, config.option.seed
+    left_out = [
+        item
+        for item in items
+        if share < 1
+        and item.get_closest_marker("exhaustive")
+        and "share" not in getattr(item, "fixturenames", ())
+        and random.Random(f"{seed} {item.nodeid}").random() >= share
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = {*left_out}
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture
 def share(request: pytest.FixtureRequest) -> float:
-    """The share of the cross product that runs."""
+    """The share of the exhaustive tests that runs."""
     return float(request.config.option.share)
 
 
