@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
-from tests.support.arguments import MASK, Function, Sketch, above, inside, off_zero, positive, real, shifted
+from tests.support.arguments import MASK, Case, Function, Sketch, above, inside, off_zero, positive, real, shifted
 
 Examples = dict[str, list[Sketch]]
 Make = Callable[..., Any]
@@ -573,15 +573,44 @@ OURS: Examples = {
     ),
 }
 
-EXAMPLES: Examples = {
-    **UFUNCS, **REDUCTIONS, **SHAPING, **SELECTION, **CALCULUS, **LINALG, **FFT, **METHODS, **WRITERS, **OURS,
+TABLES: dict[str, Examples] = {
+    "ufuncs": UFUNCS, "reductions": REDUCTIONS, "shaping": SHAPING, "selection": SELECTION, "calculus": CALCULUS,
+    "linear algebra": LINALG, "Fourier transforms": FFT, "methods": METHODS, "writers": WRITERS, "our own names": OURS,
 }  # fmt: skip
+EXAMPLES: Examples = {name: some for examples in TABLES.values() for name, some in examples.items()}
 
 # What raises all the same, and what it says.
 REFUSED: dict[str, str] = {
     "np.ndarray.resize": "np.resize makes a new node",  # NumPy itself resizes no array that shares its memory, as a node does
 }
-# Of what is differentiated it is a copy with its derivative; of a variable, another variable.
-INDEPENDENT = {"np.ndarray.__deepcopy__"}
 # NumPy's vectorised loops give wrong values here on some machines; the derivative of those is refused, see `folding`.
 MISCOUNTED = {f"np.{name}.{method}" for name in ("arctan2", "atan2", "pow", "power") for method in ("reduce", "reduceat")}
+
+# ------------------------------------------------------------------------------------------- comparing
+
+
+def parts(result: Any) -> list[Any]:
+    """The arrays in a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [array for part in result for array in parts(part)]
+    return [result]
+
+
+def numbers(case: Case) -> Case:
+    """The case with all floats that its function returns in one row."""
+
+    def call(*args: Any) -> Any:
+        found = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    return Case(case.opname, case.label, call, case.args)
+
+
+def agree(found: Any, expected: Any) -> None:
+    """Fail unless two results have the same bits, and parts, shapes and dtypes."""
+    found, expected = parts(found), parts(expected)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        plain, wanted = np.asarray(one), np.asarray(other)
+        assert (plain.shape, plain.dtype) == (wanted.shape, wanted.dtype)
+        assert np.array_equal(plain, wanted, equal_nan=plain.dtype.kind in "fc"), f"{plain} instead of {wanted}"

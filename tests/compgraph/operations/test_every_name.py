@@ -1,4 +1,7 @@
-"""Every name of NumPy that has a useful derivative has it here, called as a user of plain NumPy calls it."""
+"""Every public name of NumPy, called as a user of plain NumPy calls it: the value, and the first derivative.
+
+Options, dtypes and higher orders of the operations that are recorded are in `tests/test_operations.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ import compgraph as cg
 from autodiff import numeric
 from autodiff.forward import jvp
 from autodiff.operators.grad import vjp
-from autodiff.reverse import gradient
 from tests.support import every_nondiff_name
 from tests.support.arguments import Case
 from tests.support.checks.rules import close, directions, product
-from tests.support.every_name import EXAMPLES, INDEPENDENT, MISCOUNTED, REFUSED
+from tests.support.every_name import EXAMPLES, MISCOUNTED, REFUSED, TABLES, Examples, agree, numbers, parts
+from tests.support.failures import Failures
 
 SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())
 GONE = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the NumPy at hand has no more
@@ -33,40 +36,23 @@ pytestmark = [
 ]
 
 
-def cases(examples: Any) -> list[Any]:
+def cases(examples: Examples) -> list[Case]:
     """The examples as cases."""
-    every = [Case(name, label, function, tuple(args)) for name, some in examples.items() for label, function, *args in some]
-    return [pytest.param(case, id=str(case)) for case in every]
+    return [Case(name, label, function, tuple(args)) for name, some in examples.items() for label, function, *args in some]
 
 
-ALLOWED = cases({name: some for name, some in EXAMPLES.items() if name not in REFUSED})
+def groups(tables: dict[str, Examples]) -> dict[str, Examples]:
+    """The examples of each ufunc with its methods, and of each table of other names."""
+    found: dict[str, Examples] = {}
+    for table, examples in tables.items():
+        for name, some in examples.items():
+            root = name.split(".")[1]
+            found.setdefault(f"np.{root}" if isinstance(getattr(np, root), np.ufunc) else table, {})[name] = some
+    return found
 
 
-def parts(result: Any) -> list[Any]:
-    """The arrays in a result, in order."""
-    if isinstance(result, (tuple, list)):
-        return [array for part in result for array in parts(part)]
-    return [result]
-
-
-def numbers(case: Case) -> Case:
-    """The case with all floats that its function returns in one row."""
-
-    def call(*args: Any) -> Any:
-        found = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
-        return np.concatenate(found) if found else np.zeros(0)
-
-    return Case(case.opname, case.label, call, case.args)
-
-
-def agree(found: Any, expected: Any) -> None:
-    """Fail unless two results have the same bits, and parts, shapes and dtypes."""
-    found, expected = parts(found), parts(expected)
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        plain, wanted = np.asarray(one), np.asarray(other)
-        assert (plain.shape, plain.dtype) == (wanted.shape, wanted.dtype)
-        assert np.array_equal(plain, wanted, equal_nan=plain.dtype.kind in "fc"), f"{plain} instead of {wanted}"
+DIFF = groups(TABLES)
+NONDIFF_GROUPS = groups({"functions and methods": NONDIFF})
 
 
 @contextmanager
@@ -98,26 +84,38 @@ def test_every_differentiable_name_has_examples() -> None:
     assert set(REFUSED) <= set(EXAMPLES)
 
 
-@pytest.mark.parametrize("case", cases({name: EXAMPLES[name] for name in REFUSED}))
-def test_what_is_refused_says_so(case: Case) -> None:
-    with pytest.raises(TypeError, match=REFUSED[case.opname]):
-        case.function(*map(cg.variable, case.args))
+def test_unsupported_name_raises() -> None:
+    with Failures("names that are not supported") as failures:
+        for case in cases({name: EXAMPLES[name] for name in REFUSED}):
+            with failures.case(str(case)), pytest.raises(TypeError, match=REFUSED[case.opname]):
+                case.function(*map(cg.variable, case.args))
 
 
-@pytest.mark.parametrize("case", ALLOWED)
-def test_value(case: Case) -> None:
+@pytest.mark.parametrize("group", DIFF)
+def test_differentiable_name(group: str) -> None:
+    with Failures(group) as failures:
+        for case in cases({name: some for name, some in DIFF[group].items() if name not in REFUSED}):
+            with failures.case(f"{case}, value"):
+                check_value(case)
+            with failures.case(f"{case}, derivatives"):
+                check_derivatives(case)
+
+
+def check_value(case: Case) -> None:
+    """Compare the bits with NumPy's, with all arguments nodes and with each of them alone."""
     expected = case.function(*[x.copy() for x in case.args])
     found = case.function(*map(cg.variable, case.args))
     agree(found, expected)
     lost = [p for p in parts(found) if np.result_type(p).kind in "fc" and not isinstance(p, cg.Node)]
     assert not lost, f"{lost} has no graph"
-    for i in range(len(case.args)):
-        with unless_written_into_a_plain_array(first=i == 0):
-            agree(case.function(*[cg.variable(x) if i == k else x.copy() for k, x in enumerate(case.args)]), expected)
+    if len(case.args) > 1:
+        for i in range(len(case.args)):
+            with unless_written_into_a_plain_array(first=i == 0):
+                agree(case.function(*[cg.variable(x) if i == k else x.copy() for k, x in enumerate(case.args)]), expected)
 
 
-@pytest.mark.parametrize("case", ALLOWED)
-def test_derivatives(case: Case) -> None:
+def check_derivatives(case: Case) -> None:
+    """Compare adjoints and tangent with central differences, and with each other."""
     case = numbers(case)
     u, v = directions(case)
     with unless_numpy_is_wrong(case):
@@ -129,23 +127,6 @@ def test_derivatives(case: Case) -> None:
         forward, reverse = product([u], [tangent]), product(pulled, v)
         size = 1 + sum(float(np.sum(np.abs(a * t))) for a, t in zip(pulled, v, strict=True))
         assert abs(forward - reverse) <= 1e-10 * size, f"<u, Jv> = {forward}, <J^T u, v> = {reverse}"
-
-
-@pytest.mark.parametrize("case", [case for case in ALLOWED if case.values[0].opname not in INDEPENDENT])
-def test_second_order(case: Case) -> None:
-    case = numbers(case)
-    u, v = directions(case)
-
-    def first(*args: Any) -> Any:
-        return np.concatenate([np.ravel(a) for a in vjp(case.function, *args)[1](u)])
-
-    with unless_numpy_is_wrong(case):
-        variables = [cg.variable(x) for x in case.args]
-        found = gradient(case.function(*variables), variables, adjoint=u, create_graph=True)
-        slope = sum(np.sum(found[x] * t) for x, t in zip(variables, v, strict=True))
-        twice = gradient(slope, variables)
-        expected = numeric.directional(first, case.args, v)
-        close(np.concatenate([np.ravel(twice[x]) for x in variables]), expected, 1e-6, "reverse over reverse")
 
 
 # ---------------------------------------------------------------------------- without a useful derivative
@@ -161,9 +142,17 @@ def as_node(x: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize("case", cases(NONDIFF))
-def test_no_derivative_is_wrong(case: Case) -> None:
+@pytest.mark.parametrize("group", NONDIFF_GROUPS)
+def test_other_name(group: str) -> None:
     """What NumPy computes is recorded, or plain, and has the slope that it has."""
+    with Failures(group) as failures:
+        for case in cases(NONDIFF_GROUPS[group]):
+            with failures.case(str(case)):
+                check_any_derivative(case)
+
+
+def check_any_derivative(case: Case) -> None:
+    """Compare the bits with NumPy's, and the derivatives by what is a float with central differences."""
     try:
         expected = case.function(*case.args)
     except TypeError:

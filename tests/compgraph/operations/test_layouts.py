@@ -22,10 +22,9 @@ from autodiff.grads import shaping
 from autodiff.operators.grad import vjp
 from autodiff.rules import Rule
 from compgraph import operations
-from tests.compgraph.operations.test_every_name import agree, numbers, parts
 from tests.support.arguments import Array, Case, complexes, inside, off_zero, positive, small_complexes
 from tests.support.checks.rules import close, product, random_like
-from tests.support.every_name import DOMAINS
+from tests.support.every_name import DOMAINS, agree, numbers, parts
 from tests.support.package_rules import RULES
 
 pytestmark = pytest.mark.portable
