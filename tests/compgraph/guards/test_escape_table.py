@@ -43,6 +43,7 @@ from autodiff.reverse import check_gradient, gradient
 from compgraph.graph import ACTIVE
 from compgraph.guards import escapes
 from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
+from tests.support.failures import Failures
 
 PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 for part in PARTS:
@@ -55,7 +56,6 @@ pytestmark = [
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NARROW = re.compile("float32|float16|complex64")  # of which a difference needs longer steps
 POINT = np.array([0.6, 1.1, 1.7])
-ALL = [route for routes in ROUTES.values() for route in routes]
 
 
 def attempt(function: Callable[[], Any]) -> Any:
@@ -161,17 +161,31 @@ def is_right(found: Any, route: Route) -> bool:
 
 
 # What SciPy 1.18 computes by the functions of the array's own namespace, which are recorded; older ones take the numbers.
-if "xp_promote" in scipy.integrate.simpson.__code__.co_names:
-    new = {"top": "recorded", "within": "recorded", "instead": ""}
-    ALL = [r._replace(**new) if r.code == "scipy.integrate.simpson(x)" else r for r in ALL]
+IS_NEW = "xp_promote" in scipy.integrate.simpson.__code__.co_names
+NEW = {"scipy.integrate.simpson(x)": {"top": "recorded", "within": "recorded", "instead": ""}} if IS_NEW else {}
+GROUPS = {group: [route._replace(**NEW.get(route.code, {})) for route in routes] for group, routes in ROUTES.items()}
+ALL = [route for routes in GROUPS.values() for route in routes]
 
 
 def node() -> Any:
     return cg.variable(POINT) * 1
 
 
-def names(rows: list[Route]) -> Any:
-    return pytest.mark.parametrize("route", rows, ids=lambda r: r.code)
+def each(condition: Callable[[Route], Any]) -> Callable[[Callable[[Route], None]], Any]:
+    """Make a check of a route one test per group, of its routes that meet a condition."""
+
+    def decorate(check: Callable[[Route], None]) -> Any:
+        @pytest.mark.parametrize("group", [group for group, routes in GROUPS.items() if any(map(condition, routes))])
+        def test(group: str) -> None:
+            with Failures(group) as failures:
+                for route in filter(condition, GROUPS[group]):
+                    with failures.case(route.code):
+                        check(route)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return decorate
 
 
 # -------------------------------------------------------------------------------------------- at the top level
@@ -182,7 +196,7 @@ def at_top(f: Callable[[Any], Any]) -> Any:
     return gradient(f(x))[x]
 
 
-@names([r for r in ALL if r.top != "raises"])
+@each(lambda route: route.top != "raises")
 def test_at_the_top_level(route: Route) -> None:
     with escapes.collecting_escapes() as seen, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RuntimeWarning)
@@ -202,7 +216,7 @@ def test_at_the_top_level(route: Route) -> None:
         assert belongs_to_a_graph(result)
 
 
-@names([r for r in ALL if r.top == "raises"])
+@each(lambda route: route.top == "raises")
 def test_what_raises_at_the_top_level(route: Route) -> None:
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError)):
@@ -237,10 +251,28 @@ def outcome(route: Route, mode: str = "grad") -> str:
     return {"buffer": "text" if OLD else "raises"}.get(told, told)
 
 
-def in_modes(*outcomes: str) -> Any:
-    """The rows of which something is to happen, in each mode."""
-    rows = [(route, mode) for route in ALL for mode in MODES if outcome(route, mode) in outcomes]
-    return pytest.mark.parametrize(("route", "mode"), rows, ids=[f"{mode}-{route.code}" for route, mode in rows])
+def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Any]:
+    """Make a check of a route in a mode one test per group and mode, of the routes of which something is to happen."""
+
+    def decorate(check: Callable[[Route, str], None]) -> Any:
+        rows = {
+            (group, mode): chosen
+            for group, routes in GROUPS.items()
+            for mode in MODES
+            if (chosen := [route for route in routes if outcome(route, mode) in outcomes])
+        }
+
+        @pytest.mark.parametrize(("group", "mode"), rows)
+        def test(group: str, mode: str) -> None:
+            with Failures(f"{group}, {mode}") as failures:
+                for route in rows[group, mode]:
+                    with failures.case(route.code):
+                        check(route, mode)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return decorate
 
 
 def names_the_line(message: str, route: Route) -> bool:
@@ -255,7 +287,7 @@ def test_what_keeps_the_graph_is_right(route: Route, mode: str) -> None:
         assert is_right(MODES[mode](function_of(route)), route)
 
 
-@names([r for r in ALL if outcome(r) in ("recorded", "constant") and not NARROW.search(r.code)])
+@each(lambda route: outcome(route) in ("recorded", "constant") and not NARROW.search(route.code))
 def test_it_is_found_right(route: Route) -> None:
     ad.grad(function_of(route), verify="first")(POINT)
     assert check_gradient(function_of(route), [POINT])
@@ -291,7 +323,7 @@ def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
     assert is_right(found, route) is (route.top == "constant")
 
 
-@names([r for r in ALL if outcome(r) == "warns" and r.top == "noticed"])
+@each(lambda route: outcome(route) == "warns" and route.top == "noticed")
 def test_what_warns_is_found_too(route: Route) -> None:
     f = function_of(route)
     if np.array_equal(slopes(route), np.ones(3)):
@@ -309,7 +341,7 @@ def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> 
         assert np.array_equal(MODES[mode](function_of(route)), np.ones(3))
 
 
-@names([r for r in ALL if outcome(r) == "text"])
+@each(lambda route: outcome(route) == "text")
 def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
     """These are all: nobody is asked, or only for a text."""
     f = function_of(route)
@@ -320,7 +352,7 @@ def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
     assert not check_gradient(f, [POINT])
 
 
-@names([r for r in ALL if outcome(r, "strict") in ("raises", "used", "recorded") and r.top in ("hole", "raises")])
+@each(lambda route: outcome(route, "strict") in ("raises", "used", "recorded") and route.top in ("hole", "raises"))
 def test_forward_variables_are_hollow_too(route: Route) -> None:
     """Right, or without an operator around them NumPy's own errors, as they are."""
     f = function_of(route)
@@ -331,7 +363,7 @@ def test_forward_variables_are_hollow_too(route: Route) -> None:
     assert is_right(found, route)
 
 
-@names([route for route in ALL if route.patched])
+@each(lambda route: route.patched)
 def test_what_patching_keeps(route: Route) -> None:
     with cg.patched_numpy():
         ad.grad(function_of(route), verify="first")(POINT)
@@ -344,10 +376,7 @@ def renamed(route: Route) -> str | None:
     return route.code.replace(plain, route.instead, 1) if name != route.instead and plain in route.code else None
 
 
-RENAMED = [r for r in ALL if renamed(r)]
-
-
-@pytest.mark.parametrize("route", RENAMED, ids=lambda r: r.code)
+@each(renamed)
 def test_the_function_that_is_advised_keeps_the_graph(route: Route) -> None:
     f = function_of(Route(str(renamed(route)), "recorded", "recorded"))
     assert belongs_to_a_graph(run(str(renamed(route)), node()))
