@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,26 @@ from autodiff.reverse import gradient
 from compgraph.graph import Node
 from compgraph.printing import Reader
 from tests.support.arguments import Case
-from tests.support.cases.tables import CASES, COMPOSED_CASES
-from tests.support.formulas import Latex, computed, values_of
+from tests.support.cases import OPERATIONS, cases_of
+from tests.support.failures import Failures
+from tests.support.formulas import TOKENS, Latex, computed, values_of
 
 variable: Callable[..., Any] = cg.variable
 PARSER = MathTextParser("agg")
-# The first case of each operation; but complex numbers on a branch cut (..._cut), where the sign of a zero decides.
-FIRST = list({case.opname: case for case in [*COMPOSED_CASES[::-1], *CASES[::-1]] if not case.opname.endswith("_cut")}.values())
 
 
 def require_valid(formula: cg.Formula) -> None:
     """All that Matplotlib can parse is parsed, and what stands around it is balanced."""
-    for line in (*formula.equations, *formula.where, *formula.shapes):
+    require_balanced(formula)
+    for line in lines_of(formula):
         PARSER.parse(f"${line}$")
+
+
+def lines_of(formula: cg.Formula) -> list[str]:
+    return [*formula.equations, *formula.where, *formula.shapes]
+
+
+def require_balanced(formula: cg.Formula) -> None:
     text = str(formula)
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert text.count(r"\left") == text.count(r"\right")
@@ -48,20 +55,46 @@ def require_same(nodes: list[Any]) -> None:
         np.testing.assert_allclose(value, node.value, rtol=close, atol=close)
 
 
-@pytest.mark.parametrize("case", FIRST, ids=str)
-def test_formulas_are_what_was_computed(case: Case) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        variables = [variable(a, f"x_{i}") for i, a in enumerate(case.args)]
-        out = case.function(*variables)
-        nodes = list(out) if isinstance(out, (tuple, list)) else [out]
-        smooth = [node for node in nodes if node.dtype.kind in "fc"][:1]
-        for node in smooth:
-            total = np.sum(np.real(node))
-            found = gradient(total, variables, create_graph=True, unused="zero")
-            nodes += [found[v] for v in variables if isinstance(found[v], Node)]
-        require_same(nodes)
-        require_valid(cg.latex(nodes))
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_sample", [True, pytest.param(False, marks=pytest.mark.exhaustive)], ids=["sample", "all"])
+def test_formula_of_each_operation(is_sample: bool) -> None:
+    """Formulas have the values of what was computed, and LaTeX takes them. Parsing takes longest: some lines, or all."""
+    origins: dict[str, str] = {}
+    with Failures("formulas") as failures:
+        for operation in OPERATIONS:
+            if not operation.endswith("_cut"):  # complex numbers on a branch cut, where the sign of a zero decides
+                with failures.case(operation):
+                    origins |= dict.fromkeys(lines_of(checked_formula(cases_of(operation)[0])), operation)
+        for line in samples(origins) if is_sample else origins:
+            with failures.case(f"{origins[line]}: {line}"):
+                PARSER.parse(f"${line}$")
+
+
+def checked_formula(case: Case) -> cg.Formula:
+    """Compute the formulas of an operation and of its derivatives, and return them."""
+    variables = [variable(a, f"x_{i}") for i, a in enumerate(case.args)]
+    out = case.function(*variables)
+    nodes = list(out) if isinstance(out, (tuple, list)) else [out]
+    smooth = [node for node in nodes if node.dtype.kind in "fc"][:1]
+    for node in smooth:
+        total = np.sum(np.real(node))
+        found = gradient(total, variables, create_graph=True, unused="zero")
+        nodes += [found[v] for v in variables if isinstance(found[v], Node)]
+    require_same(nodes)
+    formula = cg.latex(nodes)
+    require_balanced(formula)
+    return formula
+
+
+def samples(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with something that no shorter one has: two tokens side by side, letters and numbers apart."""
+    seen: set[tuple[str, str]] = set()
+    for line in sorted(lines, key=len):
+        tokens = ["a" if token.isalpha() else "1" if token[0].isdigit() else token for token in TOKENS.findall(line)]
+        pairs = {*itertools.pairwise(tokens)} - seen
+        if pairs:
+            seen |= pairs
+            yield line
 
 
 SCALARS: dict[str, Callable[[Any, Any], Any]] = {
