@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import pickle
 import threading
 import warnings
@@ -17,6 +18,8 @@ import autodiff as ad
 import compgraph as cg
 from compgraph import GuardError
 from compgraph.guards import logs
+from tests.support.failures import Failures
+from tests.support.garbage import spare_what_stands
 
 pytestmark = pytest.mark.portable
 
@@ -256,13 +259,26 @@ def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] =
     return found
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("options", [{}, {"strict": True}, {"fuse": True, "simplify": False}])
-def test_a_decision_is_asked_again_or_known_to_be_lost(name: str, options: dict[str, Any]) -> None:
-    for x in (cg.variable(POINT, "x"), cg.placeholder((3,), name="x", example=POINT)):
-        found = outcomes(PROGRAMS[name], x, **options)
-        assert "wrong" not in found or "warned" in found
-        assert found != {"warned", "wrong"}
+OPTIONS: dict[str, dict[str, Any]] = {"plain": {}, "strict": {"strict": True}, "fused": {"fuse": True, "simplify": False}}
+WAYS: dict[str, Callable[[Any], Any]] = {"pickle": lambda graph: pickle.loads(pickle.dumps(graph)), "deepcopy": copy.deepcopy}
+
+
+@pytest.fixture
+def _little_garbage() -> None:
+    """Let the collections of `outcomes` traverse only what it made."""
+    spare_what_stands()
+
+
+@pytest.mark.usefixtures("_little_garbage")
+@pytest.mark.parametrize("options", OPTIONS)
+def test_decision_is_guarded_or_known_to_be_lost(options: str) -> None:
+    with Failures(options) as failures:
+        for name, make in itertools.product(PROGRAMS, (cg.variable, cg.placeholder)):
+            with failures.case(f"{name}, {make.__name__}"):
+                x = cg.variable(POINT, "x") if make is cg.variable else cg.placeholder((3,), name="x", example=POINT)
+                found = outcomes(PROGRAMS[name], x, **OPTIONS[options])
+                assert "wrong" not in found or "warned" in found
+                assert found != {"warned", "wrong"}
 
 
 @pytest.mark.parametrize(
@@ -272,13 +288,16 @@ def test_what_can_be_asked_again_is(name: str) -> None:
     assert outcomes(PROGRAMS[name], cg.variable(POINT, "x"), strict=True) == {"equal", "guarded"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("way", [lambda graph: pickle.loads(pickle.dumps(graph)), copy.deepcopy], ids=["pickle", "deepcopy"])
-def test_a_copy_knows_that_something_was_decided(way: Callable[[Any], Any], name: str) -> None:
-    for x in (cg.variable(POINT, "x"), cg.placeholder((3,), name="x", example=POINT)):
-        found = outcomes(PROGRAMS[name], x, way)
-        assert "wrong" not in found or "warned" in found
-        assert "wrong" not in outcomes(PROGRAMS[name], x, way, strict=True)
+@pytest.mark.usefixtures("_little_garbage")
+@pytest.mark.parametrize("way", WAYS)
+def test_copy_of_a_graph_keeps_its_decisions(way: str) -> None:
+    with Failures(way) as failures:
+        for name, make in itertools.product(PROGRAMS, (cg.variable, cg.placeholder)):
+            with failures.case(f"{name}, {make.__name__}"):
+                x = cg.variable(POINT, "x") if make is cg.variable else cg.placeholder((3,), name="x", example=POINT)
+                found = outcomes(PROGRAMS[name], x, WAYS[way])
+                assert "wrong" not in found or "warned" in found
+                assert "wrong" not in outcomes(PROGRAMS[name], x, WAYS[way], strict=True)
 
 
 def test_a_copy_of_what_nothing_was_decided_about_is_quiet() -> None:
