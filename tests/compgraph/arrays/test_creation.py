@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import compgraph as cg
 from autodiff import check_grads
 from autodiff.reverse import gradient
+from tests.support.failures import Failures
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -105,13 +107,19 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("copy", MODES)
-@pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize(
-    "options", [{}, {"dtype": "float32"}, {"dtype": "float64"}, {"order": "C"}, {"order": "F"}, {"order": "A"}]
-)
+OPTIONS: list[dict[str, Any]] = [{}, {"dtype": "float32"}, {"dtype": "float64"}, {"order": "C"}, {"order": "F"}, {"order": "A"}]
+
+
 @pytest.mark.parametrize("name", ["array", "asarray", "asanyarray"])
-def test_copy_as_numpy_takes_it(name: str, options: dict[str, Any], given: str, copy: Any) -> None:
+def test_copy_option_is_numpys(name: str) -> None:
+    with Failures(name) as failures:
+        for options, given, copy in itertools.product(OPTIONS, GIVEN, MODES):
+            with failures.case(f"copy={copy!r} of {given}, {options}"):
+                check_copy(name, options, given, copy)
+
+
+def check_copy(name: str, options: dict[str, Any], given: str, copy: Any) -> None:
+    """Compare value, dtype, order, and whether memory is shared, with NumPy's."""
     x = cg.variable(X)
     node, plain = GIVEN[given](x), GIVEN[given](X)
     try:
@@ -128,8 +136,10 @@ def test_copy_as_numpy_takes_it(name: str, options: dict[str, Any], given: str, 
     assert gradient(found)[x][0, 0] == 1
 
 
-@pytest.mark.parametrize("copy", MODES)
-def test_copy_of_nan_to_num(copy: Any) -> None:
-    plain, node = np.array([1.0, np.nan]), np.copy(cg.variable([1.0, np.nan]))
-    assert np.array_equal(np.nan_to_num(plain, copy=copy), np.nan_to_num(node, copy=copy))
-    assert np.isnan(plain[1]) == np.isnan(node.value[1])
+def test_nan_to_num_copy_option_is_numpys() -> None:
+    with Failures("nan_to_num") as failures:
+        for copy in MODES:
+            with failures.case(f"copy={copy!r}"):
+                plain, node = np.array([1.0, np.nan]), np.copy(cg.variable([1.0, np.nan]))
+                assert np.array_equal(np.nan_to_num(plain, copy=copy), np.nan_to_num(node, copy=copy))
+                assert np.isnan(plain[1]) == np.isnan(node.value[1])

@@ -689,8 +689,9 @@ def _state() -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # within a finalizer, Python swallows it
+@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_interrupted_anywhere(name: str) -> None:
+def test_interrupted_anywhere(name: str, count: int) -> None:
     """Whatever instruction a signal interrupts, all is as before."""
     program, before = PROGRAMS[name], _state()
     within = _may_be_interrupted(program)
@@ -698,7 +699,7 @@ def test_interrupted_anywhere(name: str) -> None:
     whole = Interruption(None, within)
     whole(program)
     rng = np.random.default_rng(sum(name.encode()))
-    most = min(whole.steps, 60)
+    most = min(whole.steps, count)
     for at in np.sort(rng.choice(whole.steps, most, replace=False)) + 1:
         Interruption(int(at), within)(program)
         assert _state() == before, f"interrupted at instruction {at} of {whole.steps}"

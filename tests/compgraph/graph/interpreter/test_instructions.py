@@ -35,6 +35,7 @@ from compgraph.graph.interpreter import (
     positions,
     unknown,
 )
+from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
@@ -394,15 +395,16 @@ def answers(run: Any, form: Callable[[], Any]) -> list[Any]:
     return list(asked)
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_the_callable_is_found(name: str, run: Any) -> None:
-    form, expected = FORMS[name]
-    found = answers(run, form)
-    assert found
-    if isinstance(expected, str):
-        assert {f.__name__ for f in found} == {expected}
-    else:
-        assert all(f is expected for f in found if f is not bool), found[:2]
+def test_the_callable_is_found(run: Any) -> None:
+    with Failures("calls") as failures:
+        for name, (form, expected) in FORMS.items():
+            with failures.case(name):
+                found = answers(run, form)
+                assert found
+                if isinstance(expected, str):
+                    assert {f.__name__ for f in found} == {expected}
+                else:
+                    assert all(f is expected for f in found if f is not bool), found[:2]
 
 
 def test_properties_are_not_read_again() -> None:
@@ -488,12 +490,13 @@ UNSURE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNSURE)
-def test_it_is_unknown_rather_than_wrong(name: str, run: Any) -> None:
-    form, right = UNSURE[name]
-    found = answers(run, form)
-    assert found
-    assert all(f is unknown or any(f is r for r in right) for f in found), found[:2]
+def test_it_is_unknown_rather_than_wrong(run: Any) -> None:
+    with Failures("calls") as failures:
+        for name, (form, right) in UNSURE.items():
+            with failures.case(name):
+                found = answers(run, form)
+                assert found
+                assert all(f is unknown or any(f is r for r in right) for f in found), found[:2]
 
 
 def test_a_name_that_was_bound_to_python_code_meanwhile_is_unknown() -> None:
@@ -621,12 +624,14 @@ def in_comprehension(told: Any) -> None:
     [0 for told[0] in (1, 2)]
 
 
-@pytest.mark.parametrize("write", [looped, augmented, unpacked, sliced, named, managed, in_comprehension])
-def test_assignments_are_told(write: Callable[[Any], None], run: Any) -> None:
-    Told.seen.clear()
-    run(lambda: write(Told()))
-    assert Told.seen
-    assert all(Told.seen)
+def test_assignments_are_told(run: Any) -> None:
+    with Failures("assignments") as failures:
+        for write in (looped, augmented, unpacked, sliced, named, managed, in_comprehension):
+            with failures.case(write.__name__):
+                Told.seen.clear()
+                run(lambda write=write: write(Told()))
+                assert Told.seen
+                assert all(Told.seen)
 
 
 def called(told: Any) -> None:
@@ -711,12 +716,13 @@ OPERATES: dict[str, tuple[Callable[[Seen], Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATES)
-def test_operators_are_told(name: str, run: Any) -> None:
-    form, expected = OPERATES[name]
-    seen = Seen(operates)
-    run(lambda: form(seen))
-    assert set(seen.answers) == {expected}
+def test_operators_are_told(run: Any) -> None:
+    with Failures("operators") as failures:
+        for name, (form, expected) in OPERATES.items():
+            with failures.case(name):
+                seen = Seen(operates)
+                run(lambda form=form, seen=seen: form(seen))
+                assert set(seen.answers) == {expected}
 
 
 def test_the_method_that_is_called(run: Any) -> None:
