@@ -163,22 +163,20 @@ def is_right(found: Any, route: Route) -> bool:
 # What SciPy 1.18 computes by the functions of the array's own namespace, which are recorded; older ones take the numbers.
 IS_NEW = "xp_promote" in scipy.integrate.simpson.__code__.co_names
 NEW = {"scipy.integrate.simpson(x)": {"top": "recorded", "within": "recorded", "instead": ""}} if IS_NEW else {}
-GROUPS = {group: [route._replace(**NEW.get(route.code, {})) for route in routes] for group, routes in ROUTES.items()}
-ALL = [route for routes in GROUPS.values() for route in routes]
+ALL = [route._replace(**NEW.get(route.code, {})) for routes in ROUTES.values() for route in routes]
 
 
 def node() -> Any:
     return cg.variable(POINT) * 1
 
 
-def each(condition: Callable[[Route], Any]) -> Callable[[Callable[[Route], None]], Any]:
-    """Make a check of a route one test per group, of its routes that meet a condition."""
+def each(condition: Callable[[Route], Any]) -> Callable[[Callable[[Route], None]], Callable[[], None]]:
+    """Make a check of a route a test of all routes that meet a condition."""
 
-    def decorate(check: Callable[[Route], None]) -> Any:
-        @pytest.mark.parametrize("group", [group for group, routes in GROUPS.items() if any(map(condition, routes))])
-        def test(group: str) -> None:
-            with Failures(group) as failures:
-                for route in filter(condition, GROUPS[group]):
+    def decorate(check: Callable[[Route], None]) -> Callable[[], None]:
+        def test() -> None:
+            with Failures("routes") as failures:
+                for route in filter(condition, ALL):
                     with failures.case(route.code):
                         check(route)
 
@@ -251,23 +249,17 @@ def outcome(route: Route, mode: str = "grad") -> str:
     return {"buffer": "text" if OLD else "raises"}.get(told, told)
 
 
-def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Any]:
-    """Make a check of a route in a mode one test per group and mode, of the routes of which something is to happen."""
+def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Callable[[str], None]]:
+    """Make a check of a route in a mode a test of all routes of which something is to happen, in each mode."""
 
-    def decorate(check: Callable[[Route, str], None]) -> Any:
-        rows = {
-            (group, mode): chosen
-            for group, routes in GROUPS.items()
-            for mode in MODES
-            if (chosen := [route for route in routes if outcome(route, mode) in outcomes])
-        }
-
-        @pytest.mark.parametrize(("group", "mode"), rows)
-        def test(group: str, mode: str) -> None:
-            with Failures(f"{group}, {mode}") as failures:
-                for route in rows[group, mode]:
-                    with failures.case(route.code):
-                        check(route, mode)
+    def decorate(check: Callable[[Route, str], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("mode", MODES)
+        def test(mode: str) -> None:
+            with Failures(mode) as failures:
+                for route in ALL:
+                    if outcome(route, mode) in outcomes:
+                        with failures.case(route.code):
+                            check(route, mode)
 
         test.__doc__ = check.__doc__
         return test

@@ -6,6 +6,7 @@ import array
 import asyncio
 import cmath
 import ctypes
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 import compgraph as cg
 from autodiff.forward import jvp
 from compgraph.guards import escapes
+from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
@@ -47,14 +49,16 @@ BUFFERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("buffer", BUFFERS)
-@pytest.mark.parametrize("times", [1, 1000])
-def test_an_element_of_a_plain_buffer_takes_no_node(buffer: str, times: int) -> None:
-    made = BUFFERS[buffer]()
-    fill(made, 0, times)  # so that the instruction is specialised for what it is given
-    with pytest.raises(TypeError, match=r"getitem .*assigned into a plain array.*test_escapes.*buffer\[0\] = value.*cg\.zeros"):
-        fill(made, vector()[0], times)
-    assert not any(made)
+def test_node_assigned_into_a_plain_buffer_raises() -> None:
+    said = r"getitem .*assigned into a plain array.*test_escapes.*buffer\[0\] = value.*cg\.zeros"
+    with Failures("buffers") as failures:
+        for buffer, times in itertools.product(BUFFERS, [1, 1000]):
+            with failures.case(f"{buffer}, {times} times"):
+                made = BUFFERS[buffer]()
+                fill(made, 0, times)  # so that the instruction is specialised for what it is given
+                with pytest.raises(TypeError, match=said):
+                    fill(made, vector()[0], times)
+                assert not any(made)
 
 
 def augmented(plain: Any, v: Any) -> None:
@@ -150,16 +154,17 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_functions_of_pythons_are_refused_at_the_top_level_too(name: str) -> None:
-    call, said = REFUSED[name]
-    v = cg.variable(1.5) if name == "of a variable" else vector()
-    with pytest.raises(cg.EscapeError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
-        call(v)
-    assert "test_escapes.py" in str(caught.value)
-    assert isinstance(call(cg.constant(v.value)), (float, complex))
-    with cg.no_graph():
-        assert isinstance(call(v), (float, complex))
+def test_python_function_raises_at_the_top_level() -> None:
+    with Failures("functions") as failures:
+        for name, (call, said) in REFUSED.items():
+            with failures.case(name):
+                v = cg.variable(1.5) if name == "of a variable" else vector()
+                with pytest.raises(cg.EscapeError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
+                    call(v)
+                assert "test_escapes.py" in str(caught.value)
+                assert isinstance(call(cg.constant(v.value)), (float, complex))
+                with cg.no_graph():
+                    assert isinstance(call(v), (float, complex))
 
 
 @pytest.mark.parametrize("name", NOTICED)
@@ -178,12 +183,13 @@ def outcome(convert: Any, value: Any) -> tuple[type, str]:
     return type(found), str(found)
 
 
-@pytest.mark.parametrize("convert", [float, int, complex, bool, operator.index])
-@pytest.mark.parametrize("value", [1.5, 1 + 2j, [1.0], [1.0, 2.0], [], np.float32(2.5), 3])
-def test_values_and_errors_are_numpys(convert: Any, value: Any) -> None:
-    for made in (cg.variable(value), cg.constant(value)):
-        plain = made.value
-        assert outcome(convert, made) == outcome(convert, plain)
+def test_conversion_has_numpys_value_or_error() -> None:
+    values = [1.5, 1 + 2j, [1.0], [1.0, 2.0], [], np.float32(2.5), 3]
+    with Failures("conversions") as failures:
+        for convert, value in itertools.product([float, int, complex, bool, operator.index], values):
+            with failures.case(f"{convert.__name__} of {value!r}"):
+                for made in (cg.variable(value), cg.constant(value)):
+                    assert outcome(convert, made) == outcome(convert, made.value)
 
 
 def test_the_line_is_the_users() -> None:
@@ -235,15 +241,17 @@ np.cumsum(v, out=plain)|np.choose([0, 0, 0], [v], out=plain)|np.compress([True] 
 np.median(m, axis=0, out=plain)|np.nansum(m, axis=0, out=plain)|np.round(v, out=plain)|np.outer(v, v, square)"""
 
 
-@pytest.mark.parametrize("code", [c for line in WRITES.splitlines() for c in line.split("|")])
-def test_a_plain_array_takes_no_result(code: str) -> None:
-    v = vector()
-    around = {"np": np, "v": v, "m": np.outer(v, v), "plain": np.ones(3), "square": np.ones((3, 3))}
-    with pytest.raises(TypeError, match=r"graph.*(np\.zeros_like\(node\), cg\.zeros|use result = )") as caught:
-        exec(code, around)
-    assert "compgraph" not in str(caught.value)
-    assert around["plain"].tolist() == [1, 1, 1]
-    assert np.all(around["square"] == 1)
+def test_node_written_into_a_plain_array_raises() -> None:
+    with Failures("writes") as failures:
+        for code in WRITES.replace("\n", "|").strip("|").split("|"):
+            with failures.case(code):
+                v = vector()
+                around = {"np": np, "v": v, "m": np.outer(v, v), "plain": np.ones(3), "square": np.ones((3, 3))}
+                with pytest.raises(TypeError, match=r"graph.*(np\.zeros_like\(node\), cg\.zeros|use result = )") as caught:
+                    exec(code, around)
+                assert "compgraph" not in str(caught.value)
+                assert around["plain"].tolist() == [1, 1, 1]
+                assert np.all(around["square"] == 1)
 
 
 @pytest.mark.parametrize("call", [np.copyto, lambda a, v: np.put(a, [0, 1, 2], v), lambda a, v: np.add.at(a, [0, 0, 1], v),

@@ -429,18 +429,20 @@ INTO_NOTHING: dict[str, Callable[[Any, Any], Any]] = {
 LENGTHS |= {name: lambda x, write=write: np.sum(write(x * 1.0, x)) for name, write in INTO_NOTHING.items()}
 
 
-@pytest.mark.parametrize("name", LENGTHS)
-def test_lengths_of_another_array_are_guarded(name: str) -> None:
-    program = LENGTHS[name]
-    for example in ([1.0, 2.0], [0.0, 0.0]):
-        x = cg.placeholder((None,), name="x", example=example)
-        executor = cg.Executor(program(x))
-        for point in ([1.0, 2.0], [3.0, -1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 5.0], [4.0]):
-            try:
-                found = executor.run({x: np.array(point)})
-            except GuardError:
-                continue
-            np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
+def test_lengths_of_another_array_are_guarded() -> None:
+    with Failures("programs") as failures:
+        for name, program in LENGTHS.items():
+            with failures.case(name):
+                program = LENGTHS[name]
+                for example in ([1.0, 2.0], [0.0, 0.0]):
+                    x = cg.placeholder((None,), name="x", example=example)
+                    executor = cg.Executor(program(x))
+                    for point in ([1.0, 2.0], [3.0, -1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 5.0], [4.0]):
+                        try:
+                            found = executor.run({x: np.array(point)})
+                        except GuardError:
+                            continue
+                        np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
 
 
 @pytest.mark.parametrize("length", [5, 300_000])  # what is kept, and what is hashed

@@ -12,6 +12,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.failures import Failures
 
 X = np.array([0.3, 1.7, 0.8, 2.6, 1.9])
 TABLE = {0.0: 0.5, 1.0: 0.25, 2.0: 0.125, 3.0: 2.0}
@@ -69,8 +70,15 @@ BY_IDENTITY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BY_VALUE)
-def test_scalar_node_without_derivative_hashes_by_value(name: str) -> None:
+def test_scalar_node_without_derivative_hashes_by_value() -> None:
+    with Failures("programs") as failures:
+        for name in BY_VALUE:
+            with failures.case(name):
+                check_hash_by_value(name)
+
+
+def check_hash_by_value(name: str) -> None:
+    """Compare value and derivatives, and those of the compiled function, with plain Python's."""
     f = BY_VALUE[name]
     steps = 1e-6 * np.eye(X.size)
     expected = np.array([(f(X + step) - f(X - step)) / 2e-6 for step in steps])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import warnings
@@ -14,6 +15,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
@@ -94,10 +96,17 @@ ALL = [*MATRICES, quotient, logarithm, element]
 ORDERS = list(permutations([REGULAR, NEGATIVE, SINGULAR]))
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=range(len(ORDERS)))
-@pytest.mark.parametrize("f", [*ALL, without_its_argument, count, by_mathematics, by_warnings], ids=lambda f: f.__name__)
 @pytest.mark.filterwarnings("ignore:.*int.. at File", "ignore:.*encountered in")
-def test_a_compiled_function_goes_the_way_of_its_numbers(f: Callable[[Any], Any], order: Any) -> None:
+def test_compiled_function_branches_on_its_numbers() -> None:
+    with Failures("functions") as failures:
+        functions = [*ALL, without_its_argument, count, by_mathematics, by_warnings]
+        for f, (k, order) in itertools.product(functions, enumerate(ORDERS)):
+            with failures.case(f"{f.__name__}, order {k}"):
+                check_compiled(f, order)
+
+
+def check_compiled(f: Callable[[Any], Any], order: Any) -> None:
+    """Compare a compiled function, and its gradient, with the function, at points that raise and others."""
     pytest.importorskip("llvmlite")
     for g in [f] if f is without_its_argument else [f, ad.grad(lambda x: np.sum(f(x)))]:
         jitted = cg.jit(g, cache=False).compile(order[0])
@@ -105,21 +114,22 @@ def test_a_compiled_function_goes_the_way_of_its_numbers(f: Callable[[Any], Any]
             np.testing.assert_allclose(jitted(x), g(x), rtol=1e-12)
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=range(len(ORDERS)))
-@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
-def test_an_executor_is_right_or_refuses(f: Callable[[Any], Any], order: Any) -> None:
-    x = cg.placeholder((2, 2), name="x", example=order[0])
-    executor = cg.Executor(f(x))
-    for runs in (executor, pickle.loads(pickle.dumps(executor))):
-        np.testing.assert_allclose(runs.run({"x": order[0]}), f(order[0]))
-        for other in order[1:]:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", RuntimeWarning)  # of a division that raised nothing then
-                    found = runs.run({"x": other})
-            except (cg.GuardError, np.linalg.LinAlgError, RuntimeWarning):
-                continue
-            np.testing.assert_allclose(found, f(other))
+def test_executor_is_right_or_raises() -> None:
+    with Failures("executors") as failures:
+        for f, (k, order) in itertools.product(ALL, enumerate(ORDERS)):
+            with failures.case(f"{f.__name__}, order {k}"):
+                x = cg.placeholder((2, 2), name="x", example=order[0])
+                executor = cg.Executor(f(x))
+                for runs in (executor, pickle.loads(pickle.dumps(executor))):
+                    np.testing.assert_allclose(runs.run({"x": order[0]}), f(order[0]))
+                    for other in order[1:]:
+                        try:
+                            with warnings.catch_warnings():
+                                warnings.simplefilter("error", RuntimeWarning)  # of a division that raised nothing then
+                                found = runs.run({"x": other})
+                        except (cg.GuardError, np.linalg.LinAlgError, RuntimeWarning):
+                            continue
+                        np.testing.assert_allclose(found, f(other))
 
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)

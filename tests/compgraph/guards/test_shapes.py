@@ -27,6 +27,7 @@ from compgraph.executor.schedule import Schedule
 from compgraph.graph import Node
 from compgraph.guards.logs import logs_of, noted
 from compgraph.guards.shapes import Shape, watch_shapes
+from tests.support.failures import Failures
 
 ONE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "first": (lambda p: p.shape[0], "[0]"),
@@ -126,23 +127,32 @@ def told(read: Callable[[Any], Any]) -> set[str]:
     return {guard.what.removeprefix(".shape") for guard in noted(logs_of([p])) if guard.what.startswith(".shape")}
 
 
-@pytest.mark.parametrize("name", ONE)
-def test_the_axis_that_is_read(name: str) -> None:
-    read, axis = ONE[name]
-    assert told(read) == {axis}
+def test_one_axis_is_read() -> None:
+    with Failures("reads of a shape") as failures:
+        for name, (read, axis) in ONE.items():
+            with failures.case(name):
+                assert told(read) == {axis}
 
 
-@pytest.mark.parametrize("name", [*WHOLE, *BLIND])
-def test_all_of_a_shape_is_read(name: str) -> None:
-    read = (WHOLE | BLIND)[name]
-    assert told(lambda p: read(p.shape)) == {""}
-    p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
-    assert isinstance(p.shape, Shape)
-    assert read(p.shape) == read((2, 3))
+def test_all_of_a_shape_is_read() -> None:
+    with Failures("reads of a shape") as failures:
+        for name, read in (WHOLE | BLIND).items():
+            with failures.case(name):
+                assert told(lambda p, read=read: read(p.shape)) == {""}
+                p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
+                assert isinstance(p.shape, Shape)
+                assert read(p.shape) == read((2, 3))
 
 
-@pytest.mark.parametrize("name", [*WHOLE, "another axis"])
-def test_all_of_a_shape_is_read_beside_an_axis(name: str) -> None:
+def test_all_of_a_shape_is_read_beside_an_axis() -> None:
+    with Failures("reads of a shape") as failures:
+        for name in [*WHOLE, "another axis"]:
+            with failures.case(name):
+                check_reads_beside_an_axis(name)
+
+
+def check_reads_beside_an_axis(name: str) -> None:
+    """Read one axis and all of the shape, in either order."""
     read = WHOLE.get(name, operator.itemgetter(1))
 
     def before(p: Any) -> None:

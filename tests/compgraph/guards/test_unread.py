@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import pickle
 import threading
 import warnings
@@ -20,6 +21,7 @@ from autodiff.reverse import gradients
 from compgraph.executor import fastest_backend
 from compgraph.graph import unread
 from compgraph.guards import logs
+from tests.support.failures import Failures
 
 K = np.array([10.0, 20.0, 30.0])
 RECORDED, OTHER = np.array([3.0, 1.0, 2.0]), np.array([-1.0, 5.0, 0.0])
@@ -107,34 +109,38 @@ def told(program: Program, **options: Any) -> tuple[Any, list[str]]:
     return found, [str(warning.message) for warning in seen]
 
 
-@pytest.mark.parametrize("options", [{}, {"simplify": False}, {"fuse": True}, {"jit": True}], ids=str)
-@pytest.mark.parametrize("label", SILENT)
-def test_what_was_found_in_a_plain_array_is_told(label: str, options: Any) -> None:
-    found, seen = told(SILENT[label], **options)
-    with cg.no_graph():
-        right = np.asarray(SILENT[label](cg.variable(OTHER)))
-    assert not np.allclose(found, right)  # else the table proves nothing
-    assert len(seen) == 1, seen  # once, in three runs
-    assert "test_unread.py" in seen[0]
-    assert "cg.constant(K)[i]" in seen[0]
+def test_untracked_index_warns_once() -> None:
+    with Failures("untracked indices") as failures:
+        for label, options in itertools.product(SILENT, ({}, {"simplify": False}, {"fuse": True}, {"jit": True})):
+            with failures.case(f"{label}, {options}"):
+                found, seen = told(SILENT[label], **options)
+                with cg.no_graph():
+                    right = np.asarray(SILENT[label](cg.variable(OTHER)))
+                assert not np.allclose(found, right)  # else the table proves nothing
+                assert len(seen) == 1, seen  # once, in three runs
+                assert "test_unread.py" in seen[0]
+                assert "cg.constant(K)[i]" in seen[0]
 
 
-@pytest.mark.parametrize("options", [{}, {"jit": True}], ids=str)
-@pytest.mark.parametrize("label", INNOCENT)
-def test_what_is_read_is_not_told(label: str, options: Any) -> None:
-    found, seen = told(INNOCENT[label], **options)
-    assert not seen
-    np.testing.assert_allclose(found, INNOCENT[label](cg.variable(OTHER)).value)
+def test_tracked_index_does_not_warn() -> None:
+    with Failures("tracked indices") as failures:
+        for label, options in itertools.product(INNOCENT, ({}, {"jit": True})):
+            with failures.case(f"{label}, {options}"):
+                found, seen = told(INNOCENT[label], **options)
+                assert not seen
+                np.testing.assert_allclose(found, INNOCENT[label](cg.variable(OTHER)).value)
 
 
-@pytest.mark.parametrize("label", SILENT)
-def test_strict_executors_raise(label: str) -> None:
-    x = cg.variable(RECORDED, "x")
-    executor = cg.Executor(SILENT[label](x), strict=True)
-    executor.run({"x": RECORDED})
-    for _ in range(2):
-        with pytest.raises(cg.GuardError, match=r"cg\.constant\(K\)"):
-            executor.run({"x": OTHER})
+def test_strict_executor_raises_on_an_untracked_index() -> None:
+    with Failures("untracked indices") as failures:
+        for label in SILENT:
+            with failures.case(label):
+                x = cg.variable(RECORDED, "x")
+                executor = cg.Executor(SILENT[label](x), strict=True)
+                executor.run({"x": RECORDED})
+                for _ in range(2):
+                    with pytest.raises(cg.GuardError, match=r"cg\.constant\(K\)"):
+                        executor.run({"x": OTHER})
 
 
 def test_other_lengths_and_shapes_are_told_not_refused() -> None:

@@ -203,11 +203,10 @@ def found_in(name: str, seeds: range) -> list[str]:
 
 
 def grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names by the module that they are in, and those of a module by their first letter."""
+    """Names by the module that they are in."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        module, _, last = name.rpartition(".")
-        found.setdefault(f"{module}.{last[0]}", []).append(name)
+        found.setdefault(name.rpartition(".")[0], []).append(name)
     return found
 
 
