@@ -11,6 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import check_gradient, gradient
+from tests.support.failures import Failures
 
 
 class Lazy:
@@ -70,11 +71,13 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", TAKEN)
-def test_they_are_refused(what: str) -> None:
-    for lazy in lazies():
-        with pytest.raises(TypeError, match=r"is not computed yet and would be loaded whole; give value\.compute\(\)"):
-            TAKEN[what](lazy)
+def test_lazy_array_raises() -> None:
+    with Failures("uses") as failures:
+        for what in TAKEN:
+            with failures.case(what):
+                for lazy in lazies():
+                    with pytest.raises(TypeError, match=r"is not computed yet and would be loaded whole; give value\.compute"):
+                        TAKEN[what](lazy)
 
 
 def test_the_message_names_argument_and_class() -> None:
@@ -130,10 +133,16 @@ MEETING: dict[str, Callable[[Any], Any]] = {
 NAMED = r"give value\.compute\(\).*autodiff\.distributed\.value_and_grad"
 
 
-@pytest.mark.parametrize("what", [*TAKEN, *MEETING])
 @pytest.mark.filterwarnings("ignore")
-def test_of_dask(what: str) -> None:
-    """It is refused, by an error that names what works, and no block of it is loaded."""
+def test_dask_array_raises() -> None:
+    with Failures("uses of Dask's arrays") as failures:
+        for what in [*TAKEN, *MEETING]:
+            with failures.case(what):
+                check_dask(what)
+
+
+def check_dask(what: str) -> None:
+    """Use an array of Dask: it raises, the error names what works, and no block is loaded."""
     da = pytest.importorskip("dask.array")
     seen: list[int] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from autodiff.reverse import gradient
 from compgraph.nn import convolutions
 from tests.support.arguments import complexes, real, shifted
 from tests.support.cases.networks import POOLED, SLIDING
+from tests.support.failures import Failures
 
 
 @pytest.mark.parametrize("make", [real, complexes])
@@ -107,12 +109,18 @@ def test_a_long_signal_is_taken_in_pieces() -> None:
     np.testing.assert_allclose(pull(u)[1], np.correlate(x, u), atol=1e-8)
 
 
-@pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
-@pytest.mark.parametrize("label", [label for label in SLIDING if label != "zero size"])
-def test_many_directions_are_taken_together(label: str, function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_directions_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_one_by_one(monkeypatch)
+    with Failures("windows") as failures:
+        for label, function in itertools.product(sorted(SLIDING.keys() - {"zero size"}), [cg.cross_correlate, cg.conv]):
+            with failures.case(f"{function.__name__}, {label}"):
+                check_directions(label, function)
+
+
+def check_directions(label: str, function: Any) -> None:
+    """Compare Jacobians, which take all directions together, with rows and columns."""
     x_shape, k_shape, options = SLIDING[label]
     args = real(*x_shape), shifted(*k_shape)
-    refuse_one_by_one(monkeypatch)
     for i in range(2):
         rows = ad.jacrev(lambda x, k: function(x, k, **options), argnums=i)(*args)
         columns = ad.jacfwd(lambda x, k: function(x, k, **options), argnums=i)(*args)
@@ -124,11 +132,17 @@ def test_many_directions_are_taken_together(label: str, function: Any, monkeypat
     ad.hessian(lambda k: np.sum(function(args[0], k * k, **options) ** 2))(args[1])
 
 
-@pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])
-@pytest.mark.parametrize("label", [label for label in POOLED if label != "zero size"])
-def test_pools_take_many_directions_together(label: str, function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape, options = POOLED[label]
+def test_pools_take_many_directions_together(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_one_by_one(monkeypatch)
+    with Failures("windows") as failures:
+        for label, function in itertools.product(sorted(POOLED.keys() - {"zero size"}), [cg.max_pool, cg.mean_pool]):
+            with failures.case(f"{function.__name__}, {label}"):
+                check_directions_of_pools(label, function)
+
+
+def check_directions_of_pools(label: str, function: Any) -> None:
+    """Compare Jacobians, which take all directions together, in both modes."""
+    shape, options = POOLED[label]
     x = real(*shape)
     rows = ad.jacrev(lambda x: function(x, **options))(x)
     np.testing.assert_allclose(ad.jacfwd(lambda x: function(x, **options))(x), rows, atol=1e-12)
@@ -161,32 +175,34 @@ def test_dtypes() -> None:
     assert cg.cross_correlate([1, 2, 3], [1, 1]).tolist() == [3, 5]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: cg.conv(x, np.ones((1, 3, 2))), "2 channels.*takes 3"),
-        (lambda x: cg.conv(x, np.ones(3)), "give both one axis"),
-        (lambda x: cg.conv(x, np.ones((3, 1, 2)), groups=2), "divides 3"),
-        (lambda x: cg.conv(x[0, 0], np.ones(2), groups=2), "no groups"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 9))), "no window of shape"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 0))), "no elements"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), strides=0), "strides must be"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), strides=1.5), "strides must be"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), dilation=(1, 2)), "dilation must be"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=-1), "padding must be"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=(1, 2)), "padding must be"),
-        (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding="reflect"), "padding must be"),
-        (lambda x: cg.max_pool(x, 2, padding=2), "nothing but padding"),
-        (lambda x: cg.max_pool(x, 2, padding="full"), "padding alone"),
-        (lambda x: cg.mean_pool(x, (1, 1, 1, 1)), "as many axes"),
-        (lambda x: cg.mean_pool(x, "2"), "window must be"),
-        (lambda x: cg.mean_pool(x, 2.5), "window must be"),
-    ],
-)
-def test_refusals_say_what_to_do(call: Any, message: str) -> None:
-    for x in (np.ones((2, 2, 4)), cg.variable(np.ones((2, 2, 4)))):
-        with pytest.raises(ValueError, match=message):
-            call(x)
+REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda x: cg.conv(x, np.ones((1, 3, 2))), "2 channels.*takes 3"),
+    (lambda x: cg.conv(x, np.ones(3)), "give both one axis"),
+    (lambda x: cg.conv(x, np.ones((3, 1, 2)), groups=2), "divides 3"),
+    (lambda x: cg.conv(x[0, 0], np.ones(2), groups=2), "no groups"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 9))), "no window of shape"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 0))), "no elements"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), strides=0), "strides must be"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), strides=1.5), "strides must be"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), dilation=(1, 2)), "dilation must be"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=-1), "padding must be"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=(1, 2)), "padding must be"),
+    (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding="reflect"), "padding must be"),
+    (lambda x: cg.max_pool(x, 2, padding=2), "nothing but padding"),
+    (lambda x: cg.max_pool(x, 2, padding="full"), "padding alone"),
+    (lambda x: cg.mean_pool(x, (1, 1, 1, 1)), "as many axes"),
+    (lambda x: cg.mean_pool(x, "2"), "window must be"),
+    (lambda x: cg.mean_pool(x, 2.5), "window must be"),
+]
+
+
+def test_bad_arguments_raise() -> None:
+    with Failures("calls") as failures:
+        for k, (call, message) in enumerate(REFUSED):
+            with failures.case(f"call {k}: {message}"):
+                for x in (np.ones((2, 2, 4)), cg.variable(np.ones((2, 2, 4)))):
+                    with pytest.raises(ValueError, match=message):
+                        call(x)
 
 
 def test_complex_numbers_have_no_largest() -> None:

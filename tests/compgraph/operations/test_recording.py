@@ -985,14 +985,13 @@ def test_every_attribute_of_ndarray_has_a_policy() -> None:
     assert sum(map(len, policies)) == len(set().union(*policies)), "a name stands in two tables"
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in REFUSED_METHODS])
-def test_method(name: str) -> None:
-    calls = [*enumerate(METHODS[name])]
-    with Failures(name) as failures:
+def test_method() -> None:
+    calls = [(name, k, call) for name in METHODS if name not in REFUSED_METHODS for k, call in enumerate(METHODS[name])]
+    with Failures("methods") as failures:
         for dtype, layout in itertools.product([*FLOATING, "int64", "bool"], ("matrix", "Fortran", "strided")):
             array = LAYOUTS[layout](dtype, 6)
-            for position, call in calls:
-                with failures.case(f"{dtype}, {layout}, call {position}"):
+            for name, k, call in calls:
+                with failures.case(f"{name}, call {k}, {dtype}, {layout}"):
                     expected, found = outcome(call, array), outcome(call, node_of(array))
                     assert_same_outcome(found, expected, name)
                     if isinstance(expected, np.ndarray) and name != "choose":  # made of other functions: the layout may differ

@@ -124,19 +124,20 @@ def number_of(formula: cg.Formula, values: dict[str, float]) -> list[float]:
     return [Latex(right, known).value() for right in rights]
 
 
-@pytest.mark.parametrize("name", SCALARS)
-@pytest.mark.parametrize(("x", "y"), [(0.7, 1.9), (2.3, 0.4)])
-def test_the_latex_of_scalars_is_what_was_computed(name: str, x: float, y: float) -> None:
-    nodes = variable(x, "x"), variable(y, "y_1")
-    out = SCALARS[name](*nodes)
-    values = {"x": x, "y_1": y}
-    assert number_of(cg.latex(out), values) == pytest.approx([float(out.value)], rel=1e-12)
-    formula = ad.latex(out)
-    found = gradient(out, list(nodes))
-    expected = {node.name: float(found[node]) for node in nodes}
-    order = [key for key in formula.equations[1:] for key in [("x" if r"\partial x}" in key.split(" = ")[0] else "y_1")]]
-    assert number_of(formula, values) == pytest.approx([float(out.value), *[expected[key] for key in order]], rel=1e-9)
-    require_valid(formula)
+def test_latex_of_scalars_has_the_values() -> None:
+    with Failures("formulas") as failures:
+        for name, (x, y) in itertools.product(SCALARS, [(0.7, 1.9), (2.3, 0.4)]):
+            with failures.case(f"{name} at {x}, {y}"):
+                nodes = variable(x, "x"), variable(y, "y_1")
+                out = SCALARS[name](*nodes)
+                values = {"x": x, "y_1": y}
+                assert number_of(cg.latex(out), values) == pytest.approx([float(out.value)], rel=1e-12)
+                formula = ad.latex(out)
+                found = gradient(out, list(nodes))
+                lefts = [equation.split(" = ")[0] for equation in formula.equations[1:]]
+                slopes = [float(found[nodes[0] if r"\partial x}" in left else nodes[1]]) for left in lefts]
+                assert number_of(formula, values) == pytest.approx([float(out.value), *slopes], rel=1e-9)
+                require_valid(formula)
 
 
 def test_the_evaluator_notices_what_is_wrong() -> None:

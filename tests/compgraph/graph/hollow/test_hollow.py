@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from compgraph.graph.hollow.bodies import bodies
 from compgraph.graph.hollow.refusals import LOGS, REFUSAL
 from compgraph.graph.node import fill
 from compgraph.graph.record import _wrapped
+from tests.support.failures import Failures
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -59,15 +61,20 @@ def body(node: Any) -> Any:
 
 
 in_all_dtypes = pytest.mark.parametrize("dtype", DTYPES)
-in_all_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
 
 # ------------------------------------------------------------------------------------------------- the body
 
 
-@in_all_dtypes
-@in_all_layouts
-def test_the_body_holds_no_numbers(layout: str, dtype: str) -> None:
+def test_backing_buffer_holds_no_numbers() -> None:
+    with Failures("layouts and dtypes") as failures:
+        for layout, dtype in itertools.product(LAYOUTS, DTYPES):
+            with failures.case(f"{layout}, {dtype}"):
+                check_buffer(layout, dtype)
+
+
+def check_buffer(layout: str, dtype: str) -> None:
+    """Check that the backing buffer has the shape, and no data."""
     array = numbers(layout, dtype)
     node = hollow(array)
     inside = body(node)
@@ -88,9 +95,15 @@ def test_the_body_holds_no_numbers(layout: str, dtype: str) -> None:
         assert inside.tobytes() == bytes(array.nbytes)
 
 
-@in_all_dtypes
-@in_all_layouts
-def test_whoever_takes_it_is_refused(layout: str, dtype: str) -> None:
+def test_use_of_a_backing_buffer_raises() -> None:
+    with Failures("layouts and dtypes") as failures:
+        for layout, dtype in itertools.product(LAYOUTS, DTYPES):
+            with failures.case(f"{layout}, {dtype}"):
+                check_takers(layout, dtype)
+
+
+def check_takers(layout: str, dtype: str) -> None:
+    """Use the backing buffer in NumPy and SciPy."""
     node = hollow(numbers(layout, dtype))
     if not node.size:
         return
@@ -167,9 +180,15 @@ def test_the_block_grows_with_the_arrays() -> None:
 # ------------------------------------------------------------------------------------------------ our door
 
 
-@in_all_dtypes
-@in_all_layouts
-def test_our_door_shows_the_value(layout: str, dtype: str) -> None:
+def test_methods_of_an_opaque_node_show_the_value() -> None:
+    with Failures("layouts and dtypes") as failures:
+        for layout, dtype in itertools.product(LAYOUTS, DTYPES):
+            with failures.case(f"{layout}, {dtype}"):
+                check_methods(layout, dtype)
+
+
+def check_methods(layout: str, dtype: str) -> None:
+    """Compare attributes, texts and copies of an opaque node with those of the array."""
     array = numbers(layout, dtype)
     node = hollow(array)
     with cg.strict(), warnings.catch_warnings():
@@ -290,21 +309,30 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, (tuple, list)) else [tree]
 
 
-@pytest.mark.parametrize("label", OPERATORS)
-def test_results_are_solid(label: str) -> None:
-    point = np.array([0.5, 1.5])
-    expected = leaves(OPERATORS[label](point))
-    assert all(not isinstance(leaf, cg.Node) for leaf in expected)
-    found = leaves(OPERATORS[label](cg.variable(point) * 1.0))  # nested in a graph of the top level
-    assert any(isinstance(leaf, cg.Node) for leaf in found)
-    for one, other in zip(found, expected, strict=True):
-        assert np.asarray(one).dtype.kind == "f"
-        assert np.array_equal(np.asarray(one), other)
-        assert not is_hollow(one)
+def test_results_of_operators_have_values() -> None:
+    with Failures("operators") as failures:
+        for label in OPERATORS:
+            with failures.case(label):
+                point = np.array([0.5, 1.5])
+                expected = leaves(OPERATORS[label](point))
+                assert all(not isinstance(leaf, cg.Node) for leaf in expected)
+                found = leaves(OPERATORS[label](cg.variable(point) * 1.0))  # nested in a graph of the top level
+                assert any(isinstance(leaf, cg.Node) for leaf in found)
+                for one, other in zip(found, expected, strict=True):
+                    assert np.asarray(one).dtype.kind == "f"
+                    assert np.array_equal(np.asarray(one), other)
+                    assert not is_hollow(one)
 
 
-@pytest.mark.parametrize("label", OPERATORS)
-def test_results_within_an_operator_are_hollow(label: str) -> None:
+def test_results_within_an_operator_are_opaque() -> None:
+    with Failures("operators") as failures:
+        for label in OPERATORS:
+            with failures.case(label):
+                check_opaque_within(label)
+
+
+def check_opaque_within(label: str) -> None:
+    """Differentiate an operator: what it returns within the other operator has no data."""
     seen: list[Any] = []
 
     def f(x: Any) -> Any:

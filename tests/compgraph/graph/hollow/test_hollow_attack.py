@@ -19,6 +19,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.graph.hollow.refusals import EscapeError
+from tests.support.failures import Failures
 
 POINT = np.array([0.7, 1.3, 0.4])
 FLOATING = ("f8", "f4", "f2", "g")
@@ -53,18 +54,18 @@ OF_RECORDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [*FLOATING, *COMPLEX])
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_body_answers_no_question(dtype: str, question: str) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        QUESTIONS[question](body(dtype, (3,)))
+def test_backing_buffer_raises_on_use() -> None:
+    with Failures("uses") as failures:
+        for dtype, question in itertools.product([*FLOATING, *COMPLEX], QUESTIONS):
+            with failures.case(f"{question}, {dtype}"), pytest.raises((TypeError, ValueError)):
+                QUESTIONS[question](body(dtype, (3,)))
 
 
-@pytest.mark.parametrize("dtype", COMPLEX)
-@pytest.mark.parametrize("question", OF_RECORDS)
-def test_the_body_of_complex_numbers_does_not_say_that_they_are_real(dtype: str, question: str) -> None:
-    with pytest.raises(TypeError):
-        OF_RECORDS[question](body(dtype, (3,)))
+def test_complex_backing_buffer_raises_on_use() -> None:
+    with Failures("uses") as failures:
+        for dtype, question in itertools.product(COMPLEX, OF_RECORDS):
+            with failures.case(f"{question}, {dtype}"), pytest.raises(TypeError):
+                OF_RECORDS[question](body(dtype, (3,)))
 
 
 def test_an_imaginary_part_is_not_zero() -> None:
@@ -87,11 +88,17 @@ def test_an_array_of_float32_nodes_decides_as_numbers_do(decide: Callable[[Any],
         assert ad.value_and_grad(f)(POINT)[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    "function", [np.mean, np.std, np.var, np.sum, np.median, np.average, np.prod, np.max], ids=lambda f: f.__name__
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_statistics_of_a_list_of_nodes_are_right(function: Callable[[Any], Any], dtype: Any) -> None:
+def test_statistics_of_a_list_of_nodes_are_right() -> None:
+    with Failures("statistics") as failures:
+        functions = (np.mean, np.std, np.var, np.sum, np.median, np.average, np.prod, np.max)
+        for dtype, function in itertools.product([np.float64, np.float32], functions):
+            with failures.case(f"{function.__name__} of {dtype.__name__}"):
+                check_statistics(function, dtype)
+
+
+def check_statistics(function: Callable[[Any], Any], dtype: Any) -> None:
+    """Compare the gradient of a statistic of a list with that of a stacked array."""
+
     def f(x: Any) -> Any:
         x = x.astype(dtype)
         return function([x[0] ** 2, x[1] * x[0], x[2]])
@@ -103,15 +110,16 @@ def test_statistics_of_a_list_of_nodes_are_right(function: Callable[[Any], Any],
     assert np.allclose(ad.grad(f)(POINT), ad.grad(stacked)(POINT))
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (0,), (10**9,), (2**40,), (1,) * 64], ids=str)
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
-def test_a_body_of_any_shape_costs_nothing(dtype: str, shape: tuple[int, ...]) -> None:
-    with cg.strict():
-        node = np.broadcast_to(cg.variable(np.ones((), dtype)), shape)
-    bare = np.asarray(node)
-    assert bare.shape == node.shape == shape
-    assert not bare.flags.writeable
-    assert not any(bare.strides)
+def test_backing_buffer_of_any_shape_has_one_element() -> None:
+    with Failures("shapes") as failures:
+        for dtype, shape in itertools.product(["f8", "f4", "c16"], [(), (1,), (3,), (2, 3), (0,), (10**9,), (2**40,), (1,) * 64]):
+            with failures.case(f"{dtype}, {shape}"):
+                with cg.strict():
+                    node = np.broadcast_to(cg.variable(np.ones((), dtype)), shape)
+                bare = np.asarray(node)
+                assert bare.shape == node.shape == shape
+                assert not bare.flags.writeable
+                assert not any(bare.strides)
 
 
 STRIDES = """
