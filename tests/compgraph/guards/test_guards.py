@@ -334,7 +334,6 @@ def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
     assert cg.Executor(w * 2).run({"w": 3.0}) == 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("updates", [True, False])
 def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "FIRST", 2**17)
