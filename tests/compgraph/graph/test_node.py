@@ -951,3 +951,9 @@ def test_a_line_is_the_users(call: Callable[[Any, Any], Any]) -> None:
     ]
     assert found
     assert all(f'File "{__file__}"' in line for line in found)
+
+
+def test_dir_leaves_out_attributes_that_only_raise() -> None:
+    names = {*dir(cg.variable(1.0))}
+    assert {"value", "sum", "T"} <= names
+    assert not names & {"block_until_ready", "cpu", "cuda"}
