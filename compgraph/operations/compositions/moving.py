@@ -83,6 +83,10 @@ def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any)
     """``numpy.pad``, whose `constant_values` may be nodes: these are chosen by position, the rest is recorded as `pad`."""
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
+    widths = list(pad_width.values()) if isinstance(pad_width, dict) else [pad_width]
+    floating = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
+    if floating:
+        raise TypeError(f"np.pad: pad_width= has to be integers, and has a node of {floating[0].dtype}. Use int(node).")
     array = stacked(array)  # of nodes in a list NumPy would ask this function again, and again
     nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
